@@ -1,0 +1,62 @@
+# The front door. Meson and Ninja do the work; tools/setup installs the packages that are missing.
+#
+#   make            build into build/; build/verbena runs from there
+#   make run        the same, then show the adapter at work
+#   make test       build, and run every test
+#   make bench      figures against UCX's shared memory and the bare system call
+#   make asan, tsan build with sanitizers into build-asan/, build-tsan/
+#   make fuzz       fuzz for longer than "make test" does (FUZZ_SECONDS=300)
+#   make install    honours DESTDIR and prefix; make uninstall takes it away again
+#   make deps       install every package that any of the above needs
+#   make clean
+#
+# SETUP=no leaves packages alone.
+
+BUILD        ?= build
+prefix       ?= /usr/local
+DESTDIR      ?=
+FUZZ_SECONDS ?= 300
+export SETUP
+
+all: packages-build $(BUILD)/build.ninja
+	@ninja -C $(BUILD) --quiet
+
+$(BUILD)/build.ninja: | packages-build
+	@tools/configure $(BUILD) release
+
+packages-build:
+	@tools/setup build
+packages-run:
+	@tools/setup build run
+packages-test deps:
+	@tools/setup build run test
+
+run: packages-run all
+	@tools/show $(BUILD)
+
+test: packages-test all
+	@tests/run
+
+bench: packages-test all
+	@bench/run
+
+asan tsan: packages-build
+	@tools/configure build-$@ $@
+	@ninja -C build-$@ --quiet
+
+fuzz: packages-test all
+	@tests/fuzz/run --seconds $(FUZZ_SECONDS)
+
+install: packages-build
+	@tools/configure $(BUILD) release -Dprefix=$(abspath $(prefix))
+	@ninja -C $(BUILD) --quiet
+	@DESTDIR="$(DESTDIR)" meson install -C $(BUILD) --no-rebuild --quiet
+
+uninstall:
+	@DESTDIR="$(DESTDIR)" tools/uninstall $(BUILD)
+
+clean:
+	rm -rf build build-*
+
+.PHONY: all run test bench asan tsan fuzz install uninstall clean deps
+.PHONY: packages-build packages-run packages-test

@@ -1,0 +1,16 @@
+#ifndef CLI_COMMANDS_H
+#define CLI_COMMANDS_H
+
+#include "options.h"
+
+int command_run(const struct invocation *invocation);
+int command_list(const struct invocation *invocation);
+int command_doctor(const struct invocation *invocation);
+int command_help(const struct invocation *invocation);
+int command_fill(const struct invocation *invocation);
+int command_probe(const struct invocation *invocation);
+
+/* Words of the command line that scripts will rely on, and that this version does not have. */
+extern const char *const cli_words_for_later[];
+
+#endif

@@ -1,0 +1,103 @@
+/* verbena doctor: run the checks, tell what was found. */
+#include "doctor.h"
+#include "commands.h"
+#include "json.h"
+
+#include <stdarg.h>
+
+/* clang-format off */
+const struct doctor_check doctor_checks[] = {
+    { "library", "is libverbena.so where this command looks for it", true, examine_library },
+    { "shared-memory", "can segments be made, and how large may they grow", true,
+      examine_shared_memory },
+    { "preload", "does a program started with the library see the adapter", true, examine_preload },
+    { "drop-ins", "do programs that dlopen libibverbs find the adapter too", false,
+      examine_dropins },
+    { "process_vm", "may a process copy to and from a sibling's memory", false,
+      examine_process_vm },
+    { "yama", "does the system restrict such copies", false, examine_yama },
+    { "ptracer", "can a process permit them for itself", false, examine_ptracer },
+    { "copy-way", "which way will data between processes take", false, examine_copy_way },
+    { "pidfd", "can a process take over a sibling's file descriptor", false, examine_pidfd },
+    { "membarrier", "can one process order the memory accesses of others", false,
+      examine_membarrier },
+    { "memfd", "are anonymous memory files to be had", false, examine_memfd },
+    { "stale-segments", "did processes that died leave segments behind", false,
+      examine_stale_segments },
+    { "memory-lock", "how much memory may be locked", false, examine_memory_lock },
+    { "processors", "can two processes run at the same time", false, examine_processors },
+    { "real-devices", "are there RDMA devices in this machine", false, examine_real_devices },
+    { NULL, NULL, false, NULL },
+};
+/* clang-format on */
+
+static const char *const verdict_words[] = {
+    [VERDICT_YES] = "yes",
+    [VERDICT_NO] = "no",
+    [VERDICT_NOTE] = "note",
+};
+
+void found(struct finding *finding, enum verdict verdict, const char *format, ...)
+{
+    va_list arguments;
+
+    finding->verdict = verdict;
+    va_start(arguments, format);
+    vsnprintf(finding->text, sizeof(finding->text), format, arguments);
+    va_end(arguments);
+}
+
+void remedy(struct finding *finding, const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(finding->remedy, sizeof(finding->remedy), format, arguments);
+    va_end(arguments);
+}
+
+static void print_finding(const struct doctor_check *check, const struct finding *finding)
+{
+    printf("%-15s %-5s %s\n", check->name, verdict_words[finding->verdict], finding->text);
+    if (*finding->remedy)
+        printf("%-15s %-5s -> %s\n", "", "", finding->remedy);
+}
+
+static void print_finding_json(const struct doctor_check *check, const struct finding *finding)
+{
+    fputs(check == doctor_checks ? "\n    {" : ",\n    {", stdout);
+    json_member("check", check->name, ", ");
+    json_member("verdict", verdict_words[finding->verdict], ", ");
+    printf("\"needed\": %s, ", check->needed ? "true" : "false");
+    json_member("text", finding->text, ", ");
+    json_member("remedy", finding->remedy, "}");
+}
+
+int command_doctor(const struct invocation *invocation)
+{
+    bool json = option_value(invocation, "json");
+    bool runs = true;
+
+    if (invocation->operand_count)
+        return cli_usage_error(invocation->command, "takes no operands");
+    options_export(invocation);
+    if (json)
+        fputs("{\n  \"checks\": [", stdout);
+    for (const struct doctor_check *check = doctor_checks; check->name; check++) {
+        struct finding finding = { .verdict = VERDICT_NO };
+
+        check->examine(&finding);
+        if (check->needed && finding.verdict == VERDICT_NO)
+            runs = false;
+        if (json)
+            print_finding_json(check, &finding);
+        else
+            print_finding(check, &finding);
+        fflush(stdout);
+    }
+    if (json)
+        printf("\n  ],\n  \"runs\": %s\n}\n", runs ? "true" : "false");
+    else
+        printf("\nThe software adapter %s on this machine.\n", runs ? "runs" : "cannot run");
+    return runs ? CLI_OK : CLI_FAILED;
+}

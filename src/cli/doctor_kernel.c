@@ -1,0 +1,223 @@
+/* Checks of what the kernel lets processes do to each other, each tried for real by siblings: the
+ * programs on a fabric are siblings too, not parent and child. */
+#include "doctor.h"
+
+#include <errno.h>
+#include <linux/membarrier.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define SECRET UINT64_C(0x76657262656e6121)
+
+struct target {
+    pid_t pid;
+    int fd; /* an eventfd of the target, as the target numbers it */
+};
+
+/* At the same address in every process forked from this one. */
+static uint64_t memory;
+
+/* The target: changes its own copy of 'memory', says it is ready, sleeps until it is killed. */
+static void be_target(bool permit, int ready, int fd)
+{
+    char byte = 0;
+
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (permit && prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY))
+        byte = errno;
+    memory = SECRET;
+    if (eventfd_write(fd, SECRET) || write(ready, &byte, 1) != 1)
+        _exit(1);
+    for (;;)
+        pause();
+}
+
+static int attempt_in_child(int (*attempt)(const struct target *target),
+                            const struct target *target)
+{
+    pid_t child = fork();
+    int status;
+
+    if (!child)
+        _exit(attempt(target));
+    if (child < 0)
+        return errno;
+    if (waitpid(child, &status, 0) < 0)
+        return errno;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : EFAULT;
+}
+
+/* Lets one child try something on another. Returns 0 or the errno it met. */
+static int between_siblings(int (*attempt)(const struct target *target), bool permit)
+{
+    int ready[2], result, fd = eventfd(0, 0);
+    struct target target = { .fd = fd };
+    char byte;
+
+    if (fd < 0 || pipe(ready))
+        return errno;
+    target.pid = fork();
+    if (!target.pid)
+        be_target(permit, ready[1], fd);
+    close(ready[1]);
+    if (target.pid < 0) {
+        result = errno;
+    } else {
+        result = read(ready[0], &byte, 1) == 1 ? attempt_in_child(attempt, &target) : EPIPE;
+        kill(target.pid, SIGKILL);
+        waitpid(target.pid, NULL, 0);
+    }
+    close(ready[0]);
+    close(fd);
+    return result;
+}
+
+static int copy_both_ways(const struct target *target)
+{
+    uint64_t value = 0;
+    struct iovec here = { &value, sizeof(value) }, there = { &memory, sizeof(memory) };
+
+    if (process_vm_readv(target->pid, &here, 1, &there, 1, 0) != sizeof(value))
+        return errno;
+    if (value != SECRET)
+        return EBADMSG;
+    if (process_vm_writev(target->pid, &here, 1, &there, 1, 0) != sizeof(value))
+        return errno;
+    return 0;
+}
+
+static int take_descriptor(const struct target *target)
+{
+    int pidfd = syscall(SYS_pidfd_open, target->pid, 0);
+    eventfd_t value = 0;
+    int fd;
+
+    if (pidfd < 0)
+        return errno;
+    fd = syscall(SYS_pidfd_getfd, pidfd, target->fd, 0);
+    if (fd < 0)
+        return errno;
+    return eventfd_read(fd, &value) || value != SECRET ? EBADMSG : 0;
+}
+
+static int yama_scope(void)
+{
+    FILE *file = fopen("/proc/sys/kernel/yama/ptrace_scope", "r");
+    int scope = 0;
+
+    if (!file)
+        return 0;
+    if (fscanf(file, "%d", &scope) != 1)
+        scope = 0;
+    fclose(file);
+    return scope;
+}
+
+static const char *refusal_remedy(void)
+{
+    if (yama_scope() > 1)
+        return "sysctl kernel.yama.ptrace_scope=1 (or 0), as root; "
+               "until then the slower copy by the owner is used";
+    return "a seccomp or container profile refuses it: 'docker run --cap-add SYS_PTRACE' or a "
+           "newer "
+           "profile; until then the slower copy by the owner is used";
+}
+
+void examine_process_vm(struct finding *finding)
+{
+    int plain = between_siblings(copy_both_ways, false);
+    int permitted = plain ? between_siblings(copy_both_ways, true) : 0;
+
+    if (!plain) {
+        found(finding, VERDICT_YES, "process_vm_readv and process_vm_writev work between siblings");
+    } else if (!permitted) {
+        found(finding, VERDICT_YES,
+              "refused at first (%s), works once the owner permits it, which the library does",
+              strerror(plain));
+    } else {
+        found(finding, VERDICT_NO, "process_vm_readv: %s", strerror(permitted));
+        remedy(finding, "%s", refusal_remedy());
+    }
+}
+
+void examine_yama(struct finding *finding)
+{
+    static const char *const meanings[] = {
+        "no restriction",
+        "only descendants, or whom the process permits",
+        "administrators only",
+        "nobody",
+    };
+    int scope = yama_scope();
+
+    if (access("/proc/sys/kernel/yama/ptrace_scope", F_OK)) {
+        found(finding, VERDICT_NOTE, "not in this kernel: no restriction");
+        return;
+    }
+    found(finding, scope > 1 ? VERDICT_NO : VERDICT_NOTE, "ptrace_scope is %d: %s", scope,
+          scope >= 0 && scope < 4 ? meanings[scope] : "unknown");
+    if (scope > 1)
+        remedy(finding, "sysctl kernel.yama.ptrace_scope=1, as root (3 holds until reboot)");
+}
+
+void examine_ptracer(struct finding *finding)
+{
+    int result = prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY) ? errno : 0;
+
+    prctl(PR_SET_PTRACER, 0);
+    if (!result)
+        found(finding, VERDICT_YES, "PR_SET_PTRACER works");
+    else if (result == EINVAL)
+        found(finding, VERDICT_NOTE, "PR_SET_PTRACER is unknown here: it belongs to Yama");
+    else
+        found(finding, VERDICT_NO, "PR_SET_PTRACER: %s", strerror(result));
+}
+
+void examine_copy_way(struct finding *finding)
+{
+    const char *asked = getenv("VERBENA_COPY");
+
+    if (asked && !strcmp(asked, "agent"))
+        found(finding, VERDICT_NOTE, "agent, the slower one, because VERBENA_COPY asks for it");
+    else if (!between_siblings(copy_both_ways, true))
+        found(finding, VERDICT_NOTE, "direct: the initiator copies with process_vm_*");
+    else
+        found(
+            finding, VERDICT_NOTE,
+            "agent: the owner of the memory copies, which is slower, for process_vm_* is refused");
+}
+
+void examine_pidfd(struct finding *finding)
+{
+    int result = between_siblings(take_descriptor, true);
+
+    if (!result) {
+        found(finding, VERDICT_YES, "pidfd_open and pidfd_getfd work between siblings");
+        return;
+    }
+    found(finding, VERDICT_NO, "pidfd_getfd: %s", strerror(result));
+    remedy(finding, result == ENOSYS ? "Linux 5.6 or later has it" : "as for process_vm");
+}
+
+void examine_membarrier(struct finding *finding)
+{
+    int commands = syscall(SYS_membarrier, MEMBARRIER_CMD_QUERY, 0, 0);
+
+    if (commands > 0 && commands & MEMBARRIER_CMD_GLOBAL_EXPEDITED) {
+        found(finding, VERDICT_YES, "membarrier has GLOBAL_EXPEDITED");
+        return;
+    }
+    found(finding, VERDICT_NO, "membarrier: %s",
+          commands < 0 ? strerror(errno) : "no GLOBAL_EXPEDITED");
+    remedy(finding, "Linux 4.16 or later has it, if the seccomp profile lets it through");
+}

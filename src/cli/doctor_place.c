@@ -1,0 +1,206 @@
+/* Checks of the place: library, shared memory, limits, hardware. */
+#include "doctor.h"
+#include "launch.h"
+#include "options.h"
+#include "probe.h"
+#include "segment.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#define MEGABYTE           (1024.0 * 1024.0)
+#define COMFORTABLE_MEMORY (64 * MEGABYTE)
+
+void examine_library(struct finding *finding)
+{
+    struct launch launch;
+
+    if (launch_find(&launch)) {
+        found(finding, VERDICT_YES, "%s/libverbena.so", launch.directory);
+        return;
+    }
+    found(finding, VERDICT_NO, "libverbena.so is not beside this command");
+    remedy(finding, "build with 'make', or install again with 'make install'");
+}
+
+static void count_port(const struct probe_port *port, void *context)
+{
+    ++*(int *)context;
+}
+
+void examine_preload(struct finding *finding)
+{
+    struct launch launch;
+    struct probe_place place = { .launch = &launch };
+    char fabric[64];
+    int ports = 0, status;
+
+    if (!launch_find(&launch)) {
+        found(finding, VERDICT_NO, "there is no library to load");
+        return;
+    }
+    snprintf(fabric, sizeof(fabric), "doctor-%d", getpid());
+    setenv("VERBENA_FABRIC", fabric, 1);
+    status = probe_ports(&place, count_port, &ports);
+    segment_remove_unused();
+    if (ports) {
+        found(finding, VERDICT_YES, "a program started with it sees %d port%s", ports,
+              ports == 1 ? "" : "s");
+        return;
+    }
+    found(finding, VERDICT_NO, "a program started with it sees no device (exit status %d)", status);
+    remedy(finding, "run 'verbena run --log debug -- ibv_devices' and read what the library says");
+}
+
+void examine_dropins(struct finding *finding)
+{
+    struct launch launch;
+
+    if (!launch_find(&launch)) {
+        found(finding, VERDICT_NO, "there is no library to load");
+    } else if (*launch.dropins) {
+        found(finding, VERDICT_YES, "%s has every version the system's libraries define",
+              launch.dropins);
+    } else {
+        found(finding, VERDICT_NO, "%s; 'verbena run' uses the preload alone",
+              launch.why_no_dropins);
+        remedy(finding, "build on this machine, so that the drop-ins match its rdma-core");
+    }
+}
+
+static bool can_create_in(const char *directory)
+{
+    char path[PATH_MAX];
+    int fd;
+
+    snprintf(path, sizeof(path), "%s/verbena-doctor-XXXXXX", directory);
+    fd = mkostemp(path, O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    unlink(path);
+    close(fd);
+    return true;
+}
+
+void examine_shared_memory(struct finding *finding)
+{
+    const char *directory = segment_directory();
+    struct statvfs status;
+    double total, left;
+
+    if (statvfs(directory, &status) || !can_create_in(directory)) {
+        found(finding, VERDICT_NO, "%s: %s", directory, strerror(errno));
+        remedy(finding, "name a writable directory, best on a tmpfs, in VERBENA_SHM_DIR");
+        return;
+    }
+    total = (double)status.f_blocks * status.f_frsize;
+    left = (double)status.f_bavail * status.f_frsize;
+    found(finding, left > 0 ? VERDICT_YES : VERDICT_NO, "%s: %.0f of %.0f MiB free", directory,
+          left / MEGABYTE, total / MEGABYTE);
+    if (left < COMFORTABLE_MEMORY)
+        remedy(finding, "give it more room ('docker run --shm-size', or remount the tmpfs with a "
+                        "larger size=), or set VERBENA_SHM_DIR");
+}
+
+struct stale {
+    int count;
+    double bytes;
+    char first[PATH_MAX];
+};
+
+static void count_stale(const char *path, void *context)
+{
+    struct stale *stale = context;
+    struct stat status;
+
+    if (segment_state_of(path) != SEGMENT_STALE || stat(path, &status))
+        return;
+    if (!stale->count++)
+        snprintf(stale->first, sizeof(stale->first), "%s", path);
+    stale->bytes += status.st_blocks * 512.0;
+}
+
+void examine_stale_segments(struct finding *finding)
+{
+    struct stale stale = { 0 };
+
+    segment_each(count_stale, &stale);
+    if (!stale.count) {
+        found(finding, VERDICT_YES, "none: nothing to clean up");
+        return;
+    }
+    found(finding, VERDICT_NOTE, "%d, %.1f MiB, the first %.300s", stale.count,
+          stale.bytes / MEGABYTE, stale.first);
+    remedy(finding, "the next program on that fabric takes it over; or remove the file");
+}
+
+void examine_memfd(struct finding *finding)
+{
+    int fd = memfd_create("verbena-doctor", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+    if (fd < 0) {
+        found(finding, VERDICT_NO, "memfd_create: %s", strerror(errno));
+        remedy(finding, "allow memfd_create in the container's seccomp profile");
+        return;
+    }
+    close(fd);
+    found(finding, VERDICT_YES, "memfd_create works");
+}
+
+void examine_memory_lock(struct finding *finding)
+{
+    struct rlimit limit;
+
+    getrlimit(RLIMIT_MEMLOCK, &limit);
+    if (limit.rlim_cur == RLIM_INFINITY)
+        found(finding, VERDICT_NOTE, "no limit; the software adapter locks no memory anyway");
+    else
+        found(finding, VERDICT_NOTE,
+              "%.0f KiB; the software adapter locks no memory, real devices would",
+              limit.rlim_cur / 1024.0);
+}
+
+void examine_processors(struct finding *finding)
+{
+    cpu_set_t set;
+    int count;
+
+    CPU_ZERO(&set);
+    count = sched_getaffinity(0, sizeof(set), &set) ? 1 : CPU_COUNT(&set);
+    if (count > 1) {
+        found(finding, VERDICT_YES, "%d processors", count);
+        return;
+    }
+    found(finding, VERDICT_NO, "one processor: two programs that poll take turns on it");
+    remedy(finding, "expect latencies of scheduler time slices, or give it a second processor");
+}
+
+void examine_real_devices(struct finding *finding)
+{
+    DIR *directory = opendir("/sys/class/infiniband");
+    struct dirent *entry;
+    int length = 0;
+    char names[256] = "";
+
+    while (directory && (entry = readdir(directory))) {
+        if (entry->d_name[0] == '.' || length >= (int)sizeof(names))
+            continue;
+        length += snprintf(names + length, sizeof(names) - length, "%s%s", length ? ", " : "",
+                           entry->d_name);
+    }
+    if (directory)
+        closedir(directory);
+    if (length)
+        found(finding, VERDICT_NOTE, "%s; programs under 'verbena run' do not see them", names);
+    else
+        found(finding, VERDICT_NOTE, "none (/sys/class/infiniband is absent or empty)");
+}

@@ -1,0 +1,150 @@
+#include "launch.h"
+#include "binary.h"
+#include "options.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <libgen.h>
+#include <link.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define LIBRARY "libverbena.so"
+
+static const char *const dropin_names[] = { "libibverbs.so.1", "librdmacm.so.1" };
+
+static bool own_directory(char *directory)
+{
+    char path[PATH_MAX];
+    ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - 1);
+
+    if (length < 0) {
+        cli_error("/proc/self/exe: %s", strerror(errno));
+        return false;
+    }
+    path[length] = '\0';
+    strcpy(directory, dirname(path));
+    return true;
+}
+
+static bool joined(char *path, const char *directory, const char *name)
+{
+    return snprintf(path, PATH_MAX, "%s/%s", directory, name) < PATH_MAX;
+}
+
+/* The library the dynamic linker would load by that name without us; empty if there is none. */
+static void system_library(const char *name, char *path)
+{
+    void *handle = dlopen(name, RTLD_LAZY | RTLD_LOCAL);
+    struct link_map *map = NULL;
+
+    *path = '\0';
+    if (!handle)
+        return;
+    if (!dlinfo(handle, RTLD_DI_LINKMAP, &map) && map->l_name)
+        snprintf(path, PATH_MAX, "%s", map->l_name);
+    dlclose(handle);
+}
+
+/* A drop-in that lacks a version which the system library defines would keep programs that want
+ * that version from starting at all. */
+static void choose_dropins(struct launch *launch)
+{
+    char directory[PATH_MAX], ours[PATH_MAX], theirs[PATH_MAX], missing[64];
+
+    launch->dropins[0] = launch->why_no_dropins[0] = '\0';
+    if (!joined(directory, launch->directory, "dropin"))
+        return;
+    for (size_t i = 0; i < sizeof(dropin_names) / sizeof(*dropin_names); i++) {
+        if (!joined(ours, directory, dropin_names[i]))
+            return;
+        system_library(dropin_names[i], theirs);
+        if (!binary_versions_cover(ours, theirs, missing, sizeof(missing))) {
+            snprintf(launch->why_no_dropins, sizeof(launch->why_no_dropins), "%s lacks %s", ours,
+                     missing);
+            return;
+        }
+    }
+    strcpy(launch->dropins, directory);
+}
+
+bool launch_find(struct launch *launch)
+{
+    static const char *const places[] = { "lib", "../" VERBENA_LIBDIR "/verbena" };
+    char own[PATH_MAX], candidate[PATH_MAX], library[PATH_MAX];
+
+    if (!own_directory(own))
+        return false;
+    for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
+        if (!joined(candidate, own, places[i]) || !joined(library, candidate, LIBRARY) ||
+            access(library, R_OK) || !realpath(candidate, launch->directory))
+            continue;
+        choose_dropins(launch);
+        return true;
+    }
+    cli_error(LIBRARY " is neither in %s/%s nor in %s/%s", own, places[0], own, places[1]);
+    return false;
+}
+
+static int prepend(const char *variable, const char *value)
+{
+    const char *present = getenv(variable);
+    char *text;
+    int status;
+
+    if (!present || !*present)
+        return setenv(variable, value, 1);
+    if (asprintf(&text, "%s:%s", value, present) < 0)
+        return -1;
+    status = setenv(variable, text, 1);
+    free(text);
+    return status;
+}
+
+/* A library built with a sanitizer needs the sanitizer's runtime loaded before it. This program was
+ * built together with it, so it has that runtime itself. */
+static int prepend_sanitizer(void)
+{
+    static const char *const marks[] = { "__asan_init", "__tsan_init" };
+
+    for (size_t i = 0; i < sizeof(marks) / sizeof(*marks); i++) {
+        void *mark = dlsym(RTLD_DEFAULT, marks[i]);
+        Dl_info where;
+
+        if (mark && dladdr(mark, &where) && strstr(where.dli_fname, ".so"))
+            return prepend("LD_PRELOAD", where.dli_fname);
+    }
+    return 0;
+}
+
+int launch_environment(const struct launch *launch)
+{
+    char library[PATH_MAX];
+    int failed = 0;
+
+    if (strchr(launch->directory, ':')) {
+        cli_error("the dynamic linker cannot load from a path with a colon: %s", launch->directory);
+        return -1;
+    }
+    if (strchr(launch->directory, ' ')) {
+        /* LD_PRELOAD is split at blanks, LD_LIBRARY_PATH is not. */
+        strcpy(library, LIBRARY);
+        failed |= prepend("LD_LIBRARY_PATH", launch->directory);
+    } else if (!joined(library, launch->directory, LIBRARY)) {
+        return -1;
+    }
+    failed |= prepend("LD_PRELOAD", library);
+    failed |= prepend_sanitizer();
+    if (*launch->dropins)
+        failed |= prepend("LD_LIBRARY_PATH", launch->dropins);
+    return failed;
+}
+
+int launch_status(int wait_status)
+{
+    if (WIFSIGNALED(wait_status))
+        return CLI_SIGNALLED + WTERMSIG(wait_status);
+    return WEXITSTATUS(wait_status);
+}

@@ -1,0 +1,80 @@
+#include "commands.h"
+
+#include <string.h>
+
+static void print_commands(FILE *out)
+{
+    fputs("Usage: verbena COMMAND [OPTION...]\n\n"
+          "Run InfiniBand programs on software adapters, without RDMA hardware.\n\n",
+          out);
+    for (const struct command *row = cli_commands; row->name; row++) {
+        if (!row->internal)
+            fprintf(out, "  %-8s %s\n", row->name, row->summary);
+    }
+    fputs("\n'verbena COMMAND --help' shows the options of a command.\n", out);
+}
+
+static bool for_later(const char *word)
+{
+    for (const char *const *later = cli_words_for_later; *later; later++) {
+        if (!strcmp(*later, word))
+            return true;
+    }
+    return false;
+}
+
+static int unknown_command(const char *word)
+{
+    if (for_later(word)) {
+        cli_error("'%s' is not in this version", word);
+        return CLI_USAGE;
+    }
+    return cli_usage_error(NULL, "unknown command '%s'", word);
+}
+
+int command_help(const struct invocation *invocation)
+{
+    const struct command *command;
+
+    if (!invocation->operand_count) {
+        print_commands(stdout);
+        return CLI_OK;
+    }
+    command = command_find(invocation->operands[0]);
+    if (!command)
+        return unknown_command(invocation->operands[0]);
+    options_help(command, stdout);
+    return CLI_OK;
+}
+
+int main(int argc, char **argv)
+{
+    const struct command *command;
+    struct invocation invocation;
+    bool help;
+    int status;
+
+    if (argc < 2) {
+        print_commands(stderr);
+        return CLI_USAGE;
+    }
+    if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) {
+        print_commands(stdout);
+        return CLI_OK;
+    }
+    if (!strcmp(argv[1], "--version")) {
+        puts("verbena " VERBENA_VERSION);
+        return CLI_OK;
+    }
+    command = command_find(argv[1]);
+    if (!command)
+        return unknown_command(argv[1]);
+    status = options_parse(command, argc - 2, argv + 2, &invocation, &help);
+    if (status)
+        return status;
+    if (help) {
+        options_help(command, stdout);
+        return CLI_OK;
+    }
+    return command->run(&invocation);
+}

@@ -1,0 +1,193 @@
+/*
+ * Man pages and the shell completion are templates into which the option rows are put:
+ *
+ *   @SYNOPSIS run@   @OPTIONS run@   @COMMANDS@   @ENVIRONMENT@   @CHECKS@   one line, roff
+ *   @WORDS@   @WORDS run@                          the words that may follow, within a line
+ *   @VERSION@                                      within a line
+ */
+#include "commands.h"
+#include "doctor.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A hyphen that a reader may copy is written "\-" in roff. */
+static void put_roff(const char *text)
+{
+    for (; *text; text++) {
+        if (*text == '-')
+            putchar('\\');
+        putchar(*text);
+    }
+}
+
+static void put_synopsis(const struct command *command)
+{
+    printf(".B verbena %s\n", command->name);
+    for (const struct option_row *row = command->options; row->name; row++) {
+        if (!option_shown(row))
+            continue;
+        fputs(".RB [ \\-\\-", stdout);
+        put_roff(row->name);
+        if (row->argument)
+            printf("\n.IR %s ]\n", row->argument);
+        else
+            puts(" ]");
+    }
+    if (*command->operands) {
+        put_roff(command->operands);
+        putchar('\n');
+    }
+}
+
+static void put_options(const struct command *command)
+{
+    for (const struct option_row *row = command->options; row->name; row++) {
+        if (!option_shown(row))
+            continue;
+        fputs(".TP\n.BI \\-\\-", stdout);
+        put_roff(row->name);
+        if (row->argument)
+            printf(" \" %s\"", row->argument);
+        putchar('\n');
+        put_roff(row->help);
+        if (row->kind == OPTION_NUMBER)
+            printf(" (%ld to %ld)", row->minimum, row->maximum);
+        if (row->fallback) {
+            fputs("; default: ", stdout);
+            put_roff(row->fallback);
+        }
+        puts(".");
+        if (row->environment)
+            printf("Sets\n.BR %s .\n", row->environment);
+    }
+}
+
+static void put_commands(const struct command *unused)
+{
+    for (const struct command *row = cli_commands; row->name; row++) {
+        if (row->internal)
+            continue;
+        printf(".TP\n.B verbena %s\n", row->name);
+        put_roff(row->summary);
+        puts(".");
+    }
+}
+
+/* The options of "run" that go to the library are all the variables the library knows. */
+static void put_environment(const struct command *unused)
+{
+    for (const struct option_row *row = command_find("run")->options; row->name; row++) {
+        if (!row->environment)
+            continue;
+        printf(".TP\n.B %s\n", row->environment);
+        put_roff(row->help);
+        fputs("; default: ", stdout);
+        put_roff(row->fallback);
+        puts(".");
+    }
+}
+
+static void put_checks(const struct command *unused)
+{
+    for (const struct doctor_check *check = doctor_checks; check->name; check++) {
+        printf(".TP\n.B %s\n", check->name);
+        put_roff(check->question);
+        puts(check->needed ? "\n(needed)." : ".");
+    }
+}
+
+static void put_words(const struct command *command)
+{
+    const char *gap = "";
+
+    if (!command) {
+        for (const struct command *row = cli_commands; row->name; row++) {
+            if (row->internal)
+                continue;
+            printf("%s%s", gap, row->name);
+            gap = " ";
+        }
+        return;
+    }
+    for (const struct option_row *row = command->options; row->name; row++) {
+        if (!option_shown(row))
+            continue;
+        printf("%s--%s", gap, row->name);
+        gap = " ";
+    }
+}
+
+static void put_version(const struct command *unused)
+{
+    fputs(VERBENA_VERSION, stdout);
+}
+
+static const struct placeholder {
+    const char *name;
+    void (*put)(const struct command *command);
+    bool fills_line;
+} placeholders[] = {
+    { "SYNOPSIS", put_synopsis, true }, { "OPTIONS", put_options, true },
+    { "COMMANDS", put_commands, true }, { "ENVIRONMENT", put_environment, true },
+    { "CHECKS", put_checks, true },     { "WORDS", put_words, false },
+    { "VERSION", put_version, false },
+};
+
+/* Fills the placeholder "NAME" or "NAME COMMAND"; NULL if there is none of that name. */
+static const struct placeholder *fill_one(char *text)
+{
+    char *command = strchr(text, ' ');
+
+    if (command)
+        *command++ = '\0';
+    for (size_t i = 0; i < sizeof(placeholders) / sizeof(*placeholders); i++) {
+        if (strcmp(placeholders[i].name, text))
+            continue;
+        placeholders[i].put(command ? command_find(command) : NULL);
+        return &placeholders[i];
+    }
+    return NULL;
+}
+
+static int fill_line(char *line)
+{
+    char *open, *close;
+
+    while ((open = strchr(line, '@')) && (close = strchr(open + 1, '@'))) {
+        const struct placeholder *filled;
+
+        *open = *close = '\0';
+        fputs(line, stdout);
+        filled = fill_one(open + 1);
+        if (!filled) {
+            cli_error("no such placeholder: %s", open + 1);
+            return CLI_FAILED;
+        }
+        line = close + 1;
+        if (filled->fills_line && *line == '\n')
+            line++;
+    }
+    fputs(line, stdout);
+    return CLI_OK;
+}
+
+int command_fill(const struct invocation *invocation)
+{
+    const char *path = invocation->operand_count ? invocation->operands[0] : "";
+    FILE *template = fopen(path, "r");
+    char *line = NULL;
+    size_t size = 0;
+    int status = CLI_OK;
+
+    if (!template) {
+        cli_error("%s: %s", path, strerror(errno));
+        return CLI_FAILED;
+    }
+    while (status == CLI_OK && getline(&line, &size, template) >= 0)
+        status = fill_line(line);
+    free(line);
+    fclose(template);
+    return status;
+}

@@ -1,0 +1,173 @@
+/* verbena run: start a program on the software adapter, wait for it, and leave nothing behind. */
+#include "commands.h"
+#include "binary.h"
+#include "launch.h"
+#include "segment.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+static const int forwarded_signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2 };
+
+static volatile pid_t program;
+
+/* What the terminal sends, it sends to the whole foreground group: the program has it already. */
+static void forward(int signal, siginfo_t *info, void *unused)
+{
+    if (program > 0 && info->si_code != SI_KERNEL)
+        kill(program, signal);
+}
+
+static void forward_signals(const sigset_t *set)
+{
+    struct sigaction action = { .sa_sigaction = forward, .sa_flags = SA_SIGINFO | SA_RESTART };
+
+    action.sa_mask = *set;
+    for (size_t i = 0; i < sizeof(forwarded_signals) / sizeof(*forwarded_signals); i++) {
+        struct sigaction present;
+
+        /* A signal that is ignored (nohup) stays ignored, here and in the program. */
+        if (!sigaction(forwarded_signals[i], NULL, &present) && present.sa_handler != SIG_IGN)
+            sigaction(forwarded_signals[i], &action, NULL);
+    }
+}
+
+/* Looks the name up as execvp() will; false if there is no such file. */
+static bool resolve(const char *name, char *path)
+{
+    const char *search = getenv("PATH");
+
+    if (strchr(name, '/')) {
+        snprintf(path, PATH_MAX, "%s", name);
+        return !access(path, F_OK);
+    }
+    for (search = search ? search : "/bin:/usr/bin"; search; search = strchr(search, ':')) {
+        int length;
+
+        search += *search == ':';
+        length = strcspn(search, ":");
+        if (snprintf(path, PATH_MAX, "%.*s/%s", length ? length : 1, length ? search : ".", name) <
+                PATH_MAX &&
+            !access(path, X_OK))
+            return true;
+    }
+    return false;
+}
+
+static bool gains_privileges(const char *path)
+{
+    struct stat status;
+
+    if (stat(path, &status))
+        return false;
+    if ((status.st_mode & S_ISUID) && status.st_uid != getuid())
+        return true;
+    if ((status.st_mode & S_ISGID) && status.st_gid != getgid())
+        return true;
+    return getuid() && getxattr(path, "security.capability", NULL, 0) > 0;
+}
+
+/* The program is run all the same: it may do nothing but start others. */
+static void warn_if_out_of_reach(const char *path)
+{
+    switch (binary_nature_of(path)) {
+    case BINARY_STATIC:
+        cli_error("warning: %s is statically linked, nothing can be preloaded into it; "
+                  "it will not see the software adapter",
+                  path);
+        return;
+    case BINARY_FOREIGN:
+        cli_error("warning: %s is built for another word size or processor than the library; "
+                  "it will not see the software adapter",
+                  path);
+        return;
+    case BINARY_NONE:
+    case BINARY_DYNAMIC:
+        break;
+    }
+    if (gains_privileges(path))
+        cli_error("warning: %s gains privileges when it starts, and the dynamic linker then "
+                  "ignores LD_PRELOAD; it will not see the software adapter",
+                  path);
+}
+
+static int exec_failure(const char *name)
+{
+    int cause = errno;
+
+    cli_error("%s: %s", name, strerror(cause));
+    return cause == ENOENT ? CLI_NOT_FOUND : CLI_NOT_EXECUTABLE;
+}
+
+static int start_and_wait(char **words)
+{
+    pid_t parent = getpid();
+    sigset_t set, before;
+    int status;
+
+    sigemptyset(&set);
+    for (size_t i = 0; i < sizeof(forwarded_signals) / sizeof(*forwarded_signals); i++)
+        sigaddset(&set, forwarded_signals[i]);
+    sigprocmask(SIG_BLOCK, &set, &before);
+    program = fork();
+    if (program < 0) {
+        cli_error("fork: %s", strerror(errno));
+        return CLI_FAILED;
+    }
+    if (!program) {
+        /* Killing "verbena run" the hard way must not leave its program running. */
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != parent)
+            _exit(CLI_FAILED);
+        sigprocmask(SIG_SETMASK, &before, NULL);
+        execvp(words[0], words);
+        _exit(exec_failure(words[0]));
+    }
+    forward_signals(&set);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    while (waitpid(program, &status, 0) < 0) {
+        if (errno != EINTR)
+            return CLI_FAILED;
+    }
+    return launch_status(status);
+}
+
+static int check_node(const struct invocation *invocation)
+{
+    const char *nodes = option_value(invocation, "nodes");
+    const char *node = option_value(invocation, "node");
+
+    if (nodes && node && atoi(node) >= atoi(nodes))
+        return cli_usage_error(invocation->command, "--node %s is not one of %s: the first is 0",
+                               node, nodes);
+    return CLI_OK;
+}
+
+int command_run(const struct invocation *invocation)
+{
+    char path[PATH_MAX];
+    struct launch launch;
+    int status;
+
+    if (!invocation->operand_count)
+        return cli_usage_error(invocation->command, "no program given");
+    if (check_node(invocation))
+        return CLI_USAGE;
+    if (!launch_find(&launch))
+        return CLI_FAILED;
+    options_export(invocation);
+    if (resolve(invocation->operands[0], path))
+        warn_if_out_of_reach(path);
+    if (launch_environment(&launch))
+        return CLI_FAILED;
+    status = start_and_wait(invocation->operands);
+    segment_remove_unused();
+    return status;
+}

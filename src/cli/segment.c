@@ -1,0 +1,95 @@
+#include "segment.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+static const char *setting(const char *variable, const char *fallback)
+{
+    const char *value = getenv(variable);
+
+    return value && *value ? value : fallback;
+}
+
+const char *segment_directory(void)
+{
+    return setting("VERBENA_SHM_DIR", "/dev/shm");
+}
+
+int segment_path(char *path, size_t size)
+{
+    int length = snprintf(path, size, "%s/verbena-%u-%s", segment_directory(), getuid(),
+                          setting("VERBENA_FABRIC", "default"));
+
+    return length > 0 && (size_t)length < size ? 0 : -1;
+}
+
+/* Every attached process holds the file's lock shared: whoever gets it exclusively is alone, but
+ * for programs that closed descriptors they did not know, the library's among them. Their mapping
+ * still counts as an opener, and a write lease is granted only where there is no other. */
+static int lock_alone(const char *path, enum segment_state *state)
+{
+    int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+
+    *state = SEGMENT_ABSENT;
+    if (fd < 0)
+        return -1;
+    signal(SIGIO, SIG_IGN); /* sent when someone opens the file while the lease is held */
+    if (flock(fd, LOCK_EX | LOCK_NB) || (fcntl(fd, F_SETLEASE, F_WRLCK) && errno == EAGAIN)) {
+        *state = SEGMENT_IN_USE;
+        close(fd);
+        return -1;
+    }
+    *state = SEGMENT_STALE;
+    return fd;
+}
+
+enum segment_state segment_state_of(const char *path)
+{
+    enum segment_state state;
+    int fd = lock_alone(path, &state);
+
+    if (fd >= 0)
+        close(fd);
+    return state;
+}
+
+void segment_remove_unused(void)
+{
+    enum segment_state state;
+    char path[PATH_MAX];
+    int fd;
+
+    if (segment_path(path, sizeof(path)))
+        return;
+    fd = lock_alone(path, &state);
+    if (fd < 0)
+        return;
+    unlink(path);
+    close(fd);
+}
+
+void segment_each(void (*each)(const char *path, void *context), void *context)
+{
+    DIR *directory = opendir(segment_directory());
+    char prefix[32], path[PATH_MAX];
+    struct dirent *entry;
+
+    if (!directory)
+        return;
+    snprintf(prefix, sizeof(prefix), "verbena-%u-", getuid());
+    while ((entry = readdir(directory))) {
+        if (strncmp(entry->d_name, prefix, strlen(prefix)))
+            continue;
+        snprintf(path, sizeof(path), "%s/%s", segment_directory(), entry->d_name);
+        each(path, context);
+    }
+    closedir(directory);
+}

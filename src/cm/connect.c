@@ -1,0 +1,505 @@
+#include "cm/cm.h"
+
+#include "cm/device.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SECOND          1000000000ull
+#define REQUEST_TIMEOUT (60 * SECOND)
+#define RETRY_INTERVAL  (SECOND / 50)
+#define TIMEWAIT        (SECOND / 2)
+
+/* ---- messages ---- */
+
+void connect_self(struct cm_id *cm, struct wire_peer *self)
+{
+    wire_self(self);
+    self->id = cm->handle;
+    self->fd = cm->channel->eventfd;
+    self->notify = cm->channel->notify;
+}
+
+static void start_message(struct cm_id *cm, struct wire_message *m, enum wire_type type)
+{
+    memset(m, 0, sizeof(*m));
+    m->type = type;
+    connect_self(cm, &m->from);
+    m->to = cm->state == CM_REQUEST_SENT ? 0 : cm->peer.id;
+    m->src = cm->src;
+    m->dst = cm->dst;
+    m->psn = cm->psn;
+    m->qkey = RDMA_UDP_QKEY;
+    m->lid = device_lid(&cm->place);
+    m->ece = cm->local_ece;
+}
+
+static int send_plain(struct cm_id *cm, enum wire_type type, uint32_t reason, bool wake)
+{
+    struct wire_message m;
+
+    start_message(cm, &m, type);
+    m.reason = reason;
+    return wire_send(&cm->peer, &m, wake);
+}
+
+/* Data that the address carried goes first, the caller's follows. */
+static int set_private(struct cm_id *cm, struct wire_message *m, const void *data, uint8_t length)
+{
+    unsigned room = receive_private_size(m->type, m->dst.family);
+    unsigned before = m->type == WIRE_REQUEST || m->type == WIRE_LOOKUP ? cm->connect_len : 0;
+
+    if (before + length > room || (length && !data))
+        return EINVAL;
+    if (before)
+        memcpy(m->private_data, cm->connect_data, before);
+    if (length)
+        memcpy(m->private_data + before, data, length);
+    return 0;
+}
+
+static void set_params(struct cm_id *cm, struct wire_message *m,
+                       const struct rdma_conn_param *param)
+{
+    struct ibv_qp *qp = cm->id.qp;
+
+    m->qpn = qp ? qp->qp_num : param ? param->qp_num : 0;
+    m->srq = qp ? qp->srq != NULL : param ? param->srq : 0;
+    m->flow_control = param ? param->flow_control : 0;
+    m->retry_count = param ? param->retry_count & 7 : 7;
+    m->rnr_retry_count = param ? param->rnr_retry_count & 7 : 7;
+    m->responder_resources = cm->responder_resources;
+    m->initiator_depth = cm->initiator_depth;
+}
+
+static int check_param(struct cm_id *cm, const struct rdma_conn_param *param)
+{
+    const struct ibv_device_attr *attr = device_attr(cm->id.verbs);
+
+    if (cm_is_ud(cm))
+        return 0;
+    if (!cm->id.qp && !param)
+        return EINVAL;
+    if (!param || !attr)
+        return 0;
+    if (param->responder_resources != RDMA_MAX_RESP_RES &&
+        param->responder_resources > attr->max_qp_rd_atom)
+        return EINVAL;
+    if (param->initiator_depth != RDMA_MAX_INIT_DEPTH &&
+        param->initiator_depth > attr->max_qp_init_rd_atom)
+        return EINVAL;
+    return 0;
+}
+
+static uint8_t limited(unsigned wanted, int most)
+{
+    return wanted < (unsigned)most ? wanted : (unsigned)most;
+}
+
+/* ---- how a connection ends ---- */
+
+void connect_closed(struct cm_id *cm, enum rdma_cm_event_type type, int status)
+{
+    channel_unwatch(cm);
+    free(cm->unsent);
+    cm->unsent = NULL;
+    cm->state = CM_DISCONNECTED;
+    event_post(cm, type, status);
+    channel_set_due(cm, type == RDMA_CM_EVENT_DISCONNECTED ? now_ns() + TIMEWAIT : 0);
+}
+
+void connect_peer_died(struct cm_id *cm)
+{
+    bool stood = cm->state == CM_CONNECTED || cm->state == CM_REPLY_RECEIVED;
+
+    if (stood)
+        connect_closed(cm, RDMA_CM_EVENT_DISCONNECTED, 0);
+    else
+        connect_closed(cm, RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT);
+}
+
+/* A datagram look-up ends without an event on the other side. */
+static void withdraw_request(struct cm_id *cm)
+{
+    if (!cm->unsent)
+        send_plain(cm, WIRE_REJECT, REJECT_TIMEOUT, !cm_is_ud(cm));
+}
+
+void connect_end(struct cm_id *cm)
+{
+    switch (cm->state) {
+    case CM_REQUEST_SENT:
+        withdraw_request(cm);
+        break;
+    case CM_REQUEST_RECEIVED:
+        if (cm_is_ud(cm))
+            send_plain(cm, WIRE_LOOKUP_REPLY, LOOKUP_REFUSED, true);
+        else
+            send_plain(cm, WIRE_REJECT, REJECT_CONSUMER, true);
+        break;
+    case CM_REPLY_RECEIVED:
+        send_plain(cm, WIRE_REJECT, REJECT_CONSUMER, true);
+        break;
+    case CM_REPLY_SENT:
+    case CM_CONNECTED:
+        send_plain(cm, WIRE_DISCONNECT, 0, true);
+        break;
+    default:
+        break;
+    }
+    channel_unwatch(cm);
+    channel_set_due(cm, 0);
+    cm->state = CM_DISCONNECTED;
+}
+
+/* The peer reads its mailbox before it sends, so it need not be woken for this. */
+void connect_moved(struct cm_id *cm)
+{
+    struct wire_binding *b = cm->binding >= 0 ? wire_binding(cm->binding) : NULL;
+
+    if (b)
+        connect_self(cm, &b->owner);
+    switch (cm->state) {
+    case CM_REQUEST_SENT:
+        if (cm->unsent)
+            connect_self(cm, &cm->unsent->from);
+        else
+            send_plain(cm, WIRE_MOVED, 0, false);
+        break;
+    case CM_REQUEST_RECEIVED:
+        break; /* the peer has never heard of this id */
+    case CM_REPLY_SENT:
+    case CM_REPLY_RECEIVED:
+    case CM_CONNECTED:
+        send_plain(cm, WIRE_MOVED, 0, false);
+        break;
+    default:
+        break;
+    }
+}
+
+/* ---- asking ---- */
+
+static void refuse_locally(struct cm_id *cm)
+{
+    if (cm_is_ud(cm))
+        connect_closed(cm, RDMA_CM_EVENT_UNREACHABLE, LOOKUP_UNSUPPORTED);
+    else
+        connect_closed(cm, RDMA_CM_EVENT_REJECTED, REJECT_INVALID_SERVICE_ID);
+}
+
+/* Like a lost packet: it is sent again after a while, until the listener has room. */
+static int keep_unsent(struct cm_id *cm, const struct wire_message *m)
+{
+    if (!cm->unsent) {
+        cm->unsent = malloc(sizeof(*m));
+        if (!cm->unsent)
+            return ENOMEM;
+        *cm->unsent = *m;
+    }
+    channel_set_due(cm, now_ns() + RETRY_INTERVAL);
+    return 0;
+}
+
+static int send_request(struct cm_id *cm, struct wire_message *m)
+{
+    struct wire_binding *b = wire_find_listener(cm->id.ps, &cm->dst, &cm->dst_place);
+    struct cm_place place = cm->dst_place;
+
+    if (!b) {
+        refuse_locally(cm);
+        return 0;
+    }
+    if (b->pending >= b->backlog)
+        return keep_unsent(cm, m);
+    place.node = b->node;
+    device_gid(&place, &cm->id.route.addr.addr.ibaddr.dgid);
+    id_fill_path(cm, device_lid(&place));
+    m->to = b->owner.id;
+    m->rail = place.rail;
+    cm->peer = b->owner;
+    int err = wire_send(&b->owner, m, true);
+    if (err == ESRCH) {
+        refuse_locally(cm);
+        return 0;
+    }
+    if (err)
+        return err;
+    b->pending++;
+    free(cm->unsent);
+    cm->unsent = NULL;
+    channel_watch(cm);
+    channel_set_due(cm, cm->give_up);
+    return 0;
+}
+
+void connect_timer_over(struct cm_id *cm)
+{
+    if (cm->state == CM_DISCONNECTED) {
+        event_post(cm, RDMA_CM_EVENT_TIMEWAIT_EXIT, 0);
+    } else if (cm->state == CM_REQUEST_SENT && now_ns() >= cm->give_up) {
+        withdraw_request(cm);
+        connect_closed(cm, RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT);
+    } else if (cm->state == CM_REQUEST_SENT && cm->unsent) {
+        struct wire_message m = *cm->unsent;
+        if (send_request(cm, &m))
+            connect_closed(cm, RDMA_CM_EVENT_UNREACHABLE, -ENOMEM);
+    }
+}
+
+static int connect_locked(struct cm_id *cm, const struct rdma_conn_param *param)
+{
+    const struct ibv_device_attr *attr = device_attr(cm->id.verbs);
+    struct wire_message m;
+    int err;
+
+    if (cm->state != CM_ROUTE_RESOLVED || !attr)
+        return EINVAL;
+    if ((err = check_param(cm, param)))
+        return err;
+    cm->responder_resources =
+        limited(param ? param->responder_resources : RDMA_MAX_RESP_RES, attr->max_qp_rd_atom);
+    cm->initiator_depth =
+        limited(param ? param->initiator_depth : RDMA_MAX_INIT_DEPTH, attr->max_qp_init_rd_atom);
+    start_message(cm, &m, cm_is_ud(cm) ? WIRE_LOOKUP : WIRE_REQUEST);
+    set_params(cm, &m, param);
+    if ((err = set_private(cm, &m, param ? param->private_data : NULL,
+                           param ? param->private_data_len : 0)))
+        return err;
+    cm->retry_count = m.retry_count;
+    cm->active = true;
+    cm->give_up = now_ns() + REQUEST_TIMEOUT;
+    cm->state = CM_REQUEST_SENT;
+    if ((err = send_request(cm, &m)))
+        cm->state = CM_ROUTE_RESOLVED;
+    return err;
+}
+
+int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *conn_param)
+{
+    struct cm_id *cm = to_cm(id);
+    int err;
+
+    cm_lock();
+    err = connect_locked(cm, conn_param);
+    cm_unlock();
+    return err ? cm_fail(err) : event_complete(cm, RDMA_CM_EVENT_ESTABLISHED);
+}
+
+/* ---- the reply has come ---- */
+
+static int send_ready(struct cm_id *cm)
+{
+    int err = 0;
+
+    if (cm->state != CM_REPLY_RECEIVED)
+        return EINVAL;
+    if (!cm->peer_knows)
+        err = send_plain(cm, WIRE_READY, 0, true);
+    cm->peer_knows = true;
+    cm->state = CM_CONNECTED;
+    return err == ESRCH ? 0 : err; /* its death is an event of its own */
+}
+
+void connect_finish_reply(struct cm_event *event)
+{
+    struct cm_id *cm = to_cm(event->event.id);
+    int err = qp_to_rts(cm, cm->id.qp);
+
+    cm_lock();
+    if (cm->state == CM_REPLY_RECEIVED && (err || (err = send_ready(cm)))) {
+        send_plain(cm, WIRE_REJECT, REJECT_CONSUMER, true);
+        channel_unwatch(cm);
+        cm->state = CM_DISCONNECTED;
+    }
+    cm_unlock();
+    event->event.event = err ? RDMA_CM_EVENT_CONNECT_ERROR : RDMA_CM_EVENT_ESTABLISHED;
+    event->event.status = -err;
+}
+
+int rdma_establish(struct rdma_cm_id *id)
+{
+    int err;
+
+    if (id->qp)
+        return cm_fail(EINVAL);
+    cm_lock();
+    err = send_ready(to_cm(id));
+    cm_unlock();
+    return cm_fail(err);
+}
+
+/* ---- answering ---- */
+
+/* What was asked for, unless the caller says otherwise, within the device's limits. */
+static void adjust_resources(struct cm_id *cm, const struct rdma_conn_param *param)
+{
+    const struct ibv_device_attr *attr = device_attr(cm->id.verbs);
+
+    if (!param || param->initiator_depth == RDMA_MAX_INIT_DEPTH)
+        cm->initiator_depth = limited(cm->initiator_depth, attr->max_qp_init_rd_atom);
+    else
+        cm->initiator_depth = param->initiator_depth;
+    if (!param || param->responder_resources == RDMA_MAX_RESP_RES)
+        cm->responder_resources = limited(cm->responder_resources, attr->max_qp_rd_atom);
+    else
+        cm->responder_resources = param->responder_resources;
+}
+
+static int prepare_accept(struct cm_id *cm, const struct rdma_conn_param *param,
+                          struct wire_message *m)
+{
+    int err;
+
+    if (cm->state != CM_REQUEST_RECEIVED)
+        return EINVAL;
+    if ((err = check_param(cm, param)))
+        return err;
+    adjust_resources(cm, param);
+    start_message(cm, m, cm_is_ud(cm) ? WIRE_LOOKUP_REPLY : WIRE_REPLY);
+    set_params(cm, m, param);
+    return set_private(cm, m, param ? param->private_data : NULL,
+                       param ? param->private_data_len : 0);
+}
+
+static int send_reply(struct cm_id *cm, struct wire_message *m)
+{
+    int err;
+
+    if (cm->state != CM_REQUEST_RECEIVED)
+        return ECONNRESET;
+    connect_self(cm, &m->from);
+    if ((err = wire_send(&cm->peer, m, true)))
+        return err == ESRCH ? ECONNRESET : err;
+    cm->state = cm_is_ud(cm) ? CM_DISCONNECTED : CM_REPLY_SENT;
+    if (cm_is_ud(cm))
+        channel_unwatch(cm);
+    return 0;
+}
+
+int rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *conn_param)
+{
+    struct cm_id *cm = to_cm(id);
+    struct wire_message m;
+    int err;
+
+    cm_lock();
+    err = prepare_accept(cm, conn_param, &m);
+    cm_unlock();
+    if (!err && id->qp && !cm_is_ud(cm))
+        err = qp_to_rts(cm, id->qp);
+    if (err)
+        return cm_fail(err);
+    cm_lock();
+    err = send_reply(cm, &m);
+    cm_unlock();
+    if (err || cm_is_ud(cm))
+        return cm_fail(err);
+    return event_complete(cm, RDMA_CM_EVENT_ESTABLISHED);
+}
+
+static int reject_locked(struct cm_id *cm, uint32_t reason, const void *data, uint8_t length)
+{
+    struct wire_message m;
+    int err;
+
+    if (cm->state != CM_REQUEST_RECEIVED && cm->state != CM_REPLY_RECEIVED)
+        return EINVAL;
+    start_message(cm, &m, cm_is_ud(cm) ? WIRE_LOOKUP_REPLY : WIRE_REJECT);
+    m.reason = cm_is_ud(cm) ? LOOKUP_REFUSED : reason;
+    if ((err = set_private(cm, &m, data, length)))
+        return err;
+    err = wire_send(&cm->peer, &m, true);
+    if (err == ENOMEM)
+        return err;
+    channel_unwatch(cm);
+    cm->state = CM_DISCONNECTED;
+    return 0;
+}
+
+static int reject(struct rdma_cm_id *id, uint32_t reason, const void *data, uint8_t length)
+{
+    int err;
+
+    cm_lock();
+    err = reject_locked(to_cm(id), reason, data, length);
+    cm_unlock();
+    return cm_fail(err);
+}
+
+int rdma_reject(struct rdma_cm_id *id, const void *private_data, uint8_t private_data_len)
+{
+    return reject(id, REJECT_CONSUMER, private_data, private_data_len);
+}
+
+int rdma_reject_ece(struct rdma_cm_id *id, const void *private_data, uint8_t private_data_len)
+{
+    return reject(id, REJECT_VENDOR_OPTION, private_data, private_data_len);
+}
+
+/* ---- ending ---- */
+
+static int disconnect_locked(struct cm_id *cm, bool *waits)
+{
+    *waits = false;
+    if (cm_is_ud(cm))
+        return EINVAL;
+    switch (cm->state) {
+    case CM_CONNECTED:
+    case CM_REPLY_SENT:
+    case CM_REPLY_RECEIVED:
+        send_plain(cm, WIRE_DISCONNECT, 0, true);
+        connect_closed(cm, RDMA_CM_EVENT_DISCONNECTED, 0);
+        *waits = true;
+        return 0;
+    case CM_DISCONNECTED: /* the peer was first: its event may still be waiting */
+        *waits = cm->sync && cm->channel->events;
+        return 0;
+    default:
+        return EINVAL;
+    }
+}
+
+int rdma_disconnect(struct rdma_cm_id *id)
+{
+    struct cm_id *cm = to_cm(id);
+    bool waits;
+    int err;
+
+    if (cm->state >= CM_REPLY_SENT && cm->state <= CM_CONNECTED)
+        qp_to_error(cm);
+    cm_lock();
+    err = disconnect_locked(cm, &waits);
+    cm_unlock();
+    if (err)
+        return cm_fail(err);
+    return waits ? event_complete(cm, RDMA_CM_EVENT_DISCONNECTED) : 0;
+}
+
+static int notify_locked(struct cm_id *cm)
+{
+    switch (cm->state) {
+    case CM_REPLY_SENT:
+        send_plain(cm, WIRE_ESTABLISHED, 0, false);
+        cm->state = CM_CONNECTED;
+        event_post(cm, RDMA_CM_EVENT_ESTABLISHED, 0);
+        return 0;
+    case CM_CONNECTED:
+        return EISCONN;
+    default:
+        return EINVAL;
+    }
+}
+
+int rdma_notify(struct rdma_cm_id *id, enum ibv_event_type event)
+{
+    int err;
+
+    if (event != IBV_EVENT_COMM_EST)
+        return cm_fail(EINVAL);
+    cm_lock();
+    err = notify_locked(to_cm(id));
+    cm_unlock();
+    return cm_fail(err);
+}

@@ -1,0 +1,246 @@
+#include "cm/cm.h"
+
+#include "cm/device.h"
+#include "util/log.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* What the InfiniBand CM's messages hold, less what rdma_cm puts before it for IP addresses. */
+unsigned receive_private_size(uint32_t type, uint16_t family)
+{
+    unsigned header = family == AF_IB ? 0 : 36;
+
+    switch (type) {
+    case WIRE_REQUEST:
+        return 92 - header;
+    case WIRE_REPLY:
+        return 196;
+    case WIRE_REJECT:
+        return 148;
+    case WIRE_LOOKUP:
+        return 216 - header;
+    case WIRE_LOOKUP_REPLY:
+        return 136;
+    default:
+        return 0;
+    }
+}
+
+static void fill_conn_param(struct cm_event *event, const struct wire_message *m)
+{
+    struct rdma_conn_param *conn = &event->event.param.conn;
+
+    event_set_private(event, m->private_data, receive_private_size(m->type, m->dst.family));
+    conn->responder_resources = m->initiator_depth;
+    conn->initiator_depth = m->responder_resources;
+    conn->flow_control = m->flow_control;
+    conn->retry_count = m->type == WIRE_REQUEST ? m->retry_count : 0;
+    conn->rnr_retry_count = m->rnr_retry_count;
+    conn->srq = m->srq;
+    conn->qp_num = m->qpn;
+}
+
+static void fill_ud_param(struct cm_event *event, const struct wire_message *m)
+{
+    struct rdma_ud_param *ud = &event->event.param.ud;
+
+    event_set_private(event, m->private_data, receive_private_size(m->type, m->dst.family));
+    ud->ah_attr.dlid = m->lid;
+    ud->ah_attr.port_num = event->event.id->port_num;
+    ud->qp_num = m->qpn;
+    ud->qkey = m->qkey;
+}
+
+static void remember_peer(struct cm_id *cm, const struct wire_message *m)
+{
+    cm->peer = m->from;
+    cm->peer_known = true;
+    cm->remote_qpn = m->qpn;
+    cm->remote_psn = m->psn;
+    cm->remote_lid = m->lid;
+    cm->remote_ece = m->ece;
+    cm->rnr_retry_count = m->rnr_retry_count;
+    cm->responder_resources = m->initiator_depth;
+    cm->initiator_depth = m->responder_resources;
+}
+
+/* ---- requests ---- */
+
+static void answer_refusal(const struct wire_message *request, uint32_t reason)
+{
+    struct wire_message m = { .type = WIRE_REJECT, .reason = reason, .to = request->from.id };
+
+    if (request->type == WIRE_LOOKUP) {
+        m.type = WIRE_LOOKUP_REPLY;
+        m.reason = LOOKUP_UNSUPPORTED;
+    }
+    wire_self(&m.from);
+    m.dst = request->dst;
+    wire_send(&request->from, &m, true);
+}
+
+static struct cm_id *make_child(struct cm_id *listener, const struct wire_message *m)
+{
+    struct cm_place place = { .rail = m->rail };
+    struct cm_id *cm = id_make(listener->channel, listener->id.context, listener->id.ps,
+                               listener->id.qp_type);
+
+    if (!cm)
+        return NULL;
+    if (id_use_device(cm, &place)) {
+        id_free(cm);
+        return NULL;
+    }
+    cm->src = m->dst;
+    cm->dst = m->src;
+    cm->state = CM_REQUEST_RECEIVED;
+    cm->retry_count = m->retry_count;
+    cm->ack_timeout = listener->ack_timeout;
+    remember_peer(cm, m);
+    id_publish_addresses(cm);
+    id_fill_path(cm, m->lid);
+    return cm;
+}
+
+static void receive_request(const struct wire_message *m)
+{
+    struct cm_id *listener = cm_find(m->to);
+
+    if (!listener || listener->state != CM_LISTENING) {
+        answer_refusal(m, REJECT_INVALID_SERVICE_ID);
+        return;
+    }
+    struct cm_id *cm = make_child(listener, m);
+    struct cm_event *event = cm ? event_make(cm, RDMA_CM_EVENT_CONNECT_REQUEST, 0) : NULL;
+    if (!event) {
+        if (cm)
+            id_free(cm);
+        answer_refusal(m, REJECT_NO_RESOURCES);
+        return;
+    }
+    event->event.listen_id = &listener->id;
+    event->owner = listener;
+    if (m->type == WIRE_LOOKUP)
+        fill_ud_param(event, m);
+    else
+        fill_conn_param(event, m);
+    channel_watch(cm);
+    event_queue(event);
+}
+
+/* ---- answers ---- */
+
+static void receive_reply(struct cm_id *cm, const struct wire_message *m)
+{
+    struct cm_event *event = event_make(cm, RDMA_CM_EVENT_CONNECT_RESPONSE, 0);
+
+    if (cm->state != CM_REQUEST_SENT || !event) {
+        free(event);
+        return;
+    }
+    remember_peer(cm, m);
+    cm->state = CM_REPLY_RECEIVED;
+    channel_set_due(cm, 0);
+    fill_conn_param(event, m);
+    event_queue(event);
+}
+
+static void receive_lookup_reply(struct cm_id *cm, const struct wire_message *m)
+{
+    if (cm->state != CM_REQUEST_SENT)
+        return;
+    bool found = m->reason == 0;
+    struct cm_event *event = event_make(
+        cm, found ? RDMA_CM_EVENT_ESTABLISHED : RDMA_CM_EVENT_UNREACHABLE, m->reason);
+    if (!event)
+        return;
+    channel_unwatch(cm);
+    channel_set_due(cm, 0);
+    cm->state = CM_DISCONNECTED;
+    cm->remote_qpn = m->qpn;
+    cm->remote_lid = m->lid;
+    fill_ud_param(event, m);
+    event_queue(event);
+}
+
+static void receive_reject(struct cm_id *cm, const struct wire_message *m)
+{
+    if (cm->state < CM_REQUEST_SENT || cm->state > CM_REPLY_RECEIVED)
+        return;
+    channel_unwatch(cm);
+    channel_set_due(cm, 0);
+    cm->state = CM_DISCONNECTED;
+    struct cm_event *event =
+        cm_is_ud(cm) ? NULL : event_make(cm, RDMA_CM_EVENT_REJECTED, m->reason);
+    if (!event)
+        return;
+    event_set_private(event, m->private_data, receive_private_size(m->type, m->dst.family));
+    event_queue(event);
+}
+
+static void receive_ready(struct cm_id *cm)
+{
+    if (cm->state != CM_REPLY_SENT)
+        return;
+    cm->state = CM_CONNECTED;
+    event_post(cm, RDMA_CM_EVENT_ESTABLISHED, 0);
+}
+
+static void receive_disconnect(struct cm_id *cm)
+{
+    if (cm->state >= CM_REPLY_SENT && cm->state <= CM_CONNECTED)
+        connect_closed(cm, RDMA_CM_EVENT_DISCONNECTED, 0);
+}
+
+static void receive_moved(struct cm_id *cm, const struct wire_message *m)
+{
+    cm->peer.fd = m->from.fd;
+    cm->peer.notify = m->from.notify;
+}
+
+/* Any process of the user may write here: only what the connection's own peer says counts. */
+static struct cm_id *find_receiver(const struct wire_message *m)
+{
+    struct cm_id *cm = m->to ? cm_find(m->to) : cm_find_request(&m->from);
+
+    if (!cm || cm->peer.proc != m->from.proc || cm->peer.generation != m->from.generation)
+        return NULL;
+    return cm;
+}
+
+void receive_message(const struct wire_message *m)
+{
+    if (m->type == WIRE_REQUEST || m->type == WIRE_LOOKUP) {
+        receive_request(m);
+        return;
+    }
+    struct cm_id *cm = find_receiver(m);
+    if (!cm) {
+        log_debug("cm: a message of type %u for no id", m->type);
+        return;
+    }
+    switch (m->type) {
+    case WIRE_REPLY:
+        receive_reply(cm, m);
+        break;
+    case WIRE_LOOKUP_REPLY:
+        receive_lookup_reply(cm, m);
+        break;
+    case WIRE_REJECT:
+        receive_reject(cm, m);
+        break;
+    case WIRE_READY:
+        receive_ready(cm);
+        break;
+    case WIRE_DISCONNECT:
+        receive_disconnect(cm);
+        break;
+    case WIRE_MOVED:
+        receive_moved(cm, m);
+        break;
+    case WIRE_ESTABLISHED:
+        cm->peer_knows = true;
+        break;
+    }
+}

@@ -1,0 +1,125 @@
+#!/usr/bin/env python3
+"""Make the export rows and the version script of one drop-in library.
+
+    generate.py --library NAME --system PATH --list exports.txt --rows OUT.h --map OUT.map
+    generate.py --refresh exports.txt --system PATH...
+
+The names and versions come from the installed system library, so that the drop-in offers whatever
+the programs and providers of this machine were linked against; where there is none, from the list
+kept beside this script.
+"""
+import argparse
+import os
+import re
+import subprocess
+import sys
+
+SYMBOL = re.compile(r'^(\w+)(@@?)(\w[\w.]*)$')
+
+# Calls whose answer is a pointer, should the adapter not have them.
+RETURNS_POINTER = re.compile(
+    r'^(ibv_(get_device_(list|name)|open_device|import_\w+|alloc_pd|reg_\w*mr\w*|create_\w+'
+    r'|get_sysfs_path|qp_to_qp_ex|\w+_str)|verbs_open_device|_verbs_init_and_alloc_context'
+    r'|rdma_(create_event_channel|get_devices|event_str))$')
+
+
+def installed_exports(path):
+    """Rows (name, separator, version, data size or 0) that a library on this machine defines."""
+    text = subprocess.run(['readelf', '-W', '--dyn-syms', path], check=True, text=True,
+                          stdout=subprocess.PIPE).stdout
+    rows = []
+    for line in text.splitlines():
+        field = line.split()
+        if len(field) < 8 or field[6] in ('UND', 'ABS', 'Ndx'):
+            continue
+        match = SYMBOL.match(field[7])
+        if match:
+            rows.append((*match.groups(), int(field[2]) if field[3] == 'OBJECT' else 0))
+    return sorted(rows, key=lambda row: (row[2], row[0]))
+
+
+def listed_exports(path, library):
+    rows = []
+    with open(path, encoding='ascii') as lines:
+        for line in lines:
+            field = line.split()
+            if field and field[0] == library:
+                name, separator, version = SYMBOL.match(field[1]).groups()
+                rows.append((name, separator, version, int(field[2])))
+    return rows
+
+
+def answer(name):
+    if RETURNS_POINTER.match(name):
+        return 'null'
+    return 'error' if name.startswith(('ibv_', 'verbs_', 'execute_')) else 'minus'
+
+
+def row_text(index, row, defaults):
+    name, separator, version, size = row
+    if size:
+        return f'DATA({name}, "{name}{separator}{version}", {size})'
+    # An old version beside a newer default has the structures of 2006: answer, do not misread.
+    kind = 'OLD' if separator == '@' and name in defaults else 'CALL'
+    return f'{kind}({index}, "{name}", "{name}{separator}{version}", {answer(name)})'
+
+
+def version_key(version):
+    return [int(part) if part.isdigit() else part for part in re.split(r'(\d+)', version)]
+
+
+def write(path, text):
+    with open(path, 'w', encoding='ascii') as out:
+        out.write(text)
+
+
+def make(args):
+    system = args.system[0] if args.system else ''
+    if os.path.isabs(system) and os.path.exists(system):
+        rows = installed_exports(system)
+    else:
+        rows = listed_exports(args.list, args.library)
+    if not rows:
+        sys.exit(f'generate.py: no exports known for {args.library}')
+    defaults = {name for name, separator, _, _ in rows if separator == '@@'}
+    calls = [row for row in rows if not row[3]] + [row for row in rows if row[3]]
+    text = [row_text(index, row, defaults) for index, row in enumerate(calls)]
+    write(args.rows, '\n'.join(text) + '\n')
+    write(args.map, version_script(rows))
+
+
+def version_script(rows):
+    versions = sorted({row[2] for row in rows}, key=version_key)
+    nodes = [f'{version} {{\n}};' for version in versions[:-1]]
+    # "local: *" would hide the names of its own node, so that node lists them.
+    last = ''.join(f'    {row[0]};\n' for row in rows if row[2] == versions[-1])
+    nodes.append(f'{versions[-1]} {{\nglobal:\n{last}local:\n    *;\n}};')
+    return '\n'.join(nodes) + '\n'
+
+
+def refresh(args):
+    text = []
+    for path in args.system:
+        library = os.path.basename(path)
+        text += [f'{library} {name}{separator}{version} {size}'
+                 for name, separator, version, size in installed_exports(path)]
+    write(args.refresh, '\n'.join(text) + '\n')
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument('--library')
+    parser.add_argument('--system', nargs='*', default=[])
+    parser.add_argument('--list')
+    parser.add_argument('--rows')
+    parser.add_argument('--map')
+    parser.add_argument('--refresh')
+    args = parser.parse_args()
+    if args.refresh:
+        refresh(args)
+    else:
+        make(args)
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,27 @@
+#ifndef HCA_ARENA_H
+#define HCA_ARENA_H
+
+/* Memory in the segment. Blocks belong to the calling process and die with it. */
+
+#include "hca/segment.h"
+
+/* Zeroed memory, aligned to a cache line, or NULL with errno (ENOMEM, ENOSPC). */
+void *arena_alloc(uint64_t size);
+void arena_free(void *ptr, uint64_t size);
+
+/* The same for another process, in whole units: it will free them, or its death does. */
+void *arena_alloc_for(unsigned proc, uint64_t size);
+
+/* Memory that outlives its maker, for tables of the fabric itself. */
+void *arena_alloc_permanent(uint64_t size);
+
+/* Bytes of the segment in use by all processes. */
+uint64_t arena_bytes_used(void);
+
+/* Under proc_lock, after a grace period: frees everything that process slot owned. */
+void arena_free_owner(unsigned proc);
+
+/* After fork: the child starts with nothing. */
+void arena_forget(void);
+
+#endif

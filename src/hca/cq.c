@@ -1,0 +1,500 @@
+#include "hca/cq.h"
+
+#include "hca/arena.h"
+#include "hca/async.h"
+#include "hca/bounce.h"
+#include "hca/engine.h"
+#include "hca/epoch.h"
+#include "hca/mr.h"
+#include "hca/notify.h"
+#include "hca/proc.h"
+#include "hca/qp.h"
+#include "hca/rq.h"
+#include "util/log.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FIRST_RING_MAX  128
+#define FIRST_RING_MIN  16
+#define YIELD_AFTER     200  /* empty polls in a row: the peer may need this core */
+#define STUCK_AFTER     1000 /* polls that find a ticket taken but nothing published */
+
+struct spinlock cq_list_lock;
+struct hca_cq *cq_list;
+
+static uint64_t ring_bytes(uint32_t size)
+{
+    return sizeof(struct cq_ring) + (uint64_t)size * sizeof(struct cqe);
+}
+
+/* ---- making and ending ---- */
+
+static int make_ring(struct hca_cq *cq, uint32_t cqe)
+{
+    uint32_t size = round_up_pow2(cqe);
+
+    size = size > FIRST_RING_MAX ? FIRST_RING_MAX : size < FIRST_RING_MIN ? FIRST_RING_MIN : size;
+    cq->ring = arena_alloc(ring_bytes(size));
+    if (!cq->ring)
+        return ENOMEM;
+    cq->ring->size = size;
+    store_relaxed(&cq->ring->limit, size);
+    cq->limit_published = size;
+    store_relaxed(&cq->shared->ring, seg_offset(cq->ring));
+    return 0;
+}
+
+static void join_channel(struct hca_cq *cq, struct hca_channel *channel)
+{
+    cq->shared->has_channel = 1;
+    cq->shared->channel_fd = channel->ibv.fd;
+    cq->shared->channel_id = channel->id;
+    spin_lock(&channel->lock);
+    cq->next_on_channel = channel->cqs;
+    channel->cqs = cq;
+    channel->ibv.refcnt++;
+    spin_unlock(&channel->lock);
+}
+
+static void leave_channel(struct hca_cq *cq, struct hca_channel *channel)
+{
+    struct hca_cq **link = &channel->cqs;
+
+    spin_lock(&channel->lock);
+    while (*link != cq)
+        link = &(*link)->next_on_channel;
+    *link = cq->next_on_channel;
+    if (channel->next_to_look_at == cq)
+        channel->next_to_look_at = NULL;
+    channel->ibv.refcnt--;
+    spin_unlock(&channel->lock);
+}
+
+struct hca_cq *cq_create(struct hca_context *context, uint32_t cqe, struct hca_channel *channel,
+                         bool timestamps)
+{
+    struct hca_cq *cq = calloc(1, sizeof(*cq));
+
+    if (!cq)
+        return NULL;
+    cq->sends_room = 64;
+    cq->sends = malloc(cq->sends_room * sizeof(*cq->sends));
+    cq->shared = arena_alloc(sizeof(*cq->shared));
+    if (!cq->sends || !cq->shared || make_ring(cq, cqe)) {
+        arena_free(cq->shared, sizeof(*cq->shared));
+        free(cq->sends);
+        free(cq);
+        errno = ENOMEM;
+        return NULL;
+    }
+    cq->wants_timestamps = timestamps;
+    cq->shared->proc = proc_self;
+    cq->shared->wants_timestamps = timestamps;
+    store_relaxed(&cq->shared->capacity, cqe);
+    cq->shared->events.fd = context->verbs.context.async_fd;
+    cq->shared->events.id = context->async_id;
+    if (channel)
+        join_channel(cq, channel);
+    spin_lock(&cq_list_lock);
+    cq->next = cq_list;
+    cq_list = cq;
+    spin_unlock(&cq_list_lock);
+    return cq;
+}
+
+/* No QP or SRQ leads here any more, and those that did were taken away with a grace period. */
+void cq_destroy(struct hca_cq *cq)
+{
+    struct hca_cq **link = &cq_list;
+
+    spin_lock(&cq_list_lock);
+    while (*link != cq)
+        link = &(*link)->next;
+    *link = cq->next;
+    spin_unlock(&cq_list_lock);
+    if (cq->ibv.channel)
+        leave_channel(cq, (struct hca_channel *)cq->ibv.channel);
+    for (struct cq_ring *ring = cq->ring; ring;) {
+        struct cq_ring *next = seg_at(load_relaxed(&ring->next), sizeof(*ring));
+        arena_free(ring, ring_bytes(ring->size));
+        ring = next;
+    }
+    arena_free(cq->shared, sizeof(*cq->shared));
+    free(cq->sends);
+    free(cq);
+}
+
+/* ---- the ring, consumer's side ---- */
+
+static struct cqe *next_entry(struct hca_cq *cq)
+{
+    return &cq->ring->entries[cq->head & (cq->ring->size - 1)];
+}
+
+static bool is_published(struct hca_cq *cq, struct cqe *entry)
+{
+    return load_acquire(&entry->mark) >> 32 == (uint32_t)(cq->head * 2 + 1);
+}
+
+/* The limit moves by compare-and-swap, because a producer may freeze it to start a larger ring. */
+static void move_limit(struct hca_cq *cq)
+{
+    struct cq_ring *ring = cq->ring;
+    uint64_t limit = load_acquire(&ring->limit);
+
+    if (!(limit & LIMIT_FROZEN)) {
+        if (cq->head + ring->size - limit < ring->size / 8)
+            return;
+        if (atomic_compare_exchange_strong(&ring->limit, &limit, cq->head + ring->size)) {
+            cq->limit_published = cq->head + ring->size;
+            return;
+        }
+    }
+    limit &= ~LIMIT_FROZEN;
+    cq->limit_published = limit;
+    if (cq->head < limit)
+        return;
+    struct cq_ring *next = seg_at(load_acquire(&ring->next), sizeof(*ring));
+    if (!next)
+        return;
+    cq->ring = next;
+    cq->limit_published = load_relaxed(&next->limit) & ~LIMIT_FROZEN;
+    store_release(&cq->shared->ring, seg_offset(next));
+    epoch_grace();
+    arena_free(ring, ring_bytes(ring->size));
+}
+
+static void consume(struct hca_cq *cq)
+{
+    cq->head++;
+    store_release(&cq->shared->head, cq->head);
+    if (unlikely(cq->head + cq->ring->size - cq->limit_published >= cq->ring->size / 8 ||
+                 cq->head >= cq->limit_published))
+        move_limit(cq);
+    __builtin_prefetch(next_entry(cq));
+}
+
+/* Somebody took this ticket and has not published. When everybody who was inside an epoch has left
+ * it and the entry is still not there, its producer is dead. */
+static void skip_abandoned(struct hca_cq *cq)
+{
+    struct cqe *entry = next_entry(cq);
+
+    if (load_relaxed(&cq->shared->overrun))
+        return;
+    epoch_grace();
+    if (is_published(cq, entry))
+        return;
+    log_info("a completion was left unfinished by a process that died");
+    store_release(&entry->mark, (uint64_t)(uint32_t)(cq->head * 2 + 1) << 32 | CQE_HOLE);
+}
+
+/* Calls `see` for each completion that waits in the ring, until it says true. */
+static bool any_waiting(struct hca_cq *cq, bool (*see)(struct cqe *e, void *arg), void *arg)
+{
+    uint64_t tail = load_acquire(&cq->shared->tail);
+    struct cq_ring *ring = cq->ring;
+
+    for (uint64_t t = cq->head; t < tail; t++) {
+        if (t >= (load_acquire(&ring->limit) & ~LIMIT_FROZEN))
+            ring = seg_at(load_acquire(&ring->next), sizeof(*ring));
+        if (!ring)
+            return false;
+        struct cqe *e = &ring->entries[t & (ring->size - 1)];
+        if (load_acquire(&e->mark) >> 32 == (uint32_t)(t * 2 + 1) && see(e, arg))
+            return true;
+    }
+    return false;
+}
+
+struct slot_id {
+    uint32_t qpn, srqn, slot;
+};
+
+static bool is_slot(struct cqe *e, void *arg)
+{
+    struct slot_id *id = arg;
+
+    return e->slot == id->slot && e->srqn == id->srqn && (id->srqn || e->qpn == id->qpn);
+}
+
+bool cq_ring_holds(struct hca_cq *cq, uint32_t qpn, uint32_t srqn, uint32_t slot)
+{
+    struct slot_id id = { qpn, srqn, slot };
+
+    spin_lock(&cq->lock);
+    bool found = any_waiting(cq, is_slot, &id);
+    spin_unlock(&cq->lock);
+    return found;
+}
+
+/* ---- receive completions ---- */
+
+/* Copies into the scatter list of a receive of our own, from byte `skip` of it on. */
+static bool scatter(struct hca_rq *rq, uint32_t slot, uint32_t pd, uint32_t skip,
+                    const uint8_t *data, uint32_t length)
+{
+    struct recv_wqe *wqe = rq_wqe(rq->shared, slot);
+    struct place place;
+
+    if (unlikely(!wqe))
+        return false;
+    for (uint32_t i = 0; i < wqe->num_sge && i < rq->max_sge && length; i++) {
+        uint64_t addr = wqe->sge[i].addr;
+        uint32_t n = wqe->sge[i].length;
+        if (skip >= n) {
+            skip -= n;
+            continue;
+        }
+        addr += skip;
+        n -= skip;
+        skip = 0;
+        n = n < length ? n : length;
+        if (unlikely(!mr_local(wqe->sge[i].lkey, proc_self, pd, addr, n, true, &place)))
+            return false;
+        memcpy(place.kind == PLACE_SEGMENT ? (char *)seg + place.addr : (char *)place.addr, data, n);
+        data += n;
+        length -= n;
+    }
+    return length == 0;
+}
+
+static bool take_payload(struct hca_rq *rq, struct cqe *e, uint32_t pd, unsigned flags,
+                         bool datagram)
+{
+    uint32_t header = datagram ? HCA_GRH_BYTES : 0;
+    uint32_t length = e->length - header;
+    bool ok = true;
+
+    if (flags & CQE_GRH) {
+        struct ibv_grh grh;
+        qp_make_grh(&grh, e->slid, length, (const union ibv_gid *)(e->data + CQE_DGID_AT));
+        ok = scatter(rq, e->slot, pd, 0, (uint8_t *)&grh, sizeof(grh));
+    }
+    if ((flags & CQE_IN_LINE) && length)
+        return ok && length <= CQE_INLINE && scatter(rq, e->slot, pd, header, e->data, length);
+    if (flags & CQE_IN_BOUNCE) {
+        struct bounce_block *block = bounce_find(e);
+        ok = ok && block && length <= BOUNCE_BYTES &&
+             scatter(rq, e->slot, pd, header, block->data, length);
+    }
+    return ok;
+}
+
+/* False: the entry is nobody's (its QP is gone) and is passed over. */
+static bool take_recv(struct hca_cq *cq, struct cqe *e, struct ibv_wc *wc)
+{
+    uint64_t mark = load_relaxed(&e->mark);
+    unsigned flags = mark & 0xffff, opcode = mark >> 16 & 0xff, status = mark >> 24 & 0xff;
+    struct hca_qp *qp = qp_by_number(e->qpn);
+    struct hca_srq *srq = e->srqn ? srq_by_number(e->srqn) : NULL;
+    struct hca_rq *rq = srq ? &srq->rq : qp && !e->srqn ? &qp->rq : NULL;
+    bool wanted = !(flags & CQE_HOLE) && rq && rq->shared && (qp || (srq && srq->is_xrc));
+
+    if (likely(wanted) && status == IBV_WC_SUCCESS &&
+        unlikely(!take_payload(rq, e, srq ? srq->shared->pd : qp->pd->id, flags,
+                               qp && qp->ibv.qp_type == IBV_QPT_UD))) {
+        status = IBV_WC_LOC_PROT_ERR;
+        if (qp)
+            qp_set_error(qp->shared);
+    }
+    if (flags & CQE_IN_BOUNCE)
+        bounce_return(e);
+    if (unlikely(!rq || !rq->shared || !rq_complete(rq, e->slot, &wc->wr_id) || !wanted))
+        return false;
+    wc->status = status;
+    wc->opcode = opcode;
+    wc->vendor_err = 0;
+    wc->byte_len = e->length;
+    wc->imm_data = e->imm;
+    wc->qp_num = e->qpn;
+    wc->src_qp = e->src_qp;
+    wc->wc_flags = (flags & CQE_IMM ? IBV_WC_WITH_IMM : 0) | (flags & CQE_INV ? IBV_WC_WITH_INV : 0) |
+                   (flags & CQE_GRH ? IBV_WC_GRH : 0);
+    wc->pkey_index = 0;
+    wc->slid = e->slid;
+    wc->sl = e->sl;
+    wc->dlid_path_bits = 0;
+    if (unlikely(status != IBV_WC_SUCCESS))
+        cq->needs_flush = true;
+    return true;
+}
+
+/* ---- send completions ---- */
+
+void cq_push_send(struct hca_cq *cq, const struct send_completion *done)
+{
+    spin_lock(&cq->lock);
+    uint32_t head = load_relaxed(&cq->sends_head), tail = load_relaxed(&cq->sends_tail);
+    uint64_t in_ring = load_relaxed(&cq->shared->tail) - cq->head;
+    bool full = tail - head + in_ring >= load_relaxed(&cq->shared->capacity);
+    if (unlikely(!full && tail - head == cq->sends_room)) {
+        struct send_completion *grown = malloc(2 * cq->sends_room * sizeof(*grown));
+        if (grown) {
+            for (uint32_t i = head; i != tail; i++)
+                grown[i & (2 * cq->sends_room - 1)] = cq->sends[i & (cq->sends_room - 1)];
+            free(cq->sends);
+            cq->sends = grown;
+            cq->sends_room *= 2;
+        }
+        full = !grown;
+    }
+    if (likely(!full)) {
+        cq->sends[tail & (cq->sends_room - 1)] = *done;
+        store_release(&cq->sends_tail, tail + 1);
+    }
+    spin_unlock(&cq->lock);
+    if (unlikely(full))
+        cq_overrun(cq->shared);
+    else if (cq->shared->has_channel)
+        cq_fire(cq->shared, 0, done->status);
+}
+
+static void take_send(struct hca_cq *cq, struct ibv_wc *wc)
+{
+    uint32_t head = load_relaxed(&cq->sends_head);
+    struct send_completion *done = &cq->sends[head & (cq->sends_room - 1)];
+
+    wc->wr_id = done->wr_id;
+    wc->status = done->status;
+    wc->opcode = done->opcode;
+    wc->vendor_err = 0;
+    wc->byte_len = done->byte_len;
+    wc->imm_data = 0;
+    wc->qp_num = done->qp->ibv.qp_num;
+    wc->src_qp = 0;
+    wc->wc_flags = 0;
+    wc->pkey_index = 0;
+    wc->slid = 0;
+    wc->sl = 0;
+    wc->dlid_path_bits = 0;
+    store_release(&done->qp->sq_freed, done->sq_index + 1);
+    store_release(&cq->sends_head, head + 1);
+}
+
+/* Its receive, if it came from an SRQ, goes back there when the hole is passed. */
+static bool make_hole(struct cqe *e, void *qpn)
+{
+    if (e->qpn == *(uint32_t *)qpn)
+        store_relaxed(&e->mark, load_relaxed(&e->mark) | CQE_HOLE);
+    return false;
+}
+
+void cq_purge(struct hca_cq *cq, struct hca_qp *qp)
+{
+    spin_lock(&cq->lock);
+    uint32_t keep = load_relaxed(&cq->sends_head), tail = load_relaxed(&cq->sends_tail);
+    for (uint32_t i = keep; i != tail; i++)
+        if (cq->sends[i & (cq->sends_room - 1)].qp != qp)
+            cq->sends[keep++ & (cq->sends_room - 1)] = cq->sends[i & (cq->sends_room - 1)];
+    store_relaxed(&cq->sends_tail, keep);
+    any_waiting(cq, make_hole, &qp->ibv.qp_num);
+    spin_unlock(&cq->lock);
+}
+
+/* ---- polling ---- */
+
+static bool is_empty(struct hca_cq *cq)
+{
+    return load_relaxed(&cq->sends_head) == load_relaxed(&cq->sends_tail) &&
+           !is_published(cq, next_entry(cq));
+}
+
+static void idle(struct hca_cq *cq)
+{
+    if (unlikely(load_relaxed(&hca_waiting)))
+        hca_engine->progress();
+    if (unlikely(qp_needs_attention()))
+        qp_look_after_errors();
+    if (unlikely(++cq->empty_polls % YIELD_AFTER == 0)) {
+        if (unlikely(load_relaxed(&proc_slot(proc_self)->agent_wanted)))
+            hca_engine->serve_peers();
+        sched_yield();
+    }
+    if (unlikely(load_relaxed(&cq->shared->tail) != cq->head) && ++cq->stuck_polls >= STUCK_AFTER) {
+        cq->stuck_polls = 0;
+        spin_lock(&cq->lock);
+        if (!is_published(cq, next_entry(cq)))
+            skip_abandoned(cq);
+        spin_unlock(&cq->lock);
+    }
+}
+
+int cq_poll(struct hca_cq *cq, int entries, struct ibv_wc *wc, uint64_t *timestamps)
+{
+    int got = 0;
+
+    if (is_empty(cq)) {
+        idle(cq);
+        if (is_empty(cq))
+            return 0;
+    }
+    spin_lock(&cq->lock);
+    cq->empty_polls = 0;
+    cq->stuck_polls = 0;
+    while (got < entries) {
+        struct cqe *e = next_entry(cq);
+        if (load_relaxed(&cq->sends_head) != load_relaxed(&cq->sends_tail)) {
+            take_send(cq, &wc[got]);
+            if (timestamps)
+                timestamps[got] = now_ns();
+            got++;
+        } else if (is_published(cq, e)) {
+            if (timestamps)
+                timestamps[got] = e->timestamp;
+            got += take_recv(cq, e, &wc[got]);
+            consume(cq);
+        } else {
+            break;
+        }
+    }
+    spin_unlock(&cq->lock);
+    if (unlikely(cq->needs_flush)) {
+        cq->needs_flush = false;
+        qp_look_after_errors();
+    }
+    return got;
+}
+
+static bool is_solicited(struct cqe *e, void *unused)
+{
+    uint64_t mark = load_relaxed(&e->mark);
+
+    return (mark & CQE_SOLICITED) || (mark >> 24 & 0xff) != IBV_WC_SUCCESS;
+}
+
+int cq_arm(struct hca_cq *cq, bool solicited_only)
+{
+    if (!cq->shared->has_channel)
+        return 0;
+    uint32_t want = solicited_only ? CQ_ARMED_SOLICITED : CQ_ARMED_ANY;
+    if (load_relaxed(&cq->shared->armed) < want)
+        atomic_store(&cq->shared->armed, want);
+    atomic_thread_fence(memory_order_seq_cst);
+    /* What arrived before counts, or a program that polls and then arms would sleep on it. */
+    spin_lock(&cq->lock);
+    bool due = solicited_only
+                   ? any_waiting(cq, is_solicited, NULL)
+                   : !is_empty(cq) || load_relaxed(&cq->shared->tail) != cq->head;
+    spin_unlock(&cq->lock);
+    if (due)
+        cq_fire(cq->shared, CQE_SOLICITED, IBV_WC_SUCCESS);
+    return 0;
+}
+
+int cq_resize(struct hca_cq *cq, uint32_t cqe)
+{
+    int err = 0;
+
+    spin_lock(&cq->lock);
+    uint64_t waiting = load_relaxed(&cq->sends_tail) - load_relaxed(&cq->sends_head) +
+                       (load_relaxed(&cq->shared->tail) - cq->head);
+    if (waiting > cqe)
+        err = EINVAL;
+    else
+        store_relaxed(&cq->shared->capacity, cqe);
+    spin_unlock(&cq->lock);
+    return err;
+}

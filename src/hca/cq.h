@@ -1,0 +1,46 @@
+#ifndef HCA_CQ_H
+#define HCA_CQ_H
+
+/*
+ * Completion queues. Receive completions, with small payloads inside, are written by the sending
+ * process into a ring in the segment that all senders to the CQ share: a ticket is one atomic add,
+ * so a CQ costs the same with one QP or ten thousand. Send completions never leave the process.
+ */
+
+#include "hca/objects.h"
+
+struct hca_cq *cq_create(struct hca_context *context, uint32_t cqe, struct hca_channel *channel,
+                         bool timestamps);
+void cq_destroy(struct hca_cq *cq);
+int cq_resize(struct hca_cq *cq, uint32_t cqe);
+
+/* Returns the number of entries; timestamps may be NULL. */
+int cq_poll(struct hca_cq *cq, int entries, struct ibv_wc *wc, uint64_t *timestamps);
+int cq_arm(struct hca_cq *cq, bool solicited_only);
+
+/* ---- producing ---- */
+
+/* A place in the ring for one completion, inside an epoch; NULL when the CQ has overrun or its
+ * ring cannot grow. What is reserved must be published. */
+struct cqe *cq_reserve(struct shared_cq *cq, uint64_t *ticket);
+void cq_publish(struct shared_cq *cq, struct cqe *entry, uint64_t ticket, enum ibv_wc_status status,
+                enum ibv_wc_opcode opcode, unsigned flags);
+struct shared_cq *cq_open(uint64_t offset);
+
+/* A completion of our own send queue. */
+void cq_push_send(struct hca_cq *cq, const struct send_completion *done);
+
+/* Removes what the CQ holds of a QP that is being reset or destroyed. */
+void cq_purge(struct hca_cq *cq, struct hca_qp *qp);
+
+/* Whether a receive completion for that slot of a receive queue waits in the ring. */
+bool cq_ring_holds(struct hca_cq *cq, uint32_t qpn, uint32_t srqn, uint32_t slot);
+
+/* Raises the CQ's event if it is armed for such a completion. */
+void cq_fire(struct shared_cq *cq, unsigned flags, enum ibv_wc_status status);
+void cq_overrun(struct shared_cq *cq);
+
+extern struct spinlock cq_list_lock;
+extern struct hca_cq *cq_list;
+
+#endif

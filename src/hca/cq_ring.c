@@ -1,0 +1,124 @@
+/* The producer's side of a completion queue: what other processes do to it. */
+
+#include "hca/cq.h"
+
+#include "hca/arena.h"
+#include "hca/async.h"
+#include "hca/notify.h"
+#include "hca/proc.h"
+#include "util/log.h"
+
+#define GROWN_RING_MIN 512
+
+struct shared_cq *cq_open(uint64_t offset)
+{
+    struct shared_cq *cq = seg_at(offset, sizeof(struct shared_cq));
+
+    return cq && likely(cq->proc < MAX_PROCS) ? cq : NULL;
+}
+
+static struct cq_ring *ring_at(uint64_t offset)
+{
+    struct cq_ring *ring = seg_at(offset, sizeof(struct cq_ring));
+
+    if (unlikely(!ring || !ring->size || (ring->size & (ring->size - 1)) ||
+                 !seg_at(offset, sizeof(*ring) + (uint64_t)ring->size * sizeof(struct cqe))))
+        return NULL;
+    return ring;
+}
+
+/* The new ring takes the tickets from the old one's limit on, which must not move any more: the
+ * consumer advances it by compare-and-swap only. */
+static struct cq_ring *grow(struct shared_cq *cq, struct cq_ring *ring)
+{
+    uint32_t size = ring->size * 4 > GROWN_RING_MIN ? ring->size * 4 : GROWN_RING_MIN;
+    struct cq_ring *next = NULL;
+
+    shm_lock(&cq->grow_lock);
+    uint64_t limit = load_acquire(&ring->limit);
+    if (limit & LIMIT_FROZEN) {
+        next = ring_at(load_acquire(&ring->next));
+    } else if (size <= 4u * round_up_pow2(load_relaxed(&cq->capacity))) {
+        next = arena_alloc_for(cq->proc, sizeof(*next) + (uint64_t)size * sizeof(struct cqe));
+        if (next) {
+            next->size = size;
+            store_relaxed(&ring->next, seg_offset(next));
+            do
+                store_relaxed(&next->limit, limit + size);
+            while (!atomic_compare_exchange_weak(&ring->limit, &limit, limit | LIMIT_FROZEN));
+        }
+    }
+    shm_unlock(&cq->grow_lock);
+    return next;
+}
+
+static struct cqe *place_ticket(struct shared_cq *cq, uint64_t ticket)
+{
+    struct cq_ring *ring = ring_at(load_acquire(&cq->ring));
+
+    /* The chain is short: rings quadruple. The bound only stops a damaged one. */
+    for (int hops = 0; ring && hops < 16; hops++) {
+        uint64_t limit = load_acquire(&ring->limit);
+        if (likely(ticket < (limit & ~LIMIT_FROZEN)))
+            return &ring->entries[ticket & (ring->size - 1)];
+        ring = limit & LIMIT_FROZEN ? ring_at(load_acquire(&ring->next)) : grow(cq, ring);
+    }
+    return NULL;
+}
+
+void cq_overrun(struct shared_cq *cq)
+{
+    if (!atomic_exchange(&cq->overrun, 1)) {
+        log_info("a completion queue of process %d has overrun", proc_slot(cq->proc)->pid);
+        async_cq_error(cq);
+    }
+}
+
+struct cqe *cq_reserve(struct shared_cq *cq, uint64_t *ticket)
+{
+    uint64_t t;
+
+    if (unlikely(load_relaxed(&cq->overrun)))
+        return NULL;
+    t = atomic_fetch_add(&cq->tail, 1);
+    if (unlikely(t - cq->head_seen >= load_relaxed(&cq->capacity))) {
+        cq->head_seen = load_acquire(&cq->head);
+        if (t - cq->head_seen >= load_relaxed(&cq->capacity)) {
+            cq_overrun(cq);
+            return NULL;
+        }
+    }
+    struct cqe *entry = place_ticket(cq, t);
+    if (unlikely(!entry))
+        cq_overrun(cq);
+    *ticket = t;
+    return entry;
+}
+
+void cq_fire(struct shared_cq *cq, unsigned flags, enum ibv_wc_status status)
+{
+    uint32_t armed;
+
+    /* Against cq_arm, which arms and then looks for completions. */
+    atomic_thread_fence(memory_order_seq_cst);
+    armed = load_relaxed(&cq->armed);
+    if (armed == CQ_UNARMED || (armed == CQ_ARMED_SOLICITED && !(flags & CQE_SOLICITED) && !status))
+        return;
+    if (atomic_compare_exchange_strong(&cq->armed, &armed, CQ_UNARMED)) {
+        atomic_fetch_add(&cq->fired, 1);
+        notify_raise(cq->proc, cq->channel_fd, cq->channel_id);
+    }
+}
+
+void cq_publish(struct shared_cq *cq, struct cqe *entry, uint64_t ticket, enum ibv_wc_status status,
+                enum ibv_wc_opcode opcode, unsigned flags)
+{
+    uint64_t sequence = (uint32_t)(ticket * 2 + 1);
+
+    if (unlikely(cq->wants_timestamps))
+        entry->timestamp = now_ns();
+    store_release(&entry->mark,
+                  sequence << 32 | (uint64_t)status << 24 | (uint64_t)(opcode & 0xff) << 16 | flags);
+    if (cq->has_channel)
+        cq_fire(cq, flags, status);
+}

@@ -1,0 +1,288 @@
+#ifndef HCA_LAYOUT_H
+#define HCA_LAYOUT_H
+
+/*
+ * What the processes of one fabric share: the whole segment, struct by struct.
+ *
+ * Every reference is an offset from the start of the segment or an index into a directory, never a
+ * pointer, and is checked before use (segment.h): a peer's bug must not become our crash.
+ *
+ * Memory in the segment belongs to one process. Peers touch it only inside an epoch (epoch.h) and
+ * only after finding it through a directory; it is given back after a grace period. So the death
+ * of a process needs no undo log: what it owned is freed as a whole.
+ */
+
+#include "util/util.h"
+
+#define SEGMENT_MAGIC   0x616e65627265561aull
+#define SEGMENT_VERSION 1
+
+#define MAX_PROCS        1024
+#define MAX_THREAD_LINES 32
+
+#define UNIT_SHIFT 16
+#define UNIT_SIZE  (1ul << UNIT_SHIFT)
+#define MAX_UNITS  (1u << 19) /* 32 GiB */
+
+#define QP_CHUNK_SHIFT 6
+#define QP_INDEX_BITS  18
+#define QP_CHUNKS      (1u << (QP_INDEX_BITS - QP_CHUNK_SHIFT))
+#define MR_CHUNK_SHIFT 10
+#define MR_INDEX_BITS  24
+#define MR_CHUNKS      (1u << (MR_INDEX_BITS - MR_CHUNK_SHIFT))
+#define SRQ_CHUNK_SHIFT 6
+#define SRQ_INDEX_BITS  16
+#define SRQ_CHUNKS      (1u << (SRQ_INDEX_BITS - SRQ_CHUNK_SHIFT))
+
+#define ATOMIC_LOCKS  256
+#define MCAST_ENTRIES 4096
+
+/* Held by (process slot + 1) << 16 | slot generation; taken over when that process is dead. */
+struct shm_lock {
+    _Atomic uint32_t holder;
+};
+
+/* Odd while the thread is inside an epoch. */
+struct thread_line {
+    _Atomic uint32_t epoch;
+    _Atomic uint32_t used;
+} cache_aligned;
+
+enum proc_state { PROC_FREE, PROC_ALIVE, PROC_DEAD };
+
+/* A request that the owner of memory copies for a peer which may not reach into it. */
+struct copy_request {
+    _Atomic uint32_t state; /* enum copy_state */
+    uint32_t to_owner;
+    uint64_t owner_addr;
+    uint64_t staging; /* offset in the segment */
+    uint64_t length;
+};
+
+enum copy_state { COPY_IDLE, COPY_POSTED, COPY_DONE, COPY_FAULT };
+
+struct proc_slot {
+    _Atomic uint32_t state;
+    _Atomic uint32_t generation;
+    int32_t pid;
+    uint32_t node;
+    uint64_t start_time;
+    /* Bumped by peers that changed something of ours: a QP forced to error, an async event. */
+    _Atomic uint32_t attention cache_aligned;
+    /* What the service thread sleeps on, and whether it must run. */
+    _Atomic uint32_t doorbell;
+    _Atomic uint32_t agent_wanted;
+    _Atomic uint32_t agent_running;
+    struct shm_lock copy_lock;
+    struct copy_request copy;
+    struct thread_line threads[MAX_THREAD_LINES];
+} cache_aligned;
+
+struct mcast_entry {
+    uint8_t gid[16];
+    uint32_t lid;
+    uint32_t qpn; /* 0: free */
+};
+
+/* One directory per kind: index >> chunk shift -> offset of the chunk. */
+struct segment {
+    uint64_t magic;
+    uint32_t version;
+    uint32_t size_check; /* sizeof(struct segment): builds with another layout differ here */
+    _Atomic uint32_t ready;
+    uint32_t nodes, devices, ports;
+    _Atomic uint32_t strong_fences; /* a member has no membarrier: every epoch pays a fence */
+    _Atomic uint32_t reap_count;
+
+    struct shm_lock arena_lock cache_aligned;
+    uint32_t units_used; /* high water, in units */
+    struct shm_lock proc_lock;
+    struct shm_lock mcast_lock;
+    _Atomic uint32_t mcast_high;
+    _Atomic uint32_t proc_high;
+    _Atomic uint64_t next_xrcd;
+    _Atomic uint32_t qp_generation; /* so that a number is not given again at once */
+    _Atomic uint64_t cm_root; /* the connection manager's own tables, made on first use */
+    struct shm_lock atomic_locks[ATOMIC_LOCKS];
+
+    _Atomic uint64_t qp_dir[QP_CHUNKS];
+    _Atomic uint64_t srq_dir[SRQ_CHUNKS];
+    _Atomic uint64_t mr_dir[MR_CHUNKS];
+    struct mcast_entry mcast[MCAST_ENTRIES];
+    struct proc_slot procs[MAX_PROCS];
+    _Atomic uint16_t unit_owner[MAX_UNITS]; /* process slot + 1, 0: free */
+};
+
+/* Asynchronous events waiting for the owner, and the descriptor that tells it. */
+struct event_box {
+    _Atomic uint32_t bits; /* 1 << enum ibv_event_type */
+    int32_t fd;
+    uint32_t id;
+};
+
+/* ---- registered memory ---- */
+
+enum mr_kind { MR_NONE, MR_USER, MR_DEVICE, MW_TYPE_1, MW_TYPE_2 };
+
+struct shared_mr {
+    _Atomic uint32_t key; /* 0: not valid now */
+    uint32_t access;
+    uint64_t iova;
+    uint64_t addr; /* virtual address in the owner, or segment offset (MR_DEVICE) */
+    uint64_t length;
+    uint32_t pd;
+    uint16_t proc;
+    uint8_t kind;
+    uint8_t next_tag;
+    uint32_t index;
+    uint32_t bound_qpn; /* MW_TYPE_2 */
+    _Atomic uint32_t touched; /* a peer has used it: deregistration needs a grace period */
+} cache_aligned;
+
+/* ---- receive queues, of a QP or an SRQ ---- */
+
+struct recv_order {
+    uint32_t slot;
+    uint32_t capacity; /* RECV_BROKEN: a key of it was bad when it was posted */
+};
+#define RECV_BROKEN UINT32_MAX
+
+struct recv_wqe {
+    uint32_t num_sge;
+    uint32_t reserved;
+    struct {
+        uint64_t addr;
+        uint32_t length;
+        uint32_t lkey;
+    } sge[];
+};
+
+struct shared_rq {
+    uint32_t depth; /* power of two */
+    uint32_t max_sge;
+    uint64_t order; /* offsets */
+    uint64_t wqes;
+    uint64_t taker; /* uint32_t per slot: the process that took it and has not completed it */
+    uint32_t size;  /* bytes of the block that holds this struct and its arrays */
+    /* written by the owner */
+    _Atomic uint32_t posted cache_aligned;
+    /* written by whoever sends to it; senders of a connected QP are one process, others lock */
+    struct shm_lock lock cache_aligned;
+    _Atomic uint32_t head;
+    uint32_t posted_seen;
+    _Atomic uint32_t limit;
+};
+
+/* ---- completion queues ---- */
+
+#define CQE_INLINE  80
+#define CQE_DGID_AT 64 /* in data, of a datagram with GRH */
+
+enum cqe_flags {
+    CQE_SOLICITED = 1,
+    CQE_IMM = 2,
+    CQE_INV = 4,
+    CQE_GRH = 8,
+    CQE_IN_BOUNCE = 16, /* payload in a bounce block: offset of the chunk, index of the block */
+    CQE_IN_LINE = 32,   /* payload in data */
+    CQE_HOLE = 64,      /* its producer died: skip */
+};
+
+/* Published by storing `mark` last: sequence << 32 | status << 24 | opcode << 16 | flags. */
+struct cqe {
+    _Atomic uint64_t mark;
+    uint32_t qpn;
+    uint32_t slot;
+    uint32_t length;
+    uint32_t imm;
+    uint32_t src_qp;
+    uint32_t srqn; /* 0: the QP's own receive queue */
+    uint64_t timestamp;
+    uint16_t slid;
+    uint8_t sl;
+    uint8_t reserved[5];
+    uint8_t data[CQE_INLINE];
+} cache_aligned;
+
+/* A ring holds tickets below `limit`; LIMIT_FROZEN set means that later ones go to `next`. */
+#define LIMIT_FROZEN (1ull << 63)
+struct cq_ring {
+    uint32_t size; /* power of two */
+    _Atomic uint64_t next;
+    _Atomic uint64_t limit cache_aligned;
+    struct cqe entries[] cache_aligned;
+};
+
+enum cq_armed { CQ_UNARMED, CQ_ARMED_SOLICITED, CQ_ARMED_ANY };
+
+struct shared_cq {
+    uint16_t proc;
+    uint8_t has_channel;
+    uint8_t wants_timestamps;
+    _Atomic uint32_t capacity;
+    _Atomic uint32_t overrun;
+    int32_t channel_fd;
+    uint32_t channel_id;
+    _Atomic uint64_t ring;
+    struct shm_lock grow_lock;
+    _Atomic uint64_t tail cache_aligned; /* next ticket, taken by producers */
+    uint64_t head_seen;                  /* their view of head, only ever too old */
+    _Atomic uint64_t head cache_aligned; /* consumed, published now and then */
+    _Atomic uint32_t armed cache_aligned;
+    _Atomic uint32_t fired;
+    struct event_box events;
+};
+
+/* ---- queue pairs and shared receive queues ---- */
+
+struct shared_qp {
+    _Atomic uint32_t qpn; /* 0: not in use; index | generation << QP_INDEX_BITS */
+    _Atomic uint32_t state;
+    uint16_t proc;
+    uint8_t type;
+    uint8_t port;
+    uint16_t lid;
+    uint16_t pkey;
+    uint32_t pd;
+    uint32_t dest_qpn;
+    uint32_t access;
+    uint32_t qkey;
+    uint64_t rq; /* offset of its own receive queue, 0 with an SRQ */
+    uint64_t recv_cq;
+    uint32_t srqn;
+    uint8_t min_rnr_timer;
+    uint8_t reserved[3];
+    uint64_t xrcd;
+    _Atomic uint32_t heard cache_aligned; /* a first message has arrived: COMM_EST is due */
+    struct event_box events;
+} cache_aligned;
+
+struct shared_srq {
+    _Atomic uint32_t srqn; /* 0: not in use */
+    uint16_t proc;
+    uint8_t is_xrc;
+    uint8_t reserved;
+    uint32_t pd;
+    uint64_t rq;
+    uint64_t xrcd;
+    uint64_t cq; /* XRC */
+    struct event_box events;
+} cache_aligned;
+
+/* ---- bounce blocks: payloads too large for a completion entry, too small for a system call ---- */
+
+#define BOUNCE_BYTES  8192
+#define BOUNCE_BLOCKS 7
+
+struct bounce_block {
+    _Atomic uint32_t busy;
+    uint8_t data[BOUNCE_BYTES] cache_aligned;
+};
+
+/* Belongs to the receiver, so that a message outlives its sender; used by one sender. */
+struct bounce_chunk {
+    uint32_t sender; /* proc_word */
+    struct bounce_block blocks[BOUNCE_BLOCKS] cache_aligned;
+};
+
+#endif

@@ -1,0 +1,115 @@
+#include "hca/notify.h"
+
+#include "hca/proc.h"
+#include "util/log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define CACHE_SIZE 1024
+
+/* Our duplicates of peers' eventfds, by process and channel id. */
+static struct {
+    uint32_t generation, id;
+    uint16_t proc;
+    int fd; /* 0: free */
+} cache[CACHE_SIZE];
+static pthread_mutex_t cache_mutex = PTHREAD_MUTEX_INITIALIZER;
+static atomic_uint next_id = 1;
+
+static void (*_Atomic service_hooks[4])(void);
+
+void notify_add_service_hook(void (*hook)(void))
+{
+    for (unsigned i = 0; i < ARRAY_SIZE(service_hooks); i++) {
+        void (*none)(void) = NULL;
+        if (service_hooks[i] == hook ||
+            atomic_compare_exchange_strong(&service_hooks[i], &none, hook))
+            return;
+    }
+}
+
+void notify_run_service_hooks(void)
+{
+    for (unsigned i = 0; i < ARRAY_SIZE(service_hooks); i++)
+        if (service_hooks[i])
+            service_hooks[i]();
+}
+
+int notify_create(uint32_t *id)
+{
+    int fd = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
+
+    *id = atomic_fetch_add(&next_id, 1);
+    return fd;
+}
+
+static void raise_fd(int fd)
+{
+    uint64_t one = 1;
+
+    if (write(fd, &one, sizeof(one)) < 0)
+        log_debug("eventfd %d: errno %d", fd, errno);
+}
+
+static void drop_entry(unsigned i)
+{
+    if (cache[i].fd)
+        close(cache[i].fd);
+    cache[i].fd = 0;
+}
+
+/* Returns the descriptor or 0. Called with the mutex held, so that nobody closes it meanwhile. */
+static int duplicate(unsigned proc, int fd, uint32_t id)
+{
+    uint32_t generation = load_relaxed(&proc_slot(proc)->generation);
+    unsigned i = (proc * 31 + id) % CACHE_SIZE;
+
+    if (cache[i].fd && cache[i].proc == proc && cache[i].id == id &&
+        cache[i].generation == generation)
+        return cache[i].fd;
+    drop_entry(i);
+    int pidfd = proc_pidfd(proc);
+    if (pidfd < 0)
+        return 0;
+    int got = syscall(SYS_pidfd_getfd, pidfd, fd, 0);
+    if (got < 0)
+        return 0;
+    cache[i].fd = got;
+    cache[i].proc = proc;
+    cache[i].id = id;
+    cache[i].generation = generation;
+    return got;
+}
+
+void notify_raise(unsigned proc, int fd, uint32_t id)
+{
+    if ((int)proc == proc_self) {
+        raise_fd(fd);
+        return;
+    }
+    if (!load_relaxed(&proc_slot(proc)->agent_running)) {
+        pthread_mutex_lock(&cache_mutex);
+        int mine = duplicate(proc, fd, id);
+        if (mine)
+            raise_fd(mine);
+        pthread_mutex_unlock(&cache_mutex);
+        if (mine)
+            return;
+    }
+    atomic_store(&proc_slot(proc)->agent_wanted, 1);
+    proc_attention(proc);
+}
+
+void notify_forget_process(unsigned proc)
+{
+    pthread_mutex_lock(&cache_mutex);
+    for (unsigned i = 0; i < CACHE_SIZE; i++)
+        if (cache[i].fd && cache[i].proc == proc)
+            drop_entry(i);
+    pthread_mutex_unlock(&cache_mutex);
+}

@@ -1,0 +1,218 @@
+#ifndef HCA_OBJECTS_H
+#define HCA_OBJECTS_H
+
+/* The private side of each object: what the program holds a pointer to. The ibv_* struct is first
+ * in each, so that the pointers convert. */
+
+#include "hca/layout.h"
+#include "util/spinlock.h"
+
+#include <infiniband/verbs.h>
+
+#define HCA_MAX_SGE       64
+#define HCA_MAX_INLINE    1024
+#define HCA_MAX_WR        32768
+#define HCA_MAX_CQE       (1 << 20)
+#define HCA_MAX_DM        (1 << 20)
+#define HCA_MAX_RD_ATOMIC 128
+#define HCA_GRH_BYTES     40
+#define HCA_GIDS          8
+#define HCA_COMP_VECTORS  4
+#define HCA_PKEY          0xffff
+
+struct hca_device {
+    struct ibv_device ibv;
+    char zeros[256]; /* providers look behind ibv_device for their own marks: there are none */
+    unsigned index;
+};
+
+struct hca_context {
+    struct hca_device *device;
+    int owner; /* process slot that opened it */
+    unsigned node;
+    uint32_t async_id;
+    struct spinlock lock;
+    atomic_int users;
+    struct hca_context *next;
+    struct verbs_context verbs; /* last: ibv_context is its last field */
+};
+
+struct hca_pd {
+    struct ibv_pd ibv;
+    uint32_t id;
+    atomic_int users;
+    struct hca_pd *parent; /* of a parent domain: the PD whose protection it shares */
+};
+
+struct hca_td {
+    struct ibv_td ibv;
+};
+
+struct hca_mr {
+    struct ibv_mr ibv;
+    struct shared_mr *shared;
+    struct hca_dm *dm;
+    atomic_int windows;
+};
+
+struct hca_mw {
+    struct ibv_mw ibv;
+    struct shared_mr *shared;
+    struct hca_mr *bound_to;
+};
+
+struct hca_dm {
+    struct ibv_dm ibv;
+    uint8_t *memory;
+    uint64_t length;
+    int owner; /* process slot */
+    atomic_int users;
+};
+
+struct hca_ah {
+    struct ibv_ah ibv;
+    struct ibv_ah_attr attr;
+};
+
+struct hca_xrcd {
+    struct ibv_xrcd ibv;
+    uint64_t id;
+    atomic_int users;
+};
+
+struct hca_channel {
+    struct ibv_comp_channel ibv;
+    uint32_t id;
+    struct spinlock lock;
+    struct hca_cq *cqs;
+    struct hca_cq *next_to_look_at;
+    struct hca_channel *next;
+};
+
+/* A receive queue, of a QP or an SRQ. */
+struct hca_rq {
+    struct shared_rq *shared;
+    struct spinlock lock;
+    uint32_t max_wr, max_sge;
+    uint64_t *wr_ids;
+    uint32_t *free_slots;
+    uint8_t *outstanding; /* per slot: posted and not yet completed */
+    uint32_t free_count;
+};
+
+struct send_completion {
+    uint64_t wr_id;
+    struct hca_qp *qp;
+    uint32_t sq_index;
+    uint32_t byte_len;
+    uint8_t status;
+    uint8_t opcode;
+};
+
+struct hca_cq {
+    union {
+        struct ibv_cq ibv;
+        struct ibv_cq_ex ex;
+    };
+    struct shared_cq *shared;
+    struct spinlock lock;
+    /* the consumer's side of the ring that peers write */
+    struct cq_ring *ring;
+    uint64_t head;
+    uint64_t limit_published;
+    /* completions of our own sends */
+    struct send_completion *sends;
+    uint32_t sends_room; /* power of two */
+    _Atomic uint32_t sends_head, sends_tail;
+    uint32_t empty_polls;
+    uint32_t stuck_polls;
+    uint32_t events_taken; /* of shared->fired */
+    uint32_t async_taken;
+    atomic_int users;
+    bool needs_flush;
+    bool wants_timestamps;
+    struct hca_cq *next_on_channel, *next;
+    /* the extended interface's current entry */
+    struct ibv_wc current;
+    uint64_t current_timestamp;
+};
+
+struct hca_srq {
+    struct ibv_srq ibv;
+    struct hca_rq rq;
+    struct shared_srq *shared;
+    uint32_t srqn;
+    bool is_xrc;
+    struct hca_pd *pd;
+    struct hca_cq *cq;
+    struct hca_xrcd *xrcd;
+    atomic_int users;
+    uint32_t async_taken;
+    struct hca_srq *next;
+};
+
+/* A send that could not go yet. Its inline data, if any, follows the scatter list. */
+struct send_wqe {
+    struct send_wqe *next;
+    uint64_t wr_id;
+    uint64_t remote_addr;
+    uint64_t compare_add;
+    uint64_t swap;
+    struct ibv_sge *sge;
+    uint32_t num_sge;
+    uint32_t rkey;
+    uint32_t imm;
+    uint32_t remote_qpn;
+    uint32_t remote_qkey;
+    uint32_t srqn;
+    uint32_t sq_index;
+    uint16_t flags;
+    uint8_t opcode;
+    uint8_t sl;
+    uint16_t dlid;
+    uint8_t has_grh;
+    union ibv_gid dgid;
+    struct ibv_mw *mw;
+    struct ibv_mw_bind_info bind;
+};
+
+enum stall_reason { NOT_STALLED, STALL_RNR, STALL_NO_ANSWER };
+
+struct wr_builder;
+
+struct hca_qp {
+    union {
+        struct ibv_qp ibv;
+        struct ibv_qp_ex ex;
+    };
+    struct shared_qp *shared;
+    struct hca_rq rq; /* shared == NULL with an SRQ or without receive side */
+    struct hca_pd *pd;
+    struct hca_xrcd *xrcd;
+    struct ibv_qp_attr attr; /* as last set, for queries */
+    struct ibv_qp_init_attr init;
+    struct ibv_qp_cap cap;
+    bool flushed;
+    uint32_t async_taken;
+    atomic_int opened; /* further handles, of an XRC target */
+    atomic_int groups; /* multicast groups it is attached to */
+    /* send side */
+    struct spinlock sq_lock;
+    uint32_t sq_posted;
+    _Atomic uint32_t sq_freed;
+    struct send_wqe *pending, **pending_end;
+    enum stall_reason stall;
+    unsigned retries_left;
+    uint64_t retry_at;
+    uint32_t peer_word; /* process of the other end, when last seen */
+    struct hca_qp *next_stalled;
+    struct wr_builder *builder;
+    struct hca_qp *next, **link;
+};
+
+static inline struct hca_context *to_context(struct ibv_context *c)
+{
+    return container_of(c, struct hca_context, verbs.context);
+}
+
+#endif

@@ -1,0 +1,272 @@
+#include "hca/proc.h"
+
+#include "hca/arena.h"
+#include "hca/epoch.h"
+#include "hca/notify.h"
+#include "util/log.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define LIVENESS_INTERVAL_NS 2000000
+
+int proc_self = -1;
+
+/* What we remember of each peer. A pidfd is exact: a pid may be given to a stranger. */
+static struct {
+    int pidfd;
+    uint32_t generation;
+    uint64_t checked;
+} peers[MAX_PROCS];
+static pthread_mutex_t peers_mutex = PTHREAD_MUTEX_INITIALIZER;
+
+static uint64_t start_time_of(pid_t pid)
+{
+    char name[64], text[1024];
+    unsigned long long start = 0;
+
+    snprintf(name, sizeof(name), "/proc/%d/stat", (int)pid);
+    FILE *f = fopen(name, "re");
+    if (!f)
+        return 0;
+    size_t n = fread(text, 1, sizeof(text) - 1, f);
+    fclose(f);
+    text[n] = 0;
+    char *after_name = strrchr(text, ')'); /* the name may hold anything */
+    char run_state;
+    if (!after_name || sscanf(after_name + 2, "%c", &run_state) != 1 || run_state == 'Z' ||
+        sscanf(after_name + 2,
+               "%*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
+               &start) != 1)
+        return 0;
+    return start;
+}
+
+static bool is_same_process(const struct proc_slot *slot)
+{
+    return start_time_of(slot->pid) == slot->start_time;
+}
+
+static int open_pidfd(unsigned index)
+{
+    struct proc_slot *slot = proc_slot(index);
+    int fd = syscall(SYS_pidfd_open, slot->pid, 0);
+
+    if (fd >= 0 && !is_same_process(slot)) {
+        close(fd);
+        fd = -1;
+    }
+    return fd;
+}
+
+int proc_pidfd(unsigned index)
+{
+    uint32_t generation = load_relaxed(&proc_slot(index)->generation);
+
+    pthread_mutex_lock(&peers_mutex);
+    if (peers[index].generation != generation || peers[index].pidfd <= 0) {
+        if (peers[index].pidfd > 0)
+            close(peers[index].pidfd);
+        peers[index].pidfd = open_pidfd(index);
+        peers[index].generation = generation;
+    }
+    int fd = peers[index].pidfd;
+    pthread_mutex_unlock(&peers_mutex);
+    return fd;
+}
+
+static bool check_with_kernel(unsigned index)
+{
+    struct pollfd p = { .fd = proc_pidfd(index), .events = POLLIN };
+
+    if (p.fd > 0)
+        return poll(&p, 1, 0) == 0;
+    return is_same_process(proc_slot(index)); /* no pidfds here, or no descriptors left */
+}
+
+bool proc_alive(unsigned index)
+{
+    struct proc_slot *slot;
+
+    if (index >= MAX_PROCS)
+        return false;
+    slot = proc_slot(index);
+    if (load_relaxed(&slot->state) != PROC_ALIVE)
+        return false;
+    if ((int)index == proc_self)
+        return true;
+    uint64_t now = now_ns();
+    if (peers[index].generation == load_relaxed(&slot->generation) && peers[index].checked &&
+        now - peers[index].checked < LIVENESS_INTERVAL_NS)
+        return true;
+    if (!check_with_kernel(index)) {
+        peers[index].checked = 0;
+        return false;
+    }
+    peers[index].checked = now;
+    return true;
+}
+
+bool proc_any_alive(void)
+{
+    for (unsigned i = 0; i < load_acquire(&seg->proc_high) && i < MAX_PROCS; i++)
+        if (load_acquire(&seg->procs[i].state) == PROC_ALIVE && is_same_process(&seg->procs[i]))
+            return true;
+    return false;
+}
+
+/* ---- locks in the segment ---- */
+
+bool proc_word_alive(uint32_t word)
+{
+    unsigned index = (word >> 16) - 1;
+
+    return index < MAX_PROCS && proc_word(index) == word && proc_alive(index);
+}
+
+bool shm_lock(struct shm_lock *lock)
+{
+    uint32_t mine = proc_self >= 0 ? proc_word(proc_self) : UINT32_MAX;
+
+    for (unsigned tries = 1;; tries++) {
+        uint32_t seen = 0;
+        if (atomic_compare_exchange_strong(&lock->holder, &seen, mine))
+            return false;
+        if (tries % 4096 == 0 && seen && !proc_word_alive(seen) &&
+            atomic_compare_exchange_strong(&lock->holder, &seen, mine))
+            return true;
+        if (tries % 64 == 0)
+            sched_yield();
+        else
+            cpu_relax();
+    }
+}
+
+void shm_unlock(struct shm_lock *lock)
+{
+    store_release(&lock->holder, 0);
+}
+
+/* ---- joining and leaving ---- */
+
+static int claim_slot(unsigned node)
+{
+    for (unsigned i = 0; i < MAX_PROCS; i++) {
+        struct proc_slot *slot = proc_slot(i);
+        if (load_relaxed(&slot->state) != PROC_FREE)
+            continue;
+        atomic_fetch_add(&slot->generation, 1);
+        slot->pid = getpid();
+        slot->start_time = start_time_of(slot->pid);
+        slot->node = node;
+        store_relaxed(&slot->attention, 0);
+        store_relaxed(&slot->doorbell, 0);
+        store_relaxed(&slot->agent_wanted, 0);
+        store_relaxed(&slot->agent_running, 0);
+        store_relaxed(&slot->copy.state, COPY_IDLE);
+        for (unsigned t = 0; t < MAX_THREAD_LINES; t++) {
+            store_relaxed(&slot->threads[t].epoch, 0);
+            store_relaxed(&slot->threads[t].used, 0);
+        }
+        if (i >= load_relaxed(&seg->proc_high))
+            store_release(&seg->proc_high, i + 1);
+        store_release(&slot->state, PROC_ALIVE);
+        return i;
+    }
+    return -1;
+}
+
+int proc_join(unsigned node)
+{
+    memset(peers, 0, sizeof(peers));
+#ifdef PR_SET_PTRACER
+    prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0); /* lets peers copy under Yama's scope 1 */
+#endif
+    proc_reap_dead();
+    shm_lock(&seg->proc_lock);
+    int index = claim_slot(node);
+    shm_unlock(&seg->proc_lock);
+    if (index < 0) {
+        log_error("the fabric is full: %d processes", MAX_PROCS);
+        return EUSERS;
+    }
+    proc_self = index;
+    return epoch_init();
+}
+
+static void clear_directory(_Atomic uint64_t *dir, unsigned entries, unsigned proc)
+{
+    for (unsigned i = 0; i < entries; i++) {
+        uint64_t offset = load_relaxed(&dir[i]);
+        uint64_t unit = offset >> UNIT_SHIFT;
+        if (offset && unit < MAX_UNITS && load_relaxed(&seg->unit_owner[unit]) == proc + 1)
+            store_release(&dir[i], 0);
+    }
+}
+
+/* Makes what the process owned unfindable, waits for those who had found it, frees it. A reaper
+ * that dies on the way leaves the slot as it was, and the next one starts again. */
+static void bury(unsigned index)
+{
+    struct proc_slot *slot = proc_slot(index);
+
+    clear_directory(seg->qp_dir, QP_CHUNKS, index);
+    clear_directory(seg->srq_dir, SRQ_CHUNKS, index);
+    clear_directory(seg->mr_dir, MR_CHUNKS, index);
+    epoch_grace();
+    arena_free_owner(index);
+    atomic_fetch_add(&slot->generation, 1);
+    store_release(&slot->state, PROC_FREE);
+    atomic_fetch_add(&seg->reap_count, 1);
+}
+
+void proc_reap_dead(void)
+{
+    for (unsigned i = 0; i < load_acquire(&seg->proc_high) && i < MAX_PROCS; i++) {
+        struct proc_slot *slot = proc_slot(i);
+        uint32_t state = load_acquire(&slot->state);
+        if (state == PROC_FREE || (int)i == proc_self)
+            continue;
+        if (state == PROC_ALIVE && check_with_kernel(i))
+            continue;
+        shm_lock(&seg->proc_lock);
+        state = load_acquire(&slot->state);
+        if (state == PROC_DEAD || (state == PROC_ALIVE && !check_with_kernel(i))) {
+            log_info("process %d has died: freeing what it had", slot->pid);
+            store_release(&slot->state, PROC_DEAD);
+            bury(i);
+        }
+        shm_unlock(&seg->proc_lock);
+        notify_forget_process(i);
+    }
+}
+
+void proc_leave(void)
+{
+    unsigned self = proc_self;
+
+    shm_lock(&seg->proc_lock);
+    store_release(&proc_slot(self)->state, PROC_DEAD);
+    bury(self);
+    shm_unlock(&seg->proc_lock);
+    proc_self = -1;
+}
+
+void proc_attention(unsigned index)
+{
+    struct proc_slot *slot = proc_slot(index);
+
+    atomic_fetch_add(&slot->attention, 1);
+    atomic_fetch_add(&slot->doorbell, 1);
+    syscall(SYS_futex, &slot->doorbell, FUTEX_WAKE, 1, NULL, NULL, 0);
+}

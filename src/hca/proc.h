@@ -1,0 +1,42 @@
+#ifndef HCA_PROC_H
+#define HCA_PROC_H
+
+/* Processes of the fabric: who is alive, and what becomes of the dead. */
+
+#include "hca/segment.h"
+
+extern int proc_self; /* our slot, -1 when not attached (also in a forked child) */
+
+int proc_join(unsigned node);
+void proc_leave(void);
+
+static inline struct proc_slot *proc_slot(unsigned index)
+{
+    return &seg->procs[index];
+}
+
+/* Cheap enough for retry loops; checks with the kernel at most every few milliseconds. */
+bool proc_alive(unsigned index);
+
+/* A word that names a process for good: its slot may be given to another one. Never 0. */
+static inline uint32_t proc_word(unsigned index)
+{
+    return (index + 1) << 16 | (load_relaxed(&proc_slot(index)->generation) & 0xffff);
+}
+bool proc_word_alive(uint32_t word);
+
+/* Our pidfd for that process, or -1. */
+int proc_pidfd(unsigned index);
+
+/* Frees what dead processes owned. Not to be called inside an epoch or with a lock held. */
+void proc_reap_dead(void);
+bool proc_any_alive(void);
+
+/* Locks in the segment, taken over when their holder is dead. The return value says so. */
+bool shm_lock(struct shm_lock *lock);
+void shm_unlock(struct shm_lock *lock);
+
+/* Wakes the owner: its next poll looks at its QPs, its service thread at its channels. */
+void proc_attention(unsigned index);
+
+#endif

@@ -1,0 +1,565 @@
+#include "hca/qp.h"
+
+#include "hca/addr.h"
+#include "hca/arena.h"
+#include "hca/async.h"
+#include "hca/bounce.h"
+#include "hca/cq.h"
+#include "hca/engine.h"
+#include "hca/epoch.h"
+#include "hca/proc.h"
+#include "hca/rq.h"
+#include "hca/table.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define QP_INDEX(qpn)   ((qpn) & ((1u << QP_INDEX_BITS) - 1))
+#define SRQ_INDEX(srqn) ((srqn) & ((1u << SRQ_INDEX_BITS) - 1))
+#define QPN_MULTICAST   0xffffffu
+
+pthread_mutex_t qp_list_mutex = PTHREAD_MUTEX_INITIALIZER;
+struct hca_qp *qp_list;
+struct hca_srq *srq_list;
+
+static struct hca_qp *own_qps[1u << QP_INDEX_BITS];
+static struct hca_srq *own_srqs[1u << SRQ_INDEX_BITS];
+static uint32_t attention_seen, reaps_seen;
+
+struct hca_qp *qp_by_number(uint32_t qpn)
+{
+    struct hca_qp *qp = own_qps[QP_INDEX(qpn)];
+
+    return qp && qp->ibv.qp_num == qpn ? qp : NULL;
+}
+
+struct hca_srq *srq_by_number(uint32_t srqn)
+{
+    struct hca_srq *srq = own_srqs[SRQ_INDEX(srqn)];
+
+    return srq && srq->srqn == srqn ? srq : NULL;
+}
+
+enum ibv_qp_state qp_state(const struct hca_qp *qp)
+{
+    return load_relaxed(&qp->shared->state);
+}
+
+void qp_forget(void)
+{
+    for (struct hca_qp *qp = qp_list; qp; qp = qp->next)
+        own_qps[QP_INDEX(qp->ibv.qp_num)] = NULL;
+    for (struct hca_srq *srq = srq_list; srq; srq = srq->next)
+        own_srqs[SRQ_INDEX(srq->srqn)] = NULL;
+    qp_list = NULL;
+    srq_list = NULL;
+    cq_list = NULL;
+    pthread_mutex_init(&qp_list_mutex, NULL);
+}
+
+/* ---- errors ---- */
+
+void qp_set_error(struct shared_qp *qp)
+{
+    uint32_t state = load_acquire(&qp->state);
+
+    while (state != IBV_QPS_RESET && state != IBV_QPS_ERR)
+        if (atomic_compare_exchange_weak(&qp->state, &state, IBV_QPS_ERR)) {
+            atomic_fetch_add(&proc_slot(qp->proc)->attention, 1);
+            return;
+        }
+}
+
+void qp_fail(struct shared_qp *qp, enum ibv_event_type event)
+{
+    struct shared_cq *cq = cq_open(qp->recv_cq);
+
+    qp_set_error(qp);
+    async_raise(qp->proc, &qp->events, event);
+    if (cq && cq->has_channel) /* its receives are flushed when the owner wakes and polls */
+        cq_fire(cq, CQE_SOLICITED, IBV_WC_WR_FLUSH_ERR);
+}
+
+void qp_complete_send(struct hca_qp *qp, const struct send_wqe *wqe, enum ibv_wc_status status,
+                      uint32_t byte_len)
+{
+    static const uint8_t completion_of[] = {
+        [IBV_WR_RDMA_WRITE] = IBV_WC_RDMA_WRITE,
+        [IBV_WR_RDMA_WRITE_WITH_IMM] = IBV_WC_RDMA_WRITE,
+        [IBV_WR_SEND] = IBV_WC_SEND,
+        [IBV_WR_SEND_WITH_IMM] = IBV_WC_SEND,
+        [IBV_WR_SEND_WITH_INV] = IBV_WC_SEND,
+        [IBV_WR_RDMA_READ] = IBV_WC_RDMA_READ,
+        [IBV_WR_ATOMIC_CMP_AND_SWP] = IBV_WC_COMP_SWAP,
+        [IBV_WR_ATOMIC_FETCH_AND_ADD] = IBV_WC_FETCH_ADD,
+        [IBV_WR_LOCAL_INV] = IBV_WC_LOCAL_INV,
+        [IBV_WR_BIND_MW] = IBV_WC_BIND_MW,
+        [IBV_WR_ATOMIC_WRITE] = IBV_WC_ATOMIC_WRITE,
+    };
+
+    if (status == IBV_WC_SUCCESS && !(wqe->flags & IBV_SEND_SIGNALED))
+        return;
+    struct send_completion done = {
+        .wr_id = wqe->wr_id,
+        .qp = qp,
+        .sq_index = wqe->sq_index,
+        .byte_len = byte_len,
+        .status = status,
+        .opcode = completion_of[wqe->opcode],
+    };
+    cq_push_send((struct hca_cq *)qp->ibv.send_cq, &done);
+}
+
+/* With the receive queue's lock held, and no sender able to take from it any more. */
+static void flush_receives(struct hca_qp *qp)
+{
+    struct shared_cq *cq = cq_open(qp->shared->recv_cq);
+    struct rq_view view;
+
+    if (!cq || !rq_open(qp->shared->rq, &view))
+        return;
+    epoch_enter();
+    while (rq_peek(&view)) {
+        uint64_t ticket;
+        struct cqe *e = cq_reserve(cq, &ticket);
+        if (!e)
+            break;
+        e->qpn = qp->ibv.qp_num;
+        e->srqn = 0;
+        e->slot = view.slot;
+        e->length = 0;
+        rq_advance(&view);
+        cq_publish(cq, e, ticket, IBV_WC_WR_FLUSH_ERR, IBV_WC_RECV, 0);
+    }
+    epoch_exit();
+}
+
+static void flush(struct hca_qp *qp)
+{
+    qp->flushed = true;
+    epoch_grace();
+    hca_engine->drop(qp);
+    if (qp->rq.shared) {
+        spin_lock(&qp->rq.lock);
+        flush_receives(qp);
+        spin_unlock(&qp->rq.lock);
+    } else if (qp->ibv.srq) {
+        async_raise(qp->shared->proc, &qp->shared->events, IBV_EVENT_QP_LAST_WQE_REACHED);
+    }
+}
+
+void qp_flush_late_receive(struct hca_qp *qp)
+{
+    if (qp_state(qp) == IBV_QPS_ERR && qp->flushed)
+        flush_receives(qp);
+}
+
+bool qp_needs_attention(void)
+{
+    return load_relaxed(&proc_slot(proc_self)->attention) != attention_seen ||
+           load_relaxed(&seg->reap_count) != reaps_seen;
+}
+
+static bool completion_waits(void *arg, uint32_t slot)
+{
+    struct hca_qp *qp = arg;
+
+    return cq_ring_holds((struct hca_cq *)qp->ibv.recv_cq, qp->ibv.qp_num, 0, slot);
+}
+
+static bool srq_completion_waits(void *arg, uint32_t slot)
+{
+    struct hca_srq *srq = arg;
+    bool waits = false;
+
+    if (srq->cq)
+        return cq_ring_holds(srq->cq, 0, srq->srqn, slot);
+    spin_lock(&cq_list_lock);
+    for (struct hca_cq *cq = cq_list; cq && !waits; cq = cq->next)
+        waits = cq_ring_holds(cq, 0, srq->srqn, slot);
+    spin_unlock(&cq_list_lock);
+    return waits;
+}
+
+void qp_look_after_errors(void)
+{
+    bool reaped;
+
+    pthread_mutex_lock(&qp_list_mutex);
+    attention_seen = load_acquire(&proc_slot(proc_self)->attention);
+    reaped = reaps_seen != load_acquire(&seg->reap_count);
+    reaps_seen = load_acquire(&seg->reap_count);
+    for (struct hca_qp *qp = qp_list; qp; qp = qp->next) {
+        if (qp_state(qp) == IBV_QPS_ERR && !qp->flushed)
+            flush(qp);
+        if (reaped && qp->ibv.qp_type == IBV_QPT_UD)
+            rq_recover(&qp->rq, completion_waits, qp);
+    }
+    for (struct hca_srq *srq = srq_list; srq && reaped; srq = srq->next)
+        rq_recover(&srq->rq, srq_completion_waits, srq);
+    pthread_mutex_unlock(&qp_list_mutex);
+    if (reaped)
+        bounce_free_abandoned();
+}
+
+/* ---- making and ending ---- */
+
+static int publish_number(struct hca_qp *qp)
+{
+    uint32_t index;
+    struct shared_qp *shared = table_alloc(&qp_table, &index);
+
+    if (!shared)
+        return errno;
+    memset(shared, 0, sizeof(*shared));
+    uint32_t generation = atomic_fetch_add(&seg->qp_generation, 1);
+    uint32_t qpn = (index | generation << QP_INDEX_BITS) & 0xffffff;
+    if (qpn == QPN_MULTICAST)
+        qpn = index;
+    qp->shared = shared;
+    qp->ibv.qp_num = qpn;
+    return 0;
+}
+
+static void fill_shared(struct hca_qp *qp, struct hca_context *context)
+{
+    struct shared_qp *shared = qp->shared;
+    struct hca_cq *recv_cq = (struct hca_cq *)qp->ibv.recv_cq;
+
+    shared->proc = proc_self;
+    shared->type = qp->ibv.qp_type;
+    shared->pd = qp->pd ? qp->pd->id : 0;
+    shared->rq = qp->rq.shared ? seg_offset(qp->rq.shared) : 0;
+    shared->recv_cq = recv_cq ? seg_offset(recv_cq->shared) : 0;
+    shared->srqn = qp->ibv.srq ? ((struct hca_srq *)qp->ibv.srq)->srqn : 0;
+    shared->xrcd = qp->xrcd ? qp->xrcd->id : 0;
+    shared->pkey = HCA_PKEY;
+    shared->events.fd = context->verbs.context.async_fd;
+    shared->events.id = context->async_id;
+    store_relaxed(&shared->state, IBV_QPS_RESET);
+    store_release(&shared->qpn, qp->ibv.qp_num);
+}
+
+static void count_uses(struct hca_qp *qp, int change)
+{
+    if (qp->ibv.send_cq)
+        atomic_fetch_add(&((struct hca_cq *)qp->ibv.send_cq)->users, change);
+    if (qp->ibv.recv_cq)
+        atomic_fetch_add(&((struct hca_cq *)qp->ibv.recv_cq)->users, change);
+    if (qp->ibv.srq)
+        atomic_fetch_add(&((struct hca_srq *)qp->ibv.srq)->users, change);
+    if (qp->pd)
+        atomic_fetch_add(&qp->pd->users, change);
+    if (qp->xrcd)
+        atomic_fetch_add(&qp->xrcd->users, change);
+}
+
+struct hca_qp *qp_create(struct hca_context *context, struct hca_pd *pd,
+                         const struct ibv_qp_init_attr *init, struct hca_xrcd *xrcd)
+{
+    struct hca_qp *qp = calloc(1, sizeof(*qp));
+    bool has_rq = !init->srq && init->qp_type != IBV_QPT_XRC_SEND &&
+                  init->qp_type != IBV_QPT_XRC_RECV;
+    int err;
+
+    if (!qp)
+        return NULL;
+    qp->pd = pd;
+    qp->xrcd = xrcd;
+    qp->init = *init;
+    qp->cap = init->cap;
+    qp->pending_end = &qp->pending;
+    qp->ibv.qp_type = init->qp_type;
+    qp->ibv.send_cq = init->send_cq;
+    qp->ibv.recv_cq = init->recv_cq;
+    qp->ibv.srq = init->srq;
+    qp->attr.qp_state = IBV_QPS_RESET;
+    if (has_rq && (err = rq_create(&qp->rq, qp->cap.max_recv_wr, qp->cap.max_recv_sge)))
+        goto free_qp;
+    if ((err = publish_number(qp)))
+        goto free_rq;
+    fill_shared(qp, context);
+    count_uses(qp, 1);
+    pthread_mutex_lock(&qp_list_mutex);
+    own_qps[QP_INDEX(qp->ibv.qp_num)] = qp;
+    qp->next = qp_list;
+    qp->link = &qp_list;
+    if (qp_list)
+        qp_list->link = &qp->next;
+    qp_list = qp;
+    pthread_mutex_unlock(&qp_list_mutex);
+    return qp;
+
+free_rq:
+    rq_destroy(&qp->rq);
+free_qp:
+    free(qp);
+    errno = err;
+    return NULL;
+}
+
+static void purge_completions(struct hca_qp *qp)
+{
+    if (qp->ibv.send_cq)
+        cq_purge((struct hca_cq *)qp->ibv.send_cq, qp);
+    if (qp->ibv.recv_cq && qp->ibv.recv_cq != qp->ibv.send_cq)
+        cq_purge((struct hca_cq *)qp->ibv.recv_cq, qp);
+}
+
+void qp_set_unreachable(struct hca_qp *qp)
+{
+    bool was_reachable = qp_state(qp) != IBV_QPS_RESET;
+
+    store_release(&qp->shared->state, IBV_QPS_RESET);
+    store_release(&qp->shared->qpn, 0);
+    if (was_reachable)
+        epoch_grace();
+}
+
+void qp_destroy(struct hca_qp *qp)
+{
+    pthread_mutex_lock(&qp_list_mutex);
+    own_qps[QP_INDEX(qp->ibv.qp_num)] = NULL;
+    *qp->link = qp->next;
+    if (qp->next)
+        qp->next->link = qp->link;
+    pthread_mutex_unlock(&qp_list_mutex);
+    hca_engine->drop(qp);
+    purge_completions(qp);
+    count_uses(qp, -1);
+    rq_destroy(&qp->rq);
+    table_free(&qp_table, QP_INDEX(qp->ibv.qp_num));
+    free(qp);
+}
+
+/* ---- changing state ---- */
+
+static bool values_are_valid(const struct hca_qp *qp, const struct ibv_qp_attr *a, int mask)
+{
+    const struct ibv_ah_attr *av = &a->ah_attr;
+
+    return !((mask & IBV_QP_PORT && (a->port_num < 1 || a->port_num > seg->ports)) ||
+             (mask & IBV_QP_PKEY_INDEX && a->pkey_index != 0) ||
+             (mask & IBV_QP_PATH_MTU &&
+              (a->path_mtu < IBV_MTU_256 || a->path_mtu > IBV_MTU_4096)) ||
+             (mask & IBV_QP_DEST_QPN && a->dest_qp_num > 0xffffff) ||
+             (mask & IBV_QP_MIN_RNR_TIMER && a->min_rnr_timer > 31) ||
+             (mask & IBV_QP_TIMEOUT && a->timeout > 31) ||
+             (mask & IBV_QP_RETRY_CNT && a->retry_cnt > 7) ||
+             (mask & IBV_QP_RNR_RETRY && a->rnr_retry > 7) ||
+             (mask & IBV_QP_MAX_QP_RD_ATOMIC && a->max_rd_atomic > HCA_MAX_RD_ATOMIC) ||
+             (mask & IBV_QP_MAX_DEST_RD_ATOMIC && a->max_dest_rd_atomic > HCA_MAX_RD_ATOMIC) ||
+             (mask & IBV_QP_AV && (av->port_num < 1 || av->port_num > seg->ports || av->sl > 15)) ||
+             (mask & IBV_QP_AV && av->is_global && av->grh.sgid_index >= HCA_GIDS));
+}
+
+static void remember(struct ibv_qp_attr *have, const struct ibv_qp_attr *a, int mask)
+{
+#define KEEP(bit, field)                                                                           \
+    if (mask & (bit))                                                                              \
+    have->field = a->field
+    KEEP(IBV_QP_EN_SQD_ASYNC_NOTIFY, en_sqd_async_notify);
+    KEEP(IBV_QP_ACCESS_FLAGS, qp_access_flags);
+    KEEP(IBV_QP_PKEY_INDEX, pkey_index);
+    KEEP(IBV_QP_PORT, port_num);
+    KEEP(IBV_QP_QKEY, qkey);
+    KEEP(IBV_QP_AV, ah_attr);
+    KEEP(IBV_QP_PATH_MTU, path_mtu);
+    KEEP(IBV_QP_TIMEOUT, timeout);
+    KEEP(IBV_QP_RETRY_CNT, retry_cnt);
+    KEEP(IBV_QP_RNR_RETRY, rnr_retry);
+    KEEP(IBV_QP_RQ_PSN, rq_psn);
+    KEEP(IBV_QP_MAX_QP_RD_ATOMIC, max_rd_atomic);
+    KEEP(IBV_QP_ALT_PATH, alt_ah_attr);
+    KEEP(IBV_QP_ALT_PATH, alt_pkey_index);
+    KEEP(IBV_QP_ALT_PATH, alt_port_num);
+    KEEP(IBV_QP_ALT_PATH, alt_timeout);
+    KEEP(IBV_QP_MIN_RNR_TIMER, min_rnr_timer);
+    KEEP(IBV_QP_SQ_PSN, sq_psn);
+    KEEP(IBV_QP_MAX_DEST_RD_ATOMIC, max_dest_rd_atomic);
+    KEEP(IBV_QP_PATH_MIG_STATE, path_mig_state);
+    KEEP(IBV_QP_DEST_QPN, dest_qp_num);
+#undef KEEP
+}
+
+static void publish_attributes(struct hca_qp *qp, const struct hca_context *context)
+{
+    struct shared_qp *shared = qp->shared;
+
+    shared->access = qp->attr.qp_access_flags;
+    shared->qkey = qp->attr.qkey;
+    shared->dest_qpn = qp->attr.dest_qp_num;
+    shared->min_rnr_timer = qp->attr.min_rnr_timer;
+    shared->port = qp->attr.port_num;
+    if (qp->attr.port_num)
+        shared->lid = addr_lid(context->node, context->device->index, qp->attr.port_num);
+}
+
+static void reset(struct hca_qp *qp, enum ibv_qp_state from)
+{
+    struct ibv_qp_attr blank = { .qp_state = IBV_QPS_RESET };
+
+    store_release(&qp->shared->state, IBV_QPS_RESET);
+    if (from == IBV_QPS_RESET)
+        return;
+    epoch_grace();
+    hca_engine->drop(qp);
+    purge_completions(qp);
+    if (qp->rq.shared)
+        rq_reset(&qp->rq);
+    store_relaxed(&qp->shared->heard, 0);
+    store_relaxed(&qp->sq_freed, qp->sq_posted);
+    qp->attr = blank;
+    qp->flushed = false;
+}
+
+static void enter_state(struct hca_qp *qp, enum ibv_qp_state from, enum ibv_qp_state to)
+{
+    uint32_t expected = from;
+
+    if (to == IBV_QPS_RESET) {
+        reset(qp, from);
+    } else if (to == IBV_QPS_ERR) {
+        store_release(&qp->shared->state, IBV_QPS_ERR);
+        atomic_fetch_add(&proc_slot(proc_self)->attention, 1);
+        qp_look_after_errors();
+    } else if (from != to) {
+        /* A peer may have moved the QP to error meanwhile: then it stays there. */
+        atomic_compare_exchange_strong(&qp->shared->state, &expected, to);
+    }
+    if (to == IBV_QPS_SQD && qp->attr.en_sqd_async_notify && !qp->pending)
+        async_raise(qp->shared->proc, &qp->shared->events, IBV_EVENT_SQ_DRAINED);
+    if (to == IBV_QPS_RTS && qp->pending)
+        hca_engine->progress();
+}
+
+int qp_modify(struct hca_qp *qp, const struct ibv_qp_attr *attr, int mask)
+{
+    enum ibv_qp_state from = qp_state(qp);
+    enum ibv_qp_state to = mask & IBV_QP_STATE ? attr->qp_state : from;
+    int err;
+
+    if (mask & IBV_QP_CUR_STATE) {
+        if ((unsigned)attr->cur_qp_state > IBV_QPS_ERR)
+            return EINVAL;
+        if (attr->cur_qp_state != from)
+            return EINVAL;
+    }
+    if ((err = qp_check_transition(qp->ibv.qp_type, from, to, mask)))
+        return err;
+    if (!values_are_valid(qp, attr, mask))
+        return EINVAL;
+    remember(&qp->attr, attr, mask);
+    publish_attributes(qp, to_context(qp->ibv.context));
+    enter_state(qp, from, to);
+    qp->attr.qp_state = qp_state(qp);
+    qp->attr.cur_qp_state = qp->attr.qp_state;
+    qp->ibv.state = qp->attr.qp_state;
+    return 0;
+}
+
+/* ---- shared receive queues ---- */
+
+struct hca_srq *srq_create(struct hca_context *context, struct hca_pd *pd, struct hca_cq *cq,
+                           struct hca_xrcd *xrcd, const struct ibv_srq_attr *attr, bool is_xrc)
+{
+    struct hca_srq *srq = calloc(1, sizeof(*srq));
+    uint32_t index;
+    int err;
+
+    if (!srq)
+        return NULL;
+    if ((err = rq_create(&srq->rq, attr->max_wr, attr->max_sge)))
+        goto free_srq;
+    srq->shared = table_alloc(&srq_table, &index);
+    if (!srq->shared) {
+        err = errno;
+        goto free_rq;
+    }
+    srq->srqn = index;
+    srq->is_xrc = is_xrc;
+    srq->cq = cq;
+    srq->xrcd = xrcd;
+    srq->pd = pd;
+    srq->shared->proc = proc_self;
+    srq->shared->is_xrc = is_xrc;
+    srq->shared->pd = pd->id;
+    srq->shared->rq = seg_offset(srq->rq.shared);
+    srq->shared->xrcd = xrcd ? xrcd->id : 0;
+    srq->shared->cq = cq ? seg_offset(cq->shared) : 0;
+    srq->shared->events.fd = context->verbs.context.async_fd;
+    srq->shared->events.id = context->async_id;
+    store_relaxed(&srq->shared->events.bits, 0);
+    store_relaxed(&srq->rq.shared->limit, attr->srq_limit);
+    pthread_mutex_lock(&qp_list_mutex);
+    own_srqs[index] = srq;
+    srq->next = srq_list;
+    srq_list = srq;
+    pthread_mutex_unlock(&qp_list_mutex);
+    atomic_fetch_add(&pd->users, 1);
+    if (cq)
+        atomic_fetch_add(&cq->users, 1);
+    if (xrcd)
+        atomic_fetch_add(&xrcd->users, 1);
+    store_release(&srq->shared->srqn, index);
+    return srq;
+
+free_rq:
+    rq_destroy(&srq->rq);
+free_srq:
+    free(srq);
+    errno = err;
+    return NULL;
+}
+
+void srq_destroy(struct hca_srq *srq)
+{
+    struct hca_srq **link = &srq_list;
+
+    store_release(&srq->shared->srqn, 0);
+    epoch_grace();
+    pthread_mutex_lock(&qp_list_mutex);
+    own_srqs[SRQ_INDEX(srq->srqn)] = NULL;
+    while (*link != srq)
+        link = &(*link)->next;
+    *link = srq->next;
+    pthread_mutex_unlock(&qp_list_mutex);
+    if (srq->cq) { /* wait out a poll that may be using it */
+        spin_lock(&srq->cq->lock);
+        spin_unlock(&srq->cq->lock);
+        atomic_fetch_sub(&srq->cq->users, 1);
+    }
+    if (srq->xrcd)
+        atomic_fetch_sub(&srq->xrcd->users, 1);
+    atomic_fetch_sub(&srq->pd->users, 1);
+    table_free(&srq_table, SRQ_INDEX(srq->srqn));
+    rq_destroy(&srq->rq);
+    free(srq);
+}
+
+/* Senders look at how many receives are left only when they take one; here we look ourselves. */
+void srq_set_limit(struct hca_srq *srq, uint32_t limit)
+{
+    struct shared_rq *rq = srq->rq.shared;
+    uint32_t armed = limit;
+
+    atomic_store(&rq->limit, limit);
+    if (limit && load_relaxed(&rq->posted) - load_relaxed(&rq->head) < limit &&
+        atomic_compare_exchange_strong(&rq->limit, &armed, 0))
+        async_raise(proc_self, &srq->shared->events, IBV_EVENT_SRQ_LIMIT_REACHED);
+}
+
+void qp_make_grh(struct ibv_grh *grh, uint16_t slid, uint32_t length, const union ibv_gid *dgid)
+{
+    unsigned node, device, port;
+
+    memset(grh, 0, sizeof(*grh));
+    grh->version_tclass_flow = htobe32(6u << 28);
+    grh->paylen = htobe16(length);
+    grh->next_hdr = 0x1b;
+    grh->hop_limit = 1;
+    if (addr_from_lid(slid, &node, &device, &port))
+        addr_gid(node, device, port, &grh->sgid);
+    grh->dgid = *dgid;
+}

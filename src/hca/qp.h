@@ -1,0 +1,56 @@
+#ifndef HCA_QP_H
+#define HCA_QP_H
+
+/* Queue pairs and shared receive queues: their numbers, states, errors and flushing. */
+
+#include "hca/objects.h"
+
+#include <pthread.h>
+
+/* 0 when the attributes named by mask are what that transition takes, else EINVAL. */
+int qp_check_transition(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_qp_state to,
+                        int mask);
+
+struct hca_qp *qp_create(struct hca_context *context, struct hca_pd *pd,
+                         const struct ibv_qp_init_attr *init, struct hca_xrcd *xrcd);
+int qp_modify(struct hca_qp *qp, const struct ibv_qp_attr *attr, int mask);
+/* No peer finds it any more; the first half of destroying it. */
+void qp_set_unreachable(struct hca_qp *qp);
+void qp_destroy(struct hca_qp *qp);
+enum ibv_qp_state qp_state(const struct hca_qp *qp);
+
+struct hca_srq *srq_create(struct hca_context *context, struct hca_pd *pd, struct hca_cq *cq,
+                           struct hca_xrcd *xrcd, const struct ibv_srq_attr *attr, bool is_xrc);
+void srq_destroy(struct hca_srq *srq);
+void srq_set_limit(struct hca_srq *srq, uint32_t limit);
+
+/* Ours, by number; NULL when it is not. */
+struct hca_qp *qp_by_number(uint32_t qpn);
+struct hca_srq *srq_by_number(uint32_t srqn);
+
+/* Moves anybody's QP to the error state; its owner does the flushing when it next looks. */
+void qp_set_error(struct shared_qp *qp);
+/* The same, and wakes the owner with an asynchronous event. */
+void qp_fail(struct shared_qp *qp, enum ibv_event_type event);
+
+/* A send is over: completes it if it was signalled or has failed. */
+void qp_complete_send(struct hca_qp *qp, const struct send_wqe *wqe, enum ibv_wc_status status,
+                      uint32_t byte_len);
+
+/* True once after a peer has changed something of ours, or a process of the fabric has died. */
+bool qp_needs_attention(void);
+void qp_look_after_errors(void);
+
+/* After a receive was posted to a QP in error, with the receive queue's lock held. */
+void qp_flush_late_receive(struct hca_qp *qp);
+
+void qp_make_grh(struct ibv_grh *grh, uint16_t slid, uint32_t length, const union ibv_gid *dgid);
+
+extern pthread_mutex_t qp_list_mutex; /* both lists */
+extern struct hca_qp *qp_list;
+extern struct hca_srq *srq_list;
+
+/* After fork: the child has no objects. */
+void qp_forget(void);
+
+#endif

@@ -1,0 +1,219 @@
+#include "hca/rq.h"
+
+#include "hca/arena.h"
+#include "hca/mr.h"
+#include "hca/proc.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static uint64_t wqe_stride(uint32_t max_sge)
+{
+    return sizeof(struct recv_wqe) + (uint64_t)max_sge * sizeof(((struct recv_wqe *)0)->sge[0]);
+}
+
+int rq_create(struct hca_rq *rq, uint32_t max_wr, uint32_t max_sge)
+{
+    uint32_t depth = round_up_pow2(max_wr ? max_wr : 1);
+    uint64_t order_at = round_up(sizeof(struct shared_rq), CACHE_LINE);
+    uint64_t taker_at = order_at + depth * sizeof(struct recv_order);
+    uint64_t wqes_at = round_up(taker_at + depth * sizeof(uint32_t), CACHE_LINE);
+    uint64_t size = wqes_at + depth * wqe_stride(max_sge);
+
+    memset(rq, 0, sizeof(*rq));
+    struct shared_rq *shared = arena_alloc(size);
+    rq->wr_ids = malloc(depth * sizeof(*rq->wr_ids));
+    rq->free_slots = malloc(depth * sizeof(*rq->free_slots));
+    rq->outstanding = calloc(depth, 1);
+    if (!shared || !rq->wr_ids || !rq->free_slots || !rq->outstanding) {
+        arena_free(shared, size);
+        free(rq->wr_ids);
+        free(rq->free_slots);
+        free(rq->outstanding);
+        return ENOMEM;
+    }
+    shared->depth = depth;
+    shared->max_sge = max_sge;
+    shared->order = seg_offset(shared) + order_at;
+    shared->taker = seg_offset(shared) + taker_at;
+    shared->wqes = seg_offset(shared) + wqes_at;
+    shared->size = size;
+    rq->shared = shared;
+    rq->max_wr = max_wr;
+    rq->max_sge = max_sge;
+    rq_reset(rq);
+    return 0;
+}
+
+void rq_destroy(struct hca_rq *rq)
+{
+    if (!rq->shared)
+        return;
+    arena_free(rq->shared, rq->shared->size);
+    free(rq->wr_ids);
+    free(rq->free_slots);
+    free(rq->outstanding);
+    rq->shared = NULL;
+}
+
+void rq_reset(struct hca_rq *rq)
+{
+    struct shared_rq *shared = rq->shared;
+
+    store_relaxed(&shared->posted, 0);
+    store_relaxed(&shared->head, 0);
+    shared->posted_seen = 0;
+    memset(rq->outstanding, 0, shared->depth);
+    for (uint32_t i = 0; i < rq->max_wr; i++)
+        rq->free_slots[i] = rq->max_wr - 1 - i;
+    rq->free_count = rq->max_wr;
+}
+
+static uint32_t capacity_of(const struct recv_wqe *wqe, unsigned proc, uint32_t pd)
+{
+    struct place place;
+    uint64_t total = 0;
+
+    for (uint32_t i = 0; i < wqe->num_sge; i++) {
+        if (wqe->sge[i].length && !mr_local(wqe->sge[i].lkey, proc, pd, wqe->sge[i].addr,
+                                            wqe->sge[i].length, true, &place))
+            return RECV_BROKEN;
+        total += wqe->sge[i].length;
+    }
+    return total < RECV_BROKEN ? total : RECV_BROKEN - 1;
+}
+
+static _Atomic uint32_t *taker_of(const struct shared_rq *rq, uint32_t slot)
+{
+    _Atomic uint32_t *takers = seg_at(rq->taker, (uint64_t)rq->depth * sizeof(uint32_t));
+
+    return takers && slot < rq->depth ? &takers[slot] : NULL;
+}
+
+int rq_post(struct hca_rq *rq, unsigned proc, uint32_t pd, const struct ibv_recv_wr *wr)
+{
+    struct shared_rq *shared = rq->shared;
+    uint32_t posted = load_relaxed(&shared->posted);
+
+    if (unlikely(wr->num_sge < 0 || (uint32_t)wr->num_sge > rq->max_sge))
+        return EINVAL;
+    if (unlikely(!rq->free_count))
+        return ENOMEM;
+    uint32_t slot = rq->free_slots[--rq->free_count];
+    struct recv_wqe *wqe = rq_wqe(shared, slot);
+    if (unlikely(!wqe)) /* the segment has been damaged */
+        return EIO;
+    wqe->num_sge = wr->num_sge;
+    memcpy(wqe->sge, wr->sg_list, wr->num_sge * sizeof(wqe->sge[0]));
+    struct recv_order *order =
+        seg_at(shared->order, (uint64_t)shared->depth * sizeof(struct recv_order));
+    if (unlikely(!order || (shared->depth & (shared->depth - 1))))
+        return EIO;
+    order[posted & (shared->depth - 1)] =
+        (struct recv_order){ slot, capacity_of(wqe, proc, pd) };
+    _Atomic uint32_t *taker = taker_of(shared, slot);
+    if (likely(taker))
+        store_relaxed(taker, 0);
+    rq->wr_ids[slot] = wr->wr_id;
+    rq->outstanding[slot] = 1;
+    store_release(&shared->posted, posted + 1);
+    return 0;
+}
+
+bool rq_complete(struct hca_rq *rq, uint32_t slot, uint64_t *wr_id)
+{
+    bool known = false;
+
+    spin_lock(&rq->lock);
+    if (likely(slot < rq->max_wr && rq->outstanding[slot])) {
+        *wr_id = rq->wr_ids[slot];
+        rq->outstanding[slot] = 0;
+        rq->free_slots[rq->free_count++] = slot;
+        known = true;
+    }
+    spin_unlock(&rq->lock);
+    return known;
+}
+
+struct recv_wqe *rq_wqe(const struct shared_rq *rq, uint32_t slot)
+{
+    uint64_t stride = wqe_stride(rq->max_sge);
+
+    if (unlikely(slot >= rq->depth || rq->max_sge > HCA_MAX_SGE))
+        return NULL;
+    return seg_at(rq->wqes + slot * stride, stride);
+}
+
+bool rq_open(uint64_t offset, struct rq_view *view)
+{
+    view->rq = seg_at(offset, sizeof(struct shared_rq));
+    if (unlikely(!view->rq))
+        return false;
+    uint32_t depth = view->rq->depth;
+    view->mask = depth - 1;
+    view->order = seg_at(view->rq->order, (uint64_t)depth * sizeof(struct recv_order));
+    return likely(depth && !(depth & view->mask) && view->order);
+}
+
+bool rq_peek(struct rq_view *view)
+{
+    struct shared_rq *rq = view->rq;
+    uint32_t head = load_relaxed(&rq->head);
+
+    if (unlikely(head == rq->posted_seen)) {
+        rq->posted_seen = load_acquire(&rq->posted);
+        if (head == rq->posted_seen)
+            return false;
+    }
+    view->slot = view->order[head & view->mask].slot;
+    view->capacity = view->order[head & view->mask].capacity;
+    return true;
+}
+
+void rq_advance(struct rq_view *view)
+{
+    store_release(&view->rq->head, load_relaxed(&view->rq->head) + 1);
+}
+
+bool rq_take(struct rq_view *view, uint32_t *left)
+{
+    struct shared_rq *rq = view->rq;
+
+    shm_lock(&rq->lock);
+    bool got = rq_peek(view);
+    if (got) {
+        _Atomic uint32_t *taker = taker_of(rq, view->slot);
+        if (taker)
+            store_relaxed(taker, proc_word(proc_self));
+        rq_advance(view);
+        *left = load_relaxed(&rq->posted) - load_relaxed(&rq->head);
+    }
+    shm_unlock(&rq->lock);
+    return got;
+}
+
+void rq_recover(struct hca_rq *rq, bool (*in_ring)(void *arg, uint32_t slot), void *arg)
+{
+    struct rq_view view;
+
+    if (!rq->shared || !rq_open(seg_offset(rq->shared), &view))
+        return;
+    spin_lock(&rq->lock);
+    for (uint32_t slot = 0; slot < rq->max_wr; slot++) {
+        _Atomic uint32_t *taker = taker_of(rq->shared, slot);
+        uint32_t by = taker ? load_acquire(taker) : 0;
+        if (!by || !rq->outstanding[slot] || proc_word_alive(by))
+            continue;
+        store_relaxed(taker, 0);
+        if (in_ring(arg, slot))
+            continue;
+        struct recv_wqe *wqe = rq_wqe(rq->shared, slot);
+        uint32_t posted = load_relaxed(&rq->shared->posted), capacity = 0;
+        for (uint32_t i = 0; wqe && i < wqe->num_sge && i < rq->max_sge; i++)
+            capacity += wqe->sge[i].length;
+        view.order[posted & view.mask] = (struct recv_order){ slot, capacity };
+        store_release(&rq->shared->posted, posted + 1);
+    }
+    spin_unlock(&rq->lock);
+}

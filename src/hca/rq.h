@@ -1,0 +1,40 @@
+#ifndef HCA_RQ_H
+#define HCA_RQ_H
+
+/* Receive queues. Message i takes receive i: the sender reads which slot that is, and how much it
+ * holds, from the order ring in the segment; the owner keeps the work request ids to itself. */
+
+#include "hca/objects.h"
+
+int rq_create(struct hca_rq *rq, uint32_t max_wr, uint32_t max_sge);
+void rq_destroy(struct hca_rq *rq);
+/* Forgets all posted receives. No sender may be able to find the queue. */
+void rq_reset(struct hca_rq *rq);
+
+int rq_post(struct hca_rq *rq, unsigned proc, uint32_t pd, const struct ibv_recv_wr *wr);
+
+/* The receive in `slot` has completed: its request id, and the slot is free again. False when the
+ * slot is none that is out. */
+bool rq_complete(struct hca_rq *rq, uint32_t slot, uint64_t *wr_id);
+
+/* For senders, inside an epoch. */
+struct rq_view {
+    struct shared_rq *rq;
+    struct recv_order *order;
+    uint32_t mask;
+    uint32_t slot;
+    uint32_t capacity;
+};
+bool rq_open(uint64_t offset, struct rq_view *view);
+/* The next receive without taking it, for the one sender of a connected queue. */
+bool rq_peek(struct rq_view *view);
+void rq_advance(struct rq_view *view);
+/* Takes the next receive of a queue with many senders. */
+bool rq_take(struct rq_view *view, uint32_t *left);
+struct recv_wqe *rq_wqe(const struct shared_rq *rq, uint32_t slot);
+
+/* Puts back what a sender took and, dead now, never completed. `in_ring` tells whether a
+ * completion for the slot is on its way. */
+void rq_recover(struct hca_rq *rq, bool (*in_ring)(void *arg, uint32_t slot), void *arg);
+
+#endif

@@ -1,0 +1,358 @@
+#include "hca/segment.h"
+
+#include "hca/arena.h"
+#include "hca/bounce.h"
+#include "hca/epoch.h"
+#include "hca/proc.h"
+#include "hca/qp.h"
+#include "util/log.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct segment *seg;
+uint64_t seg_limit;
+
+static struct fabric_config config;
+static char path[384];
+static int file = -1;
+static struct stat file_identity;
+static pthread_mutex_t attach_mutex = PTHREAD_MUTEX_INITIALIZER;
+
+const struct fabric_config *segment_config(void)
+{
+    return &config;
+}
+
+static int read_number(const char *name, unsigned fallback, unsigned min, unsigned max,
+                       unsigned *value)
+{
+    const char *text = getenv(name);
+    char *end;
+
+    *value = fallback;
+    if (!text || !*text)
+        return 0;
+    unsigned long n = strtoul(text, &end, 10);
+    if (!isdigit((unsigned char)*text) || *end || n < min || n > max) {
+        log_error("%s=%s: a number from %u to %u is wanted", name, text, min, max);
+        return EINVAL;
+    }
+    *value = n;
+    return 0;
+}
+
+int fabric_config_read(struct fabric_config *c)
+{
+    const char *name = getenv("VERBENA_FABRIC");
+    const char *dir = getenv("VERBENA_SHM_DIR");
+    int err;
+
+    name = name && *name ? name : "default";
+    if (strlen(name) >= sizeof(c->name) ||
+        strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-") !=
+            strlen(name)) {
+        log_error("VERBENA_FABRIC=%s: up to 64 letters, digits, '_', '.', '-' are wanted", name);
+        return EINVAL;
+    }
+    strcpy(c->name, name);
+    dir = dir && *dir ? dir : "/dev/shm";
+    if (strlen(dir) >= sizeof(c->dir)) {
+        log_error("VERBENA_SHM_DIR is too long");
+        return EINVAL;
+    }
+    strcpy(c->dir, dir);
+    /* 0: whatever the fabric has, or 1 */
+    if ((err = read_number("VERBENA_NODES", 0, 1, 256, &c->nodes)) ||
+        (err = read_number("VERBENA_NODE", 0, 0, 255, &c->node)) ||
+        (err = read_number("VERBENA_DEVICES", 0, 1, 8, &c->devices)) ||
+        (err = read_number("VERBENA_PORTS", 0, 1, 4, &c->ports)))
+        return err;
+    return 0;
+}
+
+static bool same_file(int fd, const struct stat *identity)
+{
+    struct stat st;
+
+    return fd >= 0 && fstat(fd, &st) == 0 && st.st_dev == identity->st_dev &&
+           st.st_ino == identity->st_ino;
+}
+
+int segment_fd(void)
+{
+    if (same_file(file, &file_identity))
+        return file;
+    int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    if (fd >= 0 && !same_file(fd, &file_identity)) {
+        close(fd);
+        errno = ENOENT;
+        return -1;
+    }
+    if (fd >= 0) {
+        flock(fd, LOCK_SH | LOCK_NB);
+        file = fd;
+    }
+    return fd;
+}
+
+/* Out of the way of programs that expect low descriptors or close the first few. */
+static int move_up(int fd)
+{
+    int high = fcntl(fd, F_DUPFD_CLOEXEC, 512);
+
+    if (high < 0)
+        return fd;
+    close(fd);
+    return high;
+}
+
+static int open_file(void)
+{
+    struct stat st;
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+
+    if (fd < 0) {
+        log_error("%s: %s", path, strerror(errno));
+        return -1;
+    }
+    fd = move_up(fd);
+    if (fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_uid != geteuid()) {
+        log_error("%s: not a plain file of this user", path);
+        close(fd);
+        errno = EPERM;
+        return -1;
+    }
+    return fd;
+}
+
+static int map_file(int fd)
+{
+    uint64_t size = (uint64_t)MAX_UNITS << UNIT_SHIFT;
+
+    /* The whole reach is mapped at once, so that growth needs no remapping. A process with a limit
+     * on its address space gets as much as it may have. */
+    for (; size >= 2 * sizeof(struct segment); size /= 2) {
+        void *base = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+        if (base != MAP_FAILED) {
+            madvise(base, size, MADV_DONTDUMP);
+            seg = base;
+            seg_limit = size;
+            return 0;
+        }
+    }
+    return errno;
+}
+
+static void unmap_file(void)
+{
+    munmap(seg, seg_limit);
+    seg = NULL;
+    seg_limit = 0;
+}
+
+static int make_segment(int fd)
+{
+    uint64_t units = round_up(sizeof(struct segment), UNIT_SIZE) >> UNIT_SHIFT;
+    uint64_t size = units << UNIT_SHIFT;
+    int err;
+
+    if (ftruncate(fd, 0) || (errno = posix_fallocate(fd, 0, size))) {
+        err = errno;
+        log_error("%s: no room for the fabric's segment (%lu KiB): %s", path,
+                  (unsigned long)(size >> 10), strerror(err));
+        return err;
+    }
+    if ((err = map_file(fd)))
+        return err;
+    seg->magic = SEGMENT_MAGIC;
+    seg->version = SEGMENT_VERSION;
+    seg->size_check = sizeof(struct segment);
+    seg->nodes = config.nodes ? config.nodes : 1;
+    seg->devices = config.devices ? config.devices : 1;
+    seg->ports = config.ports ? config.ports : 1;
+    seg->units_used = units;
+    seg->next_xrcd = 1;
+    store_release(&seg->ready, 1);
+    return 0;
+}
+
+static int check_header(int fd)
+{
+    struct segment *head;
+    struct stat st;
+    int err = 0;
+
+    if (fstat(fd, &st))
+        return errno;
+    if (st.st_size < 4096)
+        return EAGAIN;
+    head = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0);
+    if (head == MAP_FAILED)
+        return errno;
+    if (head->magic == 0)
+        err = EAGAIN;
+    else if (head->magic != SEGMENT_MAGIC || head->version != SEGMENT_VERSION ||
+             head->size_check != sizeof(struct segment) ||
+             (uint64_t)st.st_size < sizeof(struct segment))
+        err = EPROTO;
+    else if (!load_acquire(&head->ready))
+        err = EAGAIN;
+    if (err == EPROTO)
+        log_info("%s: segment version %u, layout %u; this library has version %u, layout %zu", path,
+                 head->version, head->size_check, SEGMENT_VERSION, sizeof(struct segment));
+    munmap(head, 4096);
+    return err;
+}
+
+/* We hold the exclusive lock: no library holds the file open. Programs that close descriptors they
+ * do not know lose theirs, so the process table has the last word. */
+static bool in_use(int fd)
+{
+    bool alive;
+
+    if (check_header(fd) || map_file(fd))
+        return false;
+    alive = proc_any_alive();
+    unmap_file();
+    return alive;
+}
+
+/* One try; EAGAIN when the file vanished or was being made by another process. */
+static int try_attach(void)
+{
+    struct stat linked;
+    int err = 0, fd = open_file();
+
+    if (fd < 0)
+        return errno;
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0 && !in_use(fd)) {
+        err = make_segment(fd);
+        if (!err)
+            unmap_file();
+        else
+            unlink(path);
+    }
+    if (!err && flock(fd, LOCK_SH))
+        err = errno;
+    if (!err && (stat(path, &linked) || !same_file(fd, &linked)))
+        err = EAGAIN;
+    if (!err)
+        err = check_header(fd);
+    if (!err)
+        err = map_file(fd);
+    if (err) {
+        close(fd);
+        return err;
+    }
+    fstat(fd, &file_identity);
+    file = fd;
+    return 0;
+}
+
+static int check_shape(void)
+{
+    const struct {
+        const char *what;
+        unsigned want, have;
+    } rows[] = {
+        { "nodes", config.nodes, seg->nodes },
+        { "devices", config.devices, seg->devices },
+        { "ports", config.ports, seg->ports },
+    };
+
+    for (unsigned i = 0; i < ARRAY_SIZE(rows); i++) {
+        if (rows[i].want && rows[i].want != rows[i].have) {
+            log_error("fabric '%s' has %u %s, this process asks for %u", config.name, rows[i].have,
+                      rows[i].what, rows[i].want);
+            return EINVAL;
+        }
+    }
+    if (config.node >= seg->nodes) {
+        log_error("fabric '%s' has %u nodes: there is no node %u", config.name, seg->nodes,
+                  config.node);
+        return EINVAL;
+    }
+    return 0;
+}
+
+static void detach(void)
+{
+    unmap_file();
+    close(file);
+    file = -1;
+}
+
+static int attach_locked(void)
+{
+    int err;
+
+    if (proc_self >= 0)
+        return 0;
+    if (seg) /* a forked child: its parent's mapping may go on being used by inherited objects */
+        seg = NULL;
+    log_init();
+    if ((err = fabric_config_read(&config)))
+        return err;
+    snprintf(path, sizeof(path), "%s/verbena-%u-%s", config.dir, (unsigned)geteuid(), config.name);
+    for (int tries = 0; (err = try_attach()) == EAGAIN && tries < 2000; tries++)
+        usleep(1000);
+    if (err) {
+        if (err == EPROTO)
+            log_error("%s: in use by processes with another version of Verbena; let them end, "
+                      "or choose another VERBENA_FABRIC", path);
+        return err;
+    }
+    if ((err = check_shape()) || (err = proc_join(config.node))) {
+        detach();
+        return err;
+    }
+    config.nodes = seg->nodes;
+    config.devices = seg->devices;
+    config.ports = seg->ports;
+    return 0;
+}
+
+int segment_attach(void)
+{
+    pthread_mutex_lock(&attach_mutex);
+    int err = attach_locked();
+    pthread_mutex_unlock(&attach_mutex);
+    return err;
+}
+
+static void forget_in_child(void)
+{
+    proc_self = -1;
+    file = -1;
+    epoch_line = NULL;
+    arena_forget();
+    bounce_forget();
+    qp_forget();
+    pthread_mutex_init(&attach_mutex, NULL);
+}
+
+/* The file descriptor is left to the kernel: other threads may still be inside a verb. */
+__attribute__((destructor)) static void leave(void)
+{
+    if (proc_self < 0)
+        return;
+    int fd = segment_fd();
+    proc_leave();
+    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && !proc_any_alive())
+        unlink(path);
+}
+
+__attribute__((constructor)) static void watch_forks(void)
+{
+    pthread_atfork(NULL, NULL, forget_in_child);
+}

@@ -1,0 +1,41 @@
+#ifndef HCA_SEGMENT_H
+#define HCA_SEGMENT_H
+
+/* The shared-memory segment of a fabric: finding, making, mapping and leaving it. */
+
+#include "hca/layout.h"
+
+struct fabric_config {
+    char name[65];
+    char dir[256];
+    unsigned nodes, node, devices, ports;
+};
+
+extern struct segment *seg;
+extern uint64_t seg_limit; /* bytes that are mapped */
+
+/* Reads VERBENA_*; a bad value is logged and answered with EINVAL. */
+int fabric_config_read(struct fabric_config *config);
+
+/* Idempotent. Returns 0 or an errno value, with the reason logged. */
+int segment_attach(void);
+const struct fabric_config *segment_config(void);
+
+/* The segment's file, reopened if the program has closed it under us; -1 with errno. */
+int segment_fd(void);
+
+/* A pointer to `size` bytes at `offset`, or NULL when that is not inside the mapping or misaligned. */
+static inline void *seg_at(uint64_t offset, uint64_t size)
+{
+    if (unlikely(offset < sizeof(struct segment) || offset >= seg_limit ||
+                 size > seg_limit - offset || (offset & 7)))
+        return NULL;
+    return (char *)seg + offset;
+}
+
+static inline uint64_t seg_offset(const void *ptr)
+{
+    return (const char *)ptr - (const char *)seg;
+}
+
+#endif

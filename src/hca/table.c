@@ -1,0 +1,97 @@
+#include "hca/table.h"
+
+#include "hca/arena.h"
+#include "hca/proc.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+static _Atomic uint64_t *qp_dir(void)
+{
+    return seg->qp_dir;
+}
+
+static _Atomic uint64_t *srq_dir(void)
+{
+    return seg->srq_dir;
+}
+
+static _Atomic uint64_t *mr_dir(void)
+{
+    return seg->mr_dir;
+}
+
+struct table qp_table = { qp_dir, QP_CHUNKS, QP_CHUNK_SHIFT, sizeof(struct shared_qp), .owner = -1 };
+struct table srq_table = { srq_dir, SRQ_CHUNKS, SRQ_CHUNK_SHIFT, sizeof(struct shared_srq),
+                           .owner = -1 };
+struct table mr_table = { mr_dir, MR_CHUNKS, MR_CHUNK_SHIFT, sizeof(struct shared_mr), .owner = -1 };
+
+static bool reserve_room(struct table *t, uint32_t more)
+{
+    if (t->free_count + more <= t->free_room)
+        return true;
+    uint32_t room = round_up_pow2(t->free_count + more);
+    uint32_t *grown = realloc(t->free_indices, room * sizeof(*grown));
+    if (!grown)
+        return false;
+    t->free_indices = grown;
+    t->free_room = room;
+    return true;
+}
+
+static int add_chunk(struct table *t)
+{
+    uint32_t entries = 1u << t->chunk_shift;
+    uint64_t size = (uint64_t)t->entry_size * entries;
+
+    if (!reserve_room(t, entries))
+        return ENOMEM;
+    void *chunk = arena_alloc(size);
+    if (!chunk)
+        return errno;
+    for (uint32_t c = 0; c < t->chunks; c++) {
+        uint64_t empty = 0;
+        if (load_relaxed(&t->dir()[c]) ||
+            !atomic_compare_exchange_strong(&t->dir()[c], &empty, seg_offset(chunk)))
+            continue;
+        for (uint32_t i = entries; i-- > 0;) {
+            uint32_t index = c << t->chunk_shift | i;
+            if (index > 1) /* 0 is "none"; QP numbers 0 and 1 are the management QPs */
+                t->free_indices[t->free_count++] = index;
+        }
+        return 0;
+    }
+    arena_free(chunk, size);
+    return ENOMEM;
+}
+
+void *table_alloc(struct table *t, uint32_t *index)
+{
+    void *entry = NULL;
+    int err = 0;
+
+    spin_lock(&t->lock);
+    if (t->owner != proc_self) { /* first use, or a forked child: its parent's entries are not ours */
+        t->free_count = 0;
+        t->owner = proc_self;
+    }
+    if (!t->free_count)
+        err = add_chunk(t);
+    if (!err) {
+        *index = t->free_indices[--t->free_count];
+        entry = table_entry(t->dir(), *index, t->chunk_shift, t->chunks, t->entry_size);
+        err = entry ? 0 : EIO;
+    }
+    spin_unlock(&t->lock);
+    if (!entry)
+        errno = err;
+    return entry;
+}
+
+void table_free(struct table *t, uint32_t index)
+{
+    spin_lock(&t->lock);
+    if (t->owner == proc_self && reserve_room(t, 1))
+        t->free_indices[t->free_count++] = index;
+    spin_unlock(&t->lock);
+}

@@ -1,0 +1,308 @@
+#include "live/copy.h"
+
+#include "hca/arena.h"
+#include "hca/proc.h"
+#include "util/log.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define STAGING_BYTES   (1u << 20)
+#define AGENT_PATIENCE_NS 10000000000ull
+
+/* ---- by system call ---- */
+
+static int vm_copy(pid_t pid, struct iovec *local, unsigned locals, struct iovec *remote,
+                   unsigned remotes, uint64_t length, bool out)
+{
+    while (length) {
+        ssize_t n = out ? process_vm_writev(pid, local, locals, remote, remotes, 0)
+                        : process_vm_readv(pid, local, locals, remote, remotes, 0);
+        if (n <= 0)
+            return n < 0 ? errno : EFAULT;
+        length -= n;
+        if (likely(!length))
+            return 0;
+        for (size_t left = n; left;) { /* the kernel stops at 2 GiB: go on behind what was done */
+            size_t step = left < local->iov_len ? left : local->iov_len;
+            local->iov_base = (char *)local->iov_base + step;
+            local->iov_len -= step;
+            left -= step;
+            if (!local->iov_len && locals > 1)
+                local++, locals--;
+        }
+        for (size_t left = n; left;) {
+            size_t step = left < remote->iov_len ? left : remote->iov_len;
+            remote->iov_base = (char *)remote->iov_base + step;
+            remote->iov_len -= step;
+            left -= step;
+            if (!remote->iov_len && remotes > 1)
+                remote++, remotes--;
+        }
+    }
+    return 0;
+}
+
+/* ---- by the owner ---- */
+
+static int await_owner(unsigned proc, struct proc_slot *slot)
+{
+    uint64_t started = now_ns();
+
+    for (unsigned spins = 1;; spins++) {
+        uint32_t state = load_acquire(&slot->copy.state);
+        if (state == COPY_DONE || state == COPY_FAULT)
+            return state == COPY_DONE ? 0 : EFAULT;
+        if (spins % 64 == 0) {
+            sched_yield();
+            if (!proc_alive(proc))
+                return ESRCH;
+        }
+        if (spins % 4096 == 0 && now_ns() - started > AGENT_PATIENCE_NS) {
+            log_error("process %d neither lets us copy its memory nor copies it for us",
+                      slot->pid);
+            return EPERM;
+        }
+    }
+}
+
+static int ask_owner(unsigned proc, uint64_t addr, uint8_t *staging, uint64_t n, bool out)
+{
+    struct proc_slot *slot = proc_slot(proc);
+    int err;
+
+    shm_lock(&slot->copy_lock);
+    slot->copy.to_owner = out;
+    slot->copy.owner_addr = addr;
+    slot->copy.staging = seg_offset(staging);
+    slot->copy.length = n;
+    store_release(&slot->copy.state, COPY_POSTED);
+    atomic_store(&slot->agent_wanted, 1);
+    proc_attention(proc);
+    err = await_owner(proc, slot);
+    store_release(&slot->copy.state, COPY_IDLE);
+    shm_unlock(&slot->copy_lock);
+    return err;
+}
+
+/* The descriptor of the segment does the copy, so that memory which is not there gives an error and
+ * not a fault. */
+void copy_serve_peer(void)
+{
+    struct copy_request *r = &proc_slot(proc_self)->copy;
+
+    if (load_acquire(&r->state) != COPY_POSTED)
+        return;
+    uint64_t offset = r->staging, length = r->length, addr = r->owner_addr;
+    bool to_owner = r->to_owner;
+    bool ok = seg_at(offset, length) && length <= STAGING_BYTES;
+    for (uint64_t done = 0; ok && done < length;) {
+        ssize_t n = to_owner ? pread(segment_fd(), (void *)(addr + done), length - done,
+                                     offset + done)
+                             : pwrite(segment_fd(), (void *)(addr + done), length - done,
+                                      offset + done);
+        ok = n > 0;
+        done += ok ? n : 0;
+    }
+    store_release(&r->state, ok ? COPY_DONE : COPY_FAULT);
+}
+
+/* Where in a list of pieces a copy stands. */
+struct cursor {
+    struct iovec *iov;
+    unsigned count;
+};
+
+static size_t cursor_step(struct cursor *c, size_t most, char **at)
+{
+    while (c->count && !c->iov->iov_len)
+        c->iov++, c->count--;
+    if (!c->count)
+        return 0;
+    size_t n = c->iov->iov_len < most ? c->iov->iov_len : most;
+    *at = c->iov->iov_base;
+    c->iov->iov_base = (char *)c->iov->iov_base + n;
+    c->iov->iov_len -= n;
+    return n;
+}
+
+static void pour(struct cursor *local, uint8_t *staging, size_t n, bool out)
+{
+    char *at;
+
+    for (size_t step; n && (step = cursor_step(local, n, &at)); n -= step, staging += step) {
+        if (out)
+            memcpy(staging, at, step);
+        else
+            memcpy(at, staging, step);
+    }
+}
+
+static int agent_copy(unsigned proc, struct cursor local, struct cursor remote, bool out)
+{
+    uint8_t *staging = arena_alloc(STAGING_BYTES);
+    char *addr;
+    int err = 0;
+
+    if (!staging)
+        return ENOMEM;
+    for (size_t n; !err && (n = cursor_step(&remote, STAGING_BYTES, &addr));) {
+        if (out)
+            pour(&local, staging, n, true);
+        err = ask_owner(proc, (uintptr_t)addr, staging, n, out);
+        if (!err && !out)
+            pour(&local, staging, n, false);
+    }
+    arena_free(staging, STAGING_BYTES);
+    return err;
+}
+
+const char *copy_refused_because(void)
+{
+    const char *mode = getenv("VERBENA_COPY");
+    static char why[128];
+    char word = 1, back = 0;
+    struct iovec here = { &word, 1 }, there = { &back, 1 };
+    int scope = 0;
+
+    if (mode && !strcmp(mode, "agent"))
+        return "VERBENA_COPY=agent";
+    if (process_vm_readv(getpid(), &there, 1, &here, 1, 0) != 1) {
+        snprintf(why, sizeof(why), "process_vm_readv: %s", strerror(errno));
+        return why;
+    }
+    FILE *f = fopen("/proc/sys/kernel/yama/ptrace_scope", "re");
+    if (f) {
+        if (fscanf(f, "%d", &scope) != 1)
+            scope = 0;
+        fclose(f);
+    }
+    if (scope >= 2 && geteuid() != 0) {
+        snprintf(why, sizeof(why), "kernel.yama.ptrace_scope is %d", scope);
+        return why;
+    }
+    return NULL;
+}
+
+/* ---- choosing ---- */
+
+static bool must_ask(unsigned proc)
+{
+    return unlikely(load_relaxed(&proc_slot(proc)->agent_running));
+}
+
+static int process_copy(unsigned proc, struct iovec *local, unsigned locals, struct iovec *remote,
+                        unsigned remotes, uint64_t length, bool out)
+{
+    struct iovec kept[HCA_MAX_SGE], kept_remote[HCA_MAX_SGE];
+
+    if (must_ask(proc))
+        return agent_copy(proc, (struct cursor){ local, locals },
+                          (struct cursor){ remote, remotes }, out);
+    memcpy(kept, local, locals * sizeof(*local));
+    memcpy(kept_remote, remote, remotes * sizeof(*remote));
+    int err = vm_copy(proc_slot(proc)->pid, local, locals, remote, remotes, length, out);
+    if (likely(err != EPERM && err != ENOSYS))
+        return err;
+    log_info("copying through process %d itself: process_vm_*: %s", proc_slot(proc)->pid,
+             strerror(err));
+    return agent_copy(proc, (struct cursor){ kept, locals }, (struct cursor){ kept_remote, remotes },
+                      out);
+}
+
+static char *own_address(const struct place *place)
+{
+    if (place->kind == PLACE_SEGMENT)
+        return (char *)seg + place->addr;
+    return (int)place->proc == proc_self ? (char *)place->addr : NULL;
+}
+
+/* Cuts the next `n` bytes off the front of the cursor. */
+static unsigned split(struct cursor *c, uint64_t n, struct iovec *into)
+{
+    unsigned count = 0;
+    char *at;
+
+    for (size_t step; n && count < HCA_MAX_SGE && (step = cursor_step(c, n, &at)); n -= step)
+        into[count++] = (struct iovec){ at, step };
+    return count;
+}
+
+static int copy_piece(struct cursor *local, const struct place *place, uint64_t n, bool out)
+{
+    struct iovec pieces[HCA_MAX_SGE];
+    struct iovec remote = { (void *)place->addr, n };
+    unsigned count = split(local, n, pieces);
+    char *own = own_address(place);
+
+    if (!own)
+        return process_copy(place->proc, pieces, count, &remote, 1, n, out);
+    for (unsigned i = 0; i < count; i++) {
+        if (out)
+            memmove(own, pieces[i].iov_base, pieces[i].iov_len);
+        else
+            memmove(pieces[i].iov_base, own, pieces[i].iov_len);
+        own += pieces[i].iov_len;
+    }
+    return 0;
+}
+
+/* The usual case: everything lies in one process, and one system call does it. */
+static bool one_process(const struct place *places, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        if (places[i].kind != PLACE_PROCESS || places[i].proc != places[0].proc ||
+            (int)places[i].proc == proc_self)
+            return false;
+    return true;
+}
+
+int copy_out(const struct local_list *local, const struct place *places, unsigned count)
+{
+    struct iovec mine[HCA_MAX_SGE], theirs[HCA_MAX_SGE];
+    struct cursor at = { mine, local->count };
+    uint64_t left = local->length;
+    int err = 0;
+
+    if (!left)
+        return 0;
+    memcpy(mine, local->iov, local->count * sizeof(mine[0]));
+    if (likely(one_process(places, count))) {
+        unsigned used = 0;
+        for (; used < count && left; used++) {
+            uint64_t n = places[used].length < left ? places[used].length : left;
+            theirs[used] = (struct iovec){ (void *)places[used].addr, n };
+            left -= n;
+        }
+        return process_copy(places[0].proc, mine, local->count, theirs, used, local->length, true);
+    }
+    for (unsigned i = 0; i < count && left && !err; i++) {
+        uint64_t n = places[i].length < left ? places[i].length : left;
+        err = copy_piece(&at, &places[i], n, true);
+        left -= n;
+    }
+    return err;
+}
+
+int copy_in(const struct local_list *local, const struct place *place)
+{
+    struct iovec mine[HCA_MAX_SGE];
+    struct cursor at = { mine, local->count };
+
+    if (!local->length)
+        return 0;
+    memcpy(mine, local->iov, local->count * sizeof(mine[0]));
+    return copy_piece(&at, place, local->length, false);
+}
+
+int copy_word(const struct place *place, uint64_t *word, bool to_place)
+{
+    struct local_list local = { .iov = { { word, sizeof(*word) } }, .count = 1,
+                                .length = sizeof(*word) };
+
+    return to_place ? copy_out(&local, place, 1) : copy_in(&local, place);
+}

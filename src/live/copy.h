@@ -1,0 +1,31 @@
+#ifndef LIVE_COPY_H
+#define LIVE_COPY_H
+
+/* Moving bytes between this process and wherever a key leads. */
+
+#include "hca/mr.h"
+
+#include <sys/uio.h>
+
+/* What a request's scatter/gather list comes to in our own memory. */
+struct local_list {
+    struct iovec iov[HCA_MAX_SGE];
+    unsigned count;
+    uint64_t length;
+};
+
+/* Copies local->length bytes; the places take as many, in order. 0, or an errno value:
+ * EFAULT when the memory is not there, ESRCH when its process is gone, EPERM when nothing works. */
+int copy_out(const struct local_list *local, const struct place *places, unsigned count);
+int copy_in(const struct local_list *local, const struct place *place);
+
+/* One word, for atomics. */
+int copy_word(const struct place *place, uint64_t *word, bool to_place);
+
+/* Whether peers must ask owners to copy, because the system refuses process_vm_*; the reason. */
+const char *copy_refused_because(void);
+
+/* Makes the copy that a peer has asked of us, if any. */
+void copy_serve_peer(void);
+
+#endif

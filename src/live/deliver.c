@@ -1,0 +1,211 @@
+#include "live/live.h"
+
+#include "hca/async.h"
+#include "hca/bounce.h"
+#include "hca/cq.h"
+#include "hca/proc.h"
+#include "hca/qp.h"
+#include "hca/rq.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* Where a message goes: the receive queue and completion queue that serve it. */
+struct target {
+    struct rq_view rq;
+    struct shared_cq *cq;
+    struct shared_srq *srq;
+    uint32_t qpn, srqn, pd;
+    uint16_t proc;
+    bool many_senders;
+};
+
+static bool find_target(struct shared_qp *peer, const struct send_wqe *w, bool datagram,
+                        struct target *t)
+{
+    t->qpn = load_relaxed(&peer->qpn);
+    t->srqn = peer->type == IBV_QPT_XRC_RECV ? w->srqn : peer->srqn;
+    t->many_senders = t->srqn || datagram;
+    if (!t->srqn) {
+        t->srq = NULL;
+        t->proc = peer->proc;
+        t->pd = peer->pd;
+        t->cq = cq_open(peer->recv_cq);
+        return t->cq && rq_open(peer->rq, &t->rq);
+    }
+    t->srq = shared_srq_find(t->srqn);
+    if (!t->srq || t->srq->proc >= MAX_PROCS ||
+        (peer->type == IBV_QPT_XRC_RECV && (!t->srq->is_xrc || t->srq->xrcd != peer->xrcd)))
+        return false;
+    t->proc = t->srq->proc;
+    t->pd = t->srq->pd;
+    t->cq = cq_open(t->srq->is_xrc ? t->srq->cq : peer->recv_cq);
+    return t->cq && rq_open(t->srq->rq, &t->rq);
+}
+
+static bool next_receive(struct target *t)
+{
+    uint32_t left, limit;
+
+    if (!t->many_senders)
+        return rq_peek(&t->rq);
+    if (!rq_take(&t->rq, &left))
+        return false;
+    if (t->srq && (limit = load_relaxed(&t->rq.rq->limit)) && left < limit &&
+        atomic_compare_exchange_strong(&t->rq.rq->limit, &limit, 0))
+        async_raise(t->proc, &t->srq->events, IBV_EVENT_SRQ_LIMIT_REACHED);
+    return true;
+}
+
+/* Straight into the receiver's buffers, behind `skip` bytes. */
+static enum ibv_wc_status place_directly(const struct target *t, const struct message *m,
+                                         uint32_t skip)
+{
+    struct recv_wqe *wqe = rq_wqe(t->rq.rq, t->rq.slot);
+    struct place places[HCA_MAX_SGE];
+    uint32_t left = m->length;
+    unsigned count = 0;
+
+    if (!wqe || wqe->num_sge > t->rq.rq->max_sge)
+        return IBV_WC_LOC_PROT_ERR;
+    for (uint32_t i = 0; i < wqe->num_sge && left; i++) {
+        uint64_t addr = wqe->sge[i].addr;
+        uint32_t n = wqe->sge[i].length;
+        if (skip >= n) {
+            skip -= n;
+            continue;
+        }
+        addr += skip;
+        n = n - skip < left ? n - skip : left;
+        skip = 0;
+        if (!mr_local(wqe->sge[i].lkey, t->proc, t->pd, addr, n, true, &places[count++]))
+            return IBV_WC_LOC_PROT_ERR;
+        left -= n;
+    }
+    switch (copy_out(m->payload, places, count)) {
+    case 0:
+        return IBV_WC_SUCCESS;
+    case ESRCH:
+        return IBV_WC_RETRY_EXC_ERR;
+    default:
+        return IBV_WC_LOC_PROT_ERR;
+    }
+}
+
+static void gather(const struct local_list *list, uint8_t *to)
+{
+    for (unsigned i = 0; i < list->count; i++) {
+        memcpy(to, list->iov[i].iov_base, list->iov[i].iov_len);
+        to += list->iov[i].iov_len;
+    }
+}
+
+static void complete_receive(struct target *t, struct cqe *e, uint64_t ticket,
+                             const struct message *m, enum ibv_wc_status status, unsigned flags)
+{
+    e->qpn = t->qpn;
+    e->srqn = t->srqn;
+    e->slot = t->rq.slot;
+    e->length = m->length + (m->datagram ? HCA_GRH_BYTES : 0);
+    e->imm = m->wqe->imm;
+    e->src_qp = m->src_qp;
+    e->slid = m->slid;
+    e->sl = m->wqe->sl;
+    if (!t->many_senders)
+        rq_advance(&t->rq);
+    cq_publish(t->cq, e, ticket, status, m->opcode, flags);
+}
+
+static unsigned flags_of(const struct message *m)
+{
+    unsigned flags = m->wqe->flags & IBV_SEND_SOLICITED ? CQE_SOLICITED : 0;
+
+    if (m->wqe->opcode == IBV_WR_SEND_WITH_IMM || m->wqe->opcode == IBV_WR_RDMA_WRITE_WITH_IMM)
+        flags |= CQE_IMM;
+    if (m->wqe->opcode == IBV_WR_SEND_WITH_INV)
+        flags |= CQE_INV;
+    return flags;
+}
+
+/* A receive that cannot take its message: an error at both ends. */
+static int refuse(struct shared_qp *peer, struct target *t, const struct message *m,
+                  enum ibv_wc_status theirs, enum ibv_wc_status ours)
+{
+    uint64_t ticket;
+    struct cqe *e = cq_reserve(t->cq, &ticket);
+
+    if (e)
+        complete_receive(t, e, ticket, m, theirs, flags_of(m));
+    qp_set_error(peer);
+    return ours;
+}
+
+static void note_first_message(struct shared_qp *peer)
+{
+    store_relaxed(&peer->heard, 1);
+    if (load_relaxed(&peer->state) == IBV_QPS_RTR)
+        async_raise(peer->proc, &peer->events, IBV_EVENT_COMM_EST);
+}
+
+static bool fits_inline(const struct message *m)
+{
+    return m->length <= (m->wqe->has_grh ? CQE_DGID_AT : CQE_INLINE);
+}
+
+int deliver(struct shared_qp *peer, const struct message *m)
+{
+    uint32_t skip = m->datagram ? HCA_GRH_BYTES : 0;
+    struct bounce_block *block = NULL;
+    unsigned flags = flags_of(m);
+    enum ibv_wc_status status;
+    struct target t;
+    uint64_t ticket;
+
+    if (unlikely(!find_target(peer, m->wqe, m->datagram, &t)))
+        return IBV_WC_REM_INV_REQ_ERR;
+    if (unlikely(!next_receive(&t)))
+        return WAIT_RNR;
+    if (m->payload && unlikely(t.rq.capacity == RECV_BROKEN))
+        return refuse(peer, &t, m, IBV_WC_LOC_PROT_ERR, IBV_WC_REM_OP_ERR);
+    if (m->payload && unlikely((uint64_t)m->length + skip > t.rq.capacity))
+        return refuse(peer, &t, m, IBV_WC_LOC_LEN_ERR, IBV_WC_REM_INV_REQ_ERR);
+    if (unlikely(!load_relaxed(&peer->heard)))
+        note_first_message(peer);
+
+    bool direct = m->payload && m->length > BOUNCE_BYTES;
+    if (direct && (status = place_directly(&t, m, skip))) {
+        if (status == IBV_WC_RETRY_EXC_ERR)
+            return status;
+        return refuse(peer, &t, m, status, IBV_WC_REM_OP_ERR);
+    }
+    struct cqe *e = cq_reserve(t.cq, &ticket);
+    if (unlikely(!e))
+        return IBV_WC_REM_OP_ERR;
+    if (m->payload && !direct) {
+        if (fits_inline(m)) {
+            gather(m->payload, e->data);
+            flags |= CQE_IN_LINE;
+        } else if ((block = bounce_take(t.proc, e))) {
+            gather(m->payload, block->data);
+            flags |= CQE_IN_BOUNCE;
+        } else if ((status = place_directly(&t, m, skip))) {
+            complete_receive(&t, e, ticket, m, status, flags);
+            qp_set_error(peer);
+            return IBV_WC_REM_OP_ERR;
+        }
+    }
+    if (m->wqe->has_grh && m->datagram) {
+        memcpy(e->data + CQE_DGID_AT, &m->wqe->dgid, sizeof(m->wqe->dgid));
+        flags |= CQE_GRH;
+    }
+    complete_receive(&t, e, ticket, m, IBV_WC_SUCCESS, flags);
+    return IBV_WC_SUCCESS;
+}
+
+bool deliver_has_receive(struct shared_qp *peer, const struct send_wqe *wqe)
+{
+    struct target t;
+
+    return find_target(peer, wqe, false, &t) &&
+           load_relaxed(&t.rq.rq->head) != load_acquire(&t.rq.rq->posted);
+}

@@ -1,0 +1,34 @@
+#ifndef PRELOAD_PATHS_H
+#define PRELOAD_PATHS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* The device files and sysfs entries that a kernel driver would show for the software adapters. */
+enum preload_kind {
+    PRELOAD_DIRECTORY,
+    PRELOAD_FILE,
+    PRELOAD_DEVICE,
+};
+
+struct preload_node {
+    enum preload_kind kind;
+    unsigned row;
+    unsigned device;
+    unsigned port;
+};
+
+#define PRELOAD_NAME_SIZE    32
+#define PRELOAD_CONTENT_SIZE 64
+
+/* Whether the path exists only virtually; a few comparisons for every other path. */
+bool preload_lookup(const char *path, struct preload_node *node);
+
+/* Writes what reading the file gives, and returns its length. */
+size_t preload_content(const struct preload_node *node, char content[PRELOAD_CONTENT_SIZE]);
+
+/* The index-th entry of a virtual directory; false past the last one. */
+bool preload_entry(const struct preload_node *directory, unsigned index,
+                   char name[PRELOAD_NAME_SIZE], enum preload_kind *kind);
+
+#endif

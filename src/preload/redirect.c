@@ -1,0 +1,223 @@
+/*
+ * File-system calls of the C library, answered here for the paths of the software adapters and
+ * passed on for every other path. Both the 32- and 64-bit offset names are defined, so this file
+ * must see the plain declarations of each.
+ */
+#undef _FILE_OFFSET_BITS
+#undef _TIME_BITS
+#undef _FORTIFY_SOURCE
+
+#include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "preload/virtual.h"
+
+_Static_assert(sizeof(struct stat) == sizeof(struct stat64), "one layout for both offset widths");
+_Static_assert(sizeof(struct dirent) == sizeof(struct dirent64), "one layout for both widths");
+
+#define EXPORT __attribute__((visibility("default")))
+
+/* The definition of a call that would have been used without this library. */
+#define NEXT(name)                                                            \
+    ({                                                                        \
+        static __typeof__(&name) next_;                                       \
+        __typeof__(&name) found_ = __atomic_load_n(&next_, __ATOMIC_RELAXED); \
+        if (!found_) {                                                        \
+            found_ = (__typeof__(&name))dlsym(RTLD_NEXT, #name);              \
+            __atomic_store_n(&next_, found_, __ATOMIC_RELAXED);               \
+        }                                                                     \
+        found_;                                                               \
+    })
+
+static int stat_node(const struct preload_node *node, void *status)
+{
+    preload_fill_stat(node, status);
+    return 0;
+}
+
+#define DEFINE_STAT(name, type)                                                                   \
+    EXPORT int name(const char *path, struct type *status)                                        \
+    {                                                                                             \
+        struct preload_node node;                                                                 \
+                                                                                                  \
+        return preload_lookup(path, &node) ? stat_node(&node, status) : NEXT(name)(path, status); \
+    }
+
+DEFINE_STAT(stat, stat)
+DEFINE_STAT(lstat, stat)
+DEFINE_STAT(stat64, stat64)
+DEFINE_STAT(lstat64, stat64)
+
+#define DEFINE_FSTATAT(name, type)                                                       \
+    EXPORT int name(int directory, const char *path, struct type *status, int flags)     \
+    {                                                                                    \
+        struct preload_node node;                                                        \
+                                                                                         \
+        return preload_lookup(path, &node) ? stat_node(&node, status)                    \
+                                           : NEXT(name)(directory, path, status, flags); \
+    }
+
+DEFINE_FSTATAT(fstatat, stat)
+DEFINE_FSTATAT(fstatat64, stat64)
+
+EXPORT int statx(int directory, const char *path, int flags, unsigned mask, struct statx *status)
+{
+    struct preload_node node;
+
+    if (!preload_lookup(path, &node))
+        return NEXT(statx)(directory, path, flags, mask, status);
+    preload_fill_statx(&node, status);
+    return 0;
+}
+
+EXPORT int access(const char *path, int mode)
+{
+    struct preload_node node;
+
+    return preload_lookup(path, &node) ? preload_check_access(&node, mode)
+                                       : NEXT(access)(path, mode);
+}
+
+EXPORT int eaccess(const char *path, int mode)
+{
+    struct preload_node node;
+
+    return preload_lookup(path, &node) ? preload_check_access(&node, mode)
+                                       : NEXT(eaccess)(path, mode);
+}
+
+EXPORT int faccessat(int directory, const char *path, int mode, int flags)
+{
+    struct preload_node node;
+
+    return preload_lookup(path, &node) ? preload_check_access(&node, mode)
+                                       : NEXT(faccessat)(directory, path, mode, flags);
+}
+
+/* The caller passes a mode only with flags that create a file. */
+#define TAKE_MODE(flags, mode)                                       \
+    do {                                                             \
+        if (((flags)&O_CREAT) || ((flags)&O_TMPFILE) == O_TMPFILE) { \
+            va_list arguments;                                       \
+                                                                     \
+            va_start(arguments, flags);                              \
+            mode = va_arg(arguments, mode_t);                        \
+            va_end(arguments);                                       \
+        }                                                            \
+    } while (0)
+
+#define DEFINE_OPEN(name)                                                    \
+    EXPORT int name(const char *path, int flags, ...)                        \
+    {                                                                        \
+        struct preload_node node;                                            \
+        mode_t mode = 0;                                                     \
+                                                                             \
+        TAKE_MODE(flags, mode);                                              \
+        return preload_lookup(path, &node) ? preload_open_node(&node, flags) \
+                                           : NEXT(name)(path, flags, mode);  \
+    }
+
+DEFINE_OPEN(open)
+DEFINE_OPEN(open64)
+
+#define DEFINE_OPENAT(name)                                                            \
+    EXPORT int name(int directory, const char *path, int flags, ...)                   \
+    {                                                                                  \
+        struct preload_node node;                                                      \
+        mode_t mode = 0;                                                               \
+                                                                                       \
+        TAKE_MODE(flags, mode);                                                        \
+        return preload_lookup(path, &node) ? preload_open_node(&node, flags)           \
+                                           : NEXT(name)(directory, path, flags, mode); \
+    }
+
+DEFINE_OPENAT(openat)
+DEFINE_OPENAT(openat64)
+
+/* What fortified programs call instead of open without a mode. */
+int __open_2(const char *path, int flags);
+int __open64_2(const char *path, int flags);
+
+#define DEFINE_FORTIFIED_OPEN(name)                                          \
+    EXPORT int name(const char *path, int flags)                             \
+    {                                                                        \
+        struct preload_node node;                                            \
+                                                                             \
+        return preload_lookup(path, &node) ? preload_open_node(&node, flags) \
+                                           : NEXT(name)(path, flags);        \
+    }
+
+DEFINE_FORTIFIED_OPEN(__open_2)
+DEFINE_FORTIFIED_OPEN(__open64_2)
+
+#define DEFINE_FOPEN(name)                                                    \
+    EXPORT FILE *name(const char *path, const char *mode)                     \
+    {                                                                         \
+        struct preload_node node;                                             \
+                                                                              \
+        return preload_lookup(path, &node) ? preload_open_stream(&node, mode) \
+                                           : NEXT(name)(path, mode);          \
+    }
+
+DEFINE_FOPEN(fopen)
+DEFINE_FOPEN(fopen64)
+
+EXPORT ssize_t readlink(const char *path, char *target, size_t size)
+{
+    struct preload_node node;
+
+    if (!preload_lookup(path, &node))
+        return NEXT(readlink)(path, target, size);
+    errno = EINVAL;
+    return -1;
+}
+
+EXPORT DIR *opendir(const char *path)
+{
+    struct preload_node node;
+
+    return preload_lookup(path, &node) ? preload_open_directory(&node) : NEXT(opendir)(path);
+}
+
+EXPORT struct dirent *readdir(DIR *directory)
+{
+    return preload_owns_directory(directory) ? preload_read_directory(directory)
+                                             : NEXT(readdir)(directory);
+}
+
+EXPORT struct dirent64 *readdir64(DIR *directory)
+{
+    return preload_owns_directory(directory) ? (struct dirent64 *)preload_read_directory(directory)
+                                             : NEXT(readdir64)(directory);
+}
+
+EXPORT void rewinddir(DIR *directory)
+{
+    if (preload_owns_directory(directory))
+        preload_rewind_directory(directory);
+    else
+        NEXT(rewinddir)(directory);
+}
+
+EXPORT int dirfd(DIR *directory)
+{
+    if (!preload_owns_directory(directory))
+        return NEXT(dirfd)(directory);
+    errno = ENOTSUP;
+    return -1;
+}
+
+EXPORT int closedir(DIR *directory)
+{
+    if (!preload_owns_directory(directory))
+        return NEXT(closedir)(directory);
+    preload_close_directory(directory);
+    return 0;
+}

@@ -1,0 +1,23 @@
+#ifndef PRELOAD_VIRTUAL_H
+#define PRELOAD_VIRTUAL_H
+
+#include <dirent.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "preload/paths.h"
+
+/* What the file-system calls answer for a virtual node: 0 or a result, or -1/NULL with errno. */
+void preload_fill_stat(const struct preload_node *node, struct stat *status);
+void preload_fill_statx(const struct preload_node *node, struct statx *status);
+int preload_check_access(const struct preload_node *node, int mode);
+int preload_open_node(const struct preload_node *node, int flags);
+FILE *preload_open_stream(const struct preload_node *node, const char *mode);
+
+DIR *preload_open_directory(const struct preload_node *node);
+bool preload_owns_directory(DIR *directory);
+struct dirent *preload_read_directory(DIR *directory);
+void preload_rewind_directory(DIR *directory);
+void preload_close_directory(DIR *directory);
+
+#endif

@@ -1,0 +1,39 @@
+#ifndef UTIL_SPINLOCK_H
+#define UTIL_SPINLOCK_H
+
+#include "util/util.h"
+
+#include <sched.h>
+#include <sys/single_threaded.h>
+
+/* Guards private state of one process. In a program with one thread it costs two plain stores; the
+ * word is written all the same, because a thread may be started while the lock is held. */
+struct spinlock {
+    atomic_uint held;
+};
+
+static inline void spin_lock(struct spinlock *lock)
+{
+    if (__libc_single_threaded) {
+        store_relaxed(&lock->held, 1);
+        return;
+    }
+    for (unsigned tries = 0; atomic_exchange_explicit(&lock->held, 1, memory_order_acquire);) {
+        if (++tries % 100 == 0)
+            sched_yield();
+        else
+            cpu_relax();
+    }
+}
+
+static inline bool spin_trylock(struct spinlock *lock)
+{
+    return !atomic_exchange_explicit(&lock->held, 1, memory_order_acquire);
+}
+
+static inline void spin_unlock(struct spinlock *lock)
+{
+    store_release(&lock->held, 0);
+}
+
+#endif

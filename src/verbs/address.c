@@ -1,0 +1,125 @@
+/* Address handles and multicast groups. */
+
+#include "verbs/verbs.h"
+
+#include "hca/addr.h"
+#include "hca/epoch.h"
+#include "hca/qp.h"
+#include "hca/table.h"
+
+#include <string.h>
+
+EXPORT struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
+{
+    if (attr->port_num < 1 || attr->port_num > seg->ports || attr->sl > 15 ||
+        (attr->is_global && attr->grh.sgid_index >= HCA_GIDS) || (!attr->is_global && !attr->dlid))
+        return fail(EINVAL);
+    struct hca_ah *ah = calloc(1, sizeof(*ah));
+    if (!ah)
+        return fail(ENOMEM);
+    ah->ibv.context = pd->context;
+    ah->ibv.pd = pd;
+    ah->attr = *attr;
+    atomic_fetch_add(&real_pd(pd)->users, 1);
+    return &ah->ibv;
+}
+
+EXPORT int ibv_destroy_ah(struct ibv_ah *ah)
+{
+    atomic_fetch_sub(&real_pd(ah->pd)->users, 1);
+    free(ah);
+    return 0;
+}
+
+EXPORT int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num, struct ibv_wc *wc,
+                               struct ibv_grh *grh, struct ibv_ah_attr *attr)
+{
+    uint32_t flow = be32toh(grh ? grh->version_tclass_flow : 0);
+
+    memset(attr, 0, sizeof(*attr));
+    attr->dlid = wc->slid;
+    attr->sl = wc->sl;
+    attr->src_path_bits = wc->dlid_path_bits;
+    attr->port_num = port_num;
+    if (!(wc->wc_flags & IBV_WC_GRH))
+        return 0;
+    attr->is_global = 1;
+    attr->grh.dgid = grh->sgid;
+    attr->grh.sgid_index = 0;
+    attr->grh.hop_limit = 0xff;
+    attr->grh.flow_label = flow & 0xfffff;
+    attr->grh.traffic_class = flow >> 20 & 0xff;
+    return 0;
+}
+
+EXPORT struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc,
+                                            struct ibv_grh *grh, uint8_t port_num)
+{
+    struct ibv_ah_attr attr;
+
+    if (ibv_init_ah_from_wc(pd->context, port_num, wc, grh, &attr))
+        return NULL;
+    return ibv_create_ah(pd, &attr);
+}
+
+/* ---- multicast ---- */
+
+static struct mcast_entry *find_member(const union ibv_gid *gid, uint32_t lid, uint32_t qpn)
+{
+    uint32_t end = load_relaxed(&seg->mcast_high);
+
+    for (uint32_t i = 0; i < end && i < MCAST_ENTRIES; i++) {
+        struct mcast_entry *e = &seg->mcast[i];
+        if (e->qpn == qpn && (!qpn || (e->lid == lid && !memcmp(e->gid, gid, sizeof(e->gid)))))
+            return e;
+    }
+    if (qpn || end >= MCAST_ENTRIES)
+        return NULL;
+    store_release(&seg->mcast_high, end + 1);
+    return &seg->mcast[end];
+}
+
+/* Members whose process died are still listed: their QPs are not found any more. */
+static void drop_departed(void)
+{
+    epoch_enter();
+    for (uint32_t i = 0; i < load_relaxed(&seg->mcast_high) && i < MCAST_ENTRIES; i++)
+        if (seg->mcast[i].qpn && !shared_qp_find(seg->mcast[i].qpn))
+            seg->mcast[i].qpn = 0;
+    epoch_exit();
+}
+
+EXPORT int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
+{
+    int err = 0;
+
+    if (qp->qp_type != IBV_QPT_UD || gid->raw[0] != 0xff)
+        return EINVAL;
+    shm_lock(&seg->mcast_lock);
+    drop_departed();
+    if (!find_member(gid, lid, qp->qp_num)) {
+        struct mcast_entry *e = find_member(gid, lid, 0);
+        if (e) {
+            memcpy(e->gid, gid, sizeof(e->gid));
+            e->lid = lid;
+            e->qpn = qp->qp_num;
+            atomic_fetch_add(&((struct hca_qp *)qp)->groups, 1);
+        } else {
+            err = ENOMEM;
+        }
+    }
+    shm_unlock(&seg->mcast_lock);
+    return err;
+}
+
+EXPORT int ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
+{
+    shm_lock(&seg->mcast_lock);
+    struct mcast_entry *e = find_member(gid, lid, qp->qp_num);
+    if (e) {
+        e->qpn = 0;
+        atomic_fetch_sub(&((struct hca_qp *)qp)->groups, 1);
+    }
+    shm_unlock(&seg->mcast_lock);
+    return e ? 0 : EINVAL;
+}

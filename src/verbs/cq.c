@@ -1,0 +1,236 @@
+/* Completion queues, their channels, and the extended interface. */
+
+#include "verbs/verbs.h"
+
+#include "hca/async.h"
+#include "hca/cq.h"
+#include "hca/notify.h"
+
+#include <poll.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SUPPORTED_WC_FLAGS                                                                         \
+    (IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |                                 \
+     IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
+
+/* ---- making and ending ---- */
+
+static struct hca_cq *create(struct ibv_context *context, uint32_t cqe, void *cq_context,
+                             struct ibv_comp_channel *channel, int comp_vector, bool timestamps)
+{
+    int err = ensure_attached();
+
+    if (!err && (cqe < 1 || cqe > HCA_MAX_CQE || comp_vector < 0 ||
+                 comp_vector >= context->num_comp_vectors))
+        err = EINVAL;
+    if (err)
+        return fail(err);
+    struct hca_cq *cq = cq_create(to_context(context), cqe, (struct hca_channel *)channel,
+                                  timestamps);
+    if (!cq)
+        return NULL;
+    cq->ibv.context = context;
+    cq->ibv.channel = channel;
+    cq->ibv.cq_context = cq_context;
+    cq->ibv.cqe = cqe;
+    pthread_mutex_init(&cq->ibv.mutex, NULL);
+    pthread_cond_init(&cq->ibv.cond, NULL);
+    return cq;
+}
+
+EXPORT struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context,
+                                    struct ibv_comp_channel *channel, int comp_vector)
+{
+    struct hca_cq *cq = create(context, cqe < 0 ? 0 : cqe, cq_context, channel, comp_vector, false);
+
+    return cq ? &cq->ibv : NULL;
+}
+
+struct ibv_cq_ex *verbs_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr)
+{
+    const uint32_t known_masks = IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD;
+    const uint32_t known_flags = IBV_CREATE_CQ_ATTR_SINGLE_THREADED |
+                                 IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN;
+    const uint64_t timestamps = IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |
+                                IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK;
+
+    if (attr->comp_mask & ~known_masks)
+        return fail(EINVAL);
+    if (attr->wc_flags & ~SUPPORTED_WC_FLAGS ||
+        (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS && attr->flags & ~known_flags))
+        return fail(EOPNOTSUPP);
+    struct hca_cq *cq = create(context, attr->cqe, attr->cq_context, attr->channel,
+                               attr->comp_vector, attr->wc_flags & timestamps);
+    if (!cq)
+        return NULL;
+    verbs_fill_cq_ex(cq, attr->wc_flags);
+    return &cq->ex;
+}
+
+EXPORT int ibv_resize_cq(struct ibv_cq *ibv, int cqe)
+{
+    if (cqe < 1 || cqe > HCA_MAX_CQE)
+        return EINVAL;
+    int err = cq_resize((struct hca_cq *)ibv, cqe);
+    if (!err)
+        ibv->cqe = cqe;
+    return err;
+}
+
+int verbs_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr)
+{
+    /* Moderation only delays events: one event for each arming stays within what is asked. */
+    return attr->attr_mask & ~(unsigned)IBV_CQ_ATTR_MODERATE ? EINVAL : 0;
+}
+
+void verbs_await_acks(pthread_mutex_t *mutex, pthread_cond_t *cond, uint32_t *completed,
+                      uint32_t taken)
+{
+    pthread_mutex_lock(mutex);
+    while (*completed != taken)
+        pthread_cond_wait(cond, mutex);
+    pthread_mutex_unlock(mutex);
+}
+
+EXPORT int ibv_destroy_cq(struct ibv_cq *ibv)
+{
+    struct hca_cq *cq = (struct hca_cq *)ibv;
+
+    if (load_relaxed(&cq->users) > 0)
+        return EBUSY;
+    if (cq->shared->proc != proc_self) {
+        free(cq); /* inherited through fork: the parent's own lives on */
+        return 0;
+    }
+    verbs_await_acks(&ibv->mutex, &ibv->cond, &ibv->comp_events_completed, cq->events_taken);
+    verbs_await_acks(&ibv->mutex, &ibv->cond, &ibv->async_events_completed, cq->async_taken);
+    cq_destroy(cq);
+    return 0;
+}
+
+int verbs_poll_cq(struct ibv_cq *cq, int entries, struct ibv_wc *wc)
+{
+    return cq_poll((struct hca_cq *)cq, entries, wc, NULL);
+}
+
+int verbs_req_notify_cq(struct ibv_cq *cq, int solicited_only)
+{
+    return cq_arm((struct hca_cq *)cq, solicited_only);
+}
+
+/* ---- channels ---- */
+
+static struct hca_channel *channels;
+static pthread_mutex_t channels_mutex = PTHREAD_MUTEX_INITIALIZER;
+
+static bool has_event(const struct hca_cq *cq)
+{
+    return load_acquire(&cq->shared->fired) != cq->events_taken;
+}
+
+/* The descriptor must be readable while an event waits. A peer that could not raise it itself has
+ * left that to us. */
+static void keep_readable(struct hca_channel *channel)
+{
+    struct pollfd p = { .fd = channel->ibv.fd, .events = POLLIN };
+    bool waits = false;
+
+    spin_lock(&channel->lock);
+    for (struct hca_cq *cq = channel->cqs; cq && !waits; cq = cq->next_on_channel)
+        waits = has_event(cq);
+    spin_unlock(&channel->lock);
+    if (waits && poll(&p, 1, 0) == 0)
+        notify_raise(proc_self, channel->ibv.fd, channel->id);
+}
+
+static void raise_missed_events(void)
+{
+    pthread_mutex_lock(&channels_mutex);
+    for (struct hca_channel *c = channels; c; c = c->next)
+        keep_readable(c);
+    pthread_mutex_unlock(&channels_mutex);
+}
+
+EXPORT struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
+{
+    struct hca_channel *channel = calloc(1, sizeof(*channel));
+
+    if (!channel)
+        return fail(ENOMEM);
+    channel->ibv.context = context;
+    channel->ibv.fd = notify_create(&channel->id);
+    if (channel->ibv.fd < 0) {
+        free(channel);
+        return NULL;
+    }
+    pthread_mutex_lock(&channels_mutex);
+    channel->next = channels;
+    channels = channel;
+    notify_add_service_hook(raise_missed_events);
+    pthread_mutex_unlock(&channels_mutex);
+    return &channel->ibv;
+}
+
+EXPORT int ibv_destroy_comp_channel(struct ibv_comp_channel *ibv)
+{
+    struct hca_channel *channel = (struct hca_channel *)ibv, **link = &channels;
+
+    if (ibv->refcnt)
+        return EBUSY;
+    pthread_mutex_lock(&channels_mutex);
+    while (*link && *link != channel)
+        link = &(*link)->next;
+    if (*link)
+        *link = channel->next;
+    pthread_mutex_unlock(&channels_mutex);
+    close(ibv->fd);
+    free(channel);
+    return 0;
+}
+
+/* Fair to the CQs of the channel: the search goes on behind the last one found. */
+static struct hca_cq *find_fired(struct hca_channel *channel)
+{
+    struct hca_cq *found = NULL;
+
+    spin_lock(&channel->lock);
+    struct hca_cq *start = channel->next_to_look_at ? channel->next_to_look_at : channel->cqs;
+    struct hca_cq *cq = start;
+    while (cq && !found) {
+        if (has_event(cq)) {
+            cq->events_taken++;
+            found = cq;
+            channel->next_to_look_at = cq->next_on_channel;
+        }
+        cq = cq->next_on_channel ? cq->next_on_channel : channel->cqs;
+        if (cq == start)
+            break;
+    }
+    spin_unlock(&channel->lock);
+    return found;
+}
+
+EXPORT int ibv_get_cq_event(struct ibv_comp_channel *ibv, struct ibv_cq **cq, void **cq_context)
+{
+    struct hca_channel *channel = (struct hca_channel *)ibv;
+    struct hca_cq *found;
+    uint64_t one;
+
+    do {
+        if (read(ibv->fd, &one, sizeof(one)) != sizeof(one))
+            return -1;
+    } while (!(found = find_fired(channel)));
+    keep_readable(channel);
+    *cq = &found->ibv;
+    *cq_context = found->ibv.cq_context;
+    return 0;
+}
+
+EXPORT void ibv_ack_cq_events(struct ibv_cq *cq, unsigned int nevents)
+{
+    pthread_mutex_lock(&cq->mutex);
+    cq->comp_events_completed += nevents;
+    pthread_cond_signal(&cq->cond);
+    pthread_mutex_unlock(&cq->mutex);
+}

@@ -1,0 +1,358 @@
+/* Protection domains, memory regions and windows, device memory. */
+
+#include "verbs/verbs.h"
+
+#include "hca/arena.h"
+#include "hca/epoch.h"
+#include "hca/mr.h"
+#include "hca/qp.h"
+
+#include <string.h>
+
+#define SUPPORTED_ACCESS                                                                           \
+    (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |                   \
+     IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED |                       \
+     IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB | IBV_ACCESS_OPTIONAL_RANGE)
+#define NEEDS_LOCAL_WRITE (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
+
+static atomic_uint next_pd = 1;
+
+/* ---- protection domains ---- */
+
+static struct hca_pd *new_pd(struct ibv_context *context, struct hca_pd *parent)
+{
+    struct hca_pd *pd = calloc(1, sizeof(*pd));
+
+    if (!pd)
+        return fail(ENOMEM);
+    pd->ibv.context = context;
+    pd->parent = parent;
+    pd->id = parent ? parent->id : atomic_fetch_add(&next_pd, 1);
+    pd->ibv.handle = pd->id;
+    return pd;
+}
+
+EXPORT struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
+{
+    int err = ensure_attached();
+    struct hca_pd *pd;
+
+    if (err)
+        return fail(err);
+    pd = new_pd(context, NULL);
+    return pd ? &pd->ibv : NULL;
+}
+
+EXPORT int ibv_dealloc_pd(struct ibv_pd *ibv)
+{
+    struct hca_pd *pd = (struct hca_pd *)ibv;
+
+    if (load_relaxed(&pd->users) > 0)
+        return EBUSY;
+    if (pd->parent)
+        atomic_fetch_sub(&pd->parent->users, 1);
+    free(pd);
+    return 0;
+}
+
+struct ibv_td *verbs_alloc_td(struct ibv_context *context, struct ibv_td_init_attr *attr)
+{
+    if (attr->comp_mask)
+        return fail(EINVAL);
+    struct hca_td *td = calloc(1, sizeof(*td));
+    if (!td)
+        return fail(ENOMEM);
+    td->ibv.context = context;
+    return &td->ibv;
+}
+
+int verbs_dealloc_td(struct ibv_td *td)
+{
+    free(td);
+    return 0;
+}
+
+/* Its allocators are for a driver's own buffers; ours are in the segment. */
+struct ibv_pd *verbs_alloc_parent_domain(struct ibv_context *context,
+                                         struct ibv_parent_domain_init_attr *attr)
+{
+    const uint32_t known =
+        IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS | IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT;
+
+    if (!attr->pd || attr->comp_mask & ~known)
+        return fail(EINVAL);
+    struct hca_pd *parent = real_pd(attr->pd);
+    struct hca_pd *pd = new_pd(context, parent);
+    if (!pd)
+        return NULL;
+    atomic_fetch_add(&parent->users, 1);
+    return &pd->ibv;
+}
+
+/* ---- memory regions ---- */
+
+static bool access_is_valid(unsigned access)
+{
+    return !(access & ~SUPPORTED_ACCESS) &&
+           (!(access & NEEDS_LOCAL_WRITE) || access & IBV_ACCESS_LOCAL_WRITE);
+}
+
+static struct ibv_mr *new_mr(struct ibv_pd *pd, enum mr_kind kind, void *addr, uint64_t place,
+                             uint64_t iova, size_t length, unsigned access)
+{
+    struct hca_mr *mr = calloc(1, sizeof(*mr));
+    uint32_t key;
+
+    if (!mr)
+        return fail(ENOMEM);
+    mr->shared = mr_create(real_pd(pd)->id, kind, place, iova, length, access, &key);
+    if (!mr->shared) {
+        free(mr);
+        return NULL;
+    }
+    mr->ibv.context = pd->context;
+    mr->ibv.pd = pd;
+    mr->ibv.addr = addr;
+    mr->ibv.length = length;
+    mr->ibv.handle = key >> 8;
+    mr->ibv.lkey = key;
+    mr->ibv.rkey = key;
+    atomic_fetch_add(&real_pd(pd)->users, 1);
+    return &mr->ibv;
+}
+
+EXPORT struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
+                                       unsigned int access)
+{
+    int err = ensure_attached();
+    bool implicit = !addr && length == SIZE_MAX && access & IBV_ACCESS_ON_DEMAND;
+
+    if (err)
+        return fail(err);
+    if (!access_is_valid(access) || (!implicit && (uintptr_t)addr + length < (uintptr_t)addr))
+        return fail(EINVAL);
+    if (access & IBV_ACCESS_ZERO_BASED)
+        iova = 0;
+    return new_mr(pd, MR_USER, addr, (uintptr_t)addr, iova, length, access);
+}
+
+#undef ibv_reg_mr
+EXPORT struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
+{
+    return ibv_reg_mr_iova2(pd, addr, length, (uintptr_t)addr, access);
+}
+
+#undef ibv_reg_mr_iova
+EXPORT struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
+                                      int access)
+{
+    return ibv_reg_mr_iova2(pd, addr, length, iova, access);
+}
+
+EXPORT int ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr, size_t length,
+                        int access)
+{
+    struct hca_mr *mr = (struct hca_mr *)ibv;
+    const int known =
+        IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_PD | IBV_REREG_MR_CHANGE_ACCESS;
+
+    if (!flags || flags & ~known ||
+        (flags & IBV_REREG_MR_CHANGE_ACCESS && !access_is_valid(access)) ||
+        (flags & IBV_REREG_MR_CHANGE_TRANSLATION &&
+         (!addr || (uintptr_t)addr + length < (uintptr_t)addr)) ||
+        (flags & IBV_REREG_MR_CHANGE_PD && !pd) || mr->dm || load_relaxed(&mr->windows)) {
+        errno = EINVAL;
+        return IBV_REREG_MR_ERR_INPUT;
+    }
+    mr_invalidate(mr->shared);
+    if (flags & IBV_REREG_MR_CHANGE_PD) {
+        atomic_fetch_sub(&real_pd(ibv->pd)->users, 1);
+        atomic_fetch_add(&real_pd(pd)->users, 1);
+        ibv->pd = pd;
+        mr->shared->pd = real_pd(pd)->id;
+    }
+    if (flags & IBV_REREG_MR_CHANGE_ACCESS)
+        mr->shared->access = access;
+    if (flags & IBV_REREG_MR_CHANGE_TRANSLATION) {
+        mr->shared->addr = (uintptr_t)addr;
+        mr->shared->iova = mr->shared->access & IBV_ACCESS_ZERO_BASED ? 0 : (uintptr_t)addr;
+        mr->shared->length = length;
+        ibv->addr = addr;
+        ibv->length = length;
+    }
+    mr_validate(mr->shared, ibv->lkey); /* the keys stay as they are */
+    return 0;
+}
+
+EXPORT int ibv_dereg_mr(struct ibv_mr *ibv)
+{
+    struct hca_mr *mr = (struct hca_mr *)ibv;
+
+    if (load_relaxed(&mr->windows) > 0)
+        return EBUSY;
+    if (mr->shared->proc == proc_self)
+        mr_destroy(mr->shared);
+    if (mr->dm)
+        atomic_fetch_sub(&mr->dm->users, 1);
+    atomic_fetch_sub(&real_pd(ibv->pd)->users, 1);
+    free(mr);
+    return 0;
+}
+
+int verbs_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
+                    struct ibv_sge *sg_list, uint32_t num_sge)
+{
+    struct place place;
+
+    if (flags & ~IBV_ADVISE_MR_FLAG_FLUSH)
+        return EINVAL;
+    if (advice > IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT)
+        return EOPNOTSUPP;
+    for (uint32_t i = 0; i < num_sge; i++)
+        if (!mr_local(sg_list[i].lkey, proc_self, real_pd(pd)->id, sg_list[i].addr,
+                      sg_list[i].length, advice == IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, &place))
+            return EINVAL;
+    return 0; /* memory is used where it is: there is nothing to fetch beforehand */
+}
+
+/* ---- memory windows ---- */
+
+struct ibv_mw *verbs_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
+{
+    uint32_t key;
+    struct hca_mw *mw;
+
+    if (type != IBV_MW_TYPE_1 && type != IBV_MW_TYPE_2)
+        return fail(EINVAL);
+    mw = calloc(1, sizeof(*mw));
+    if (!mw)
+        return fail(ENOMEM);
+    mw->shared = mr_create(real_pd(pd)->id, type == IBV_MW_TYPE_1 ? MW_TYPE_1 : MW_TYPE_2, 0, 0, 0,
+                           0, &key);
+    if (!mw->shared) {
+        free(mw);
+        return NULL;
+    }
+    atomic_store(&mw->shared->key, 0); /* grants nothing until it is bound */
+    mw->ibv.context = pd->context;
+    mw->ibv.pd = pd;
+    mw->ibv.rkey = key;
+    mw->ibv.handle = key >> 8;
+    mw->ibv.type = type;
+    atomic_fetch_add(&real_pd(pd)->users, 1);
+    return &mw->ibv;
+}
+
+int verbs_dealloc_mw(struct ibv_mw *ibv)
+{
+    struct hca_mw *mw = (struct hca_mw *)ibv;
+
+    if (mw->bound_to)
+        atomic_fetch_sub(&mw->bound_to->windows, 1);
+    if (mw->shared->proc == proc_self)
+        mr_destroy(mw->shared);
+    atomic_fetch_sub(&real_pd(ibv->pd)->users, 1);
+    free(mw);
+    return 0;
+}
+
+/* Type 1: the adapter chooses the new key, and the bind is a request like any other. */
+int verbs_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
+{
+    struct ibv_send_wr *bad, wr = {
+        .wr_id = bind->wr_id,
+        .opcode = IBV_WR_BIND_MW,
+        .send_flags = bind->send_flags,
+        .bind_mw = { .mw = mw, .rkey = ibv_inc_rkey(mw->rkey), .bind_info = bind->bind_info },
+    };
+
+    if (mw->type != IBV_MW_TYPE_1 || (bind->bind_info.length && !bind->bind_info.mr))
+        return EINVAL;
+    int err = verbs_post_send(qp, &wr, &bad);
+    if (!err)
+        mw->rkey = wr.bind_mw.rkey;
+    return err;
+}
+
+/* ---- device memory ---- */
+
+static int dm_range_check(const struct hca_dm *dm, uint64_t offset, size_t length)
+{
+    return (offset | length) & 3 || offset > dm->length || length > dm->length - offset ? EINVAL
+                                                                                        : 0;
+}
+
+static int copy_to_dm(struct ibv_dm *ibv, uint64_t offset, const void *from, size_t length)
+{
+    struct hca_dm *dm = (struct hca_dm *)ibv;
+    int err = dm_range_check(dm, offset, length);
+
+    if (!err)
+        memcpy(dm->memory + offset, from, length);
+    return err;
+}
+
+static int copy_from_dm(void *to, struct ibv_dm *ibv, uint64_t offset, size_t length)
+{
+    struct hca_dm *dm = (struct hca_dm *)ibv;
+    int err = dm_range_check(dm, offset, length);
+
+    if (!err)
+        memcpy(to, dm->memory + offset, length);
+    return err;
+}
+
+struct ibv_dm *verbs_alloc_dm(struct ibv_context *context, struct ibv_alloc_dm_attr *attr)
+{
+    int err = ensure_attached();
+
+    if (err)
+        return fail(err);
+    if (attr->comp_mask || !attr->length || attr->length > HCA_MAX_DM || attr->log_align_req > 12)
+        return fail(EINVAL);
+    struct hca_dm *dm = calloc(1, sizeof(*dm));
+    if (!dm)
+        return fail(ENOMEM);
+    /* A multiple of the alignment: blocks of the arena are aligned to their own size, up to a page. */
+    dm->length = round_up(attr->length, 4);
+    dm->memory = arena_alloc(round_up(dm->length, 4096));
+    if (!dm->memory) {
+        free(dm);
+        return NULL;
+    }
+    dm->owner = proc_self;
+    dm->ibv.context = context;
+    dm->ibv.memcpy_to_dm = copy_to_dm;
+    dm->ibv.memcpy_from_dm = copy_from_dm;
+    dm->ibv.handle = seg_offset(dm->memory) >> 12;
+    return &dm->ibv;
+}
+
+int verbs_free_dm(struct ibv_dm *ibv)
+{
+    struct hca_dm *dm = (struct hca_dm *)ibv;
+
+    if (load_relaxed(&dm->users) > 0)
+        return EBUSY;
+    if (dm->owner == proc_self)
+        arena_free(dm->memory, round_up(dm->length, 4096));
+    free(dm);
+    return 0;
+}
+
+struct ibv_mr *verbs_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *ibv, uint64_t offset,
+                               size_t length, unsigned int access)
+{
+    struct hca_dm *dm = (struct hca_dm *)ibv;
+
+    if (!access_is_valid(access) || !(access & IBV_ACCESS_ZERO_BASED) || offset > dm->length ||
+        length > dm->length - offset)
+        return fail(EINVAL);
+    struct ibv_mr *mr = new_mr(pd, MR_DEVICE, NULL, seg_offset(dm->memory) + offset, 0, length,
+                               access);
+    if (mr) {
+        ((struct hca_mr *)mr)->dm = dm;
+        atomic_fetch_add(&dm->users, 1);
+    }
+    return mr;
+}

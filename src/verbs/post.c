@@ -1,0 +1,206 @@
+/* Work requests: checked here, carried out by the engine. */
+
+#include "verbs/verbs.h"
+
+#include "hca/addr.h"
+#include "hca/engine.h"
+#include "hca/qp.h"
+#include "hca/rq.h"
+
+#include <string.h>
+
+#define MAX_MESSAGE (1ull << 31)
+
+#define OP(name) (1u << IBV_WR_##name)
+#define CONNECTED_OPS                                                                              \
+    (OP(RDMA_WRITE) | OP(RDMA_WRITE_WITH_IMM) | OP(SEND) | OP(SEND_WITH_IMM))
+#define RELIABLE_OPS                                                                               \
+    (CONNECTED_OPS | OP(RDMA_READ) | OP(ATOMIC_CMP_AND_SWP) | OP(ATOMIC_FETCH_AND_ADD))
+#define WINDOW_OPS (OP(LOCAL_INV) | OP(BIND_MW) | OP(SEND_WITH_INV))
+
+static bool opcode_allowed(enum ibv_qp_type type, unsigned opcode)
+{
+    static const uint32_t allowed[IBV_QPT_XRC_RECV + 1] = {
+        [IBV_QPT_RC] = RELIABLE_OPS | WINDOW_OPS | OP(ATOMIC_WRITE),
+        [IBV_QPT_UC] = CONNECTED_OPS | OP(LOCAL_INV) | OP(BIND_MW),
+        [IBV_QPT_UD] = OP(SEND) | OP(SEND_WITH_IMM),
+        [IBV_QPT_XRC_SEND] = RELIABLE_OPS,
+    };
+
+    return opcode < 32 && allowed[type] & 1u << opcode;
+}
+
+static int check_lengths(const struct hca_qp *qp, const struct ibv_send_wr *wr)
+{
+    uint64_t total = 0;
+
+    if (unlikely(wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->cap.max_send_sge))
+        return EINVAL;
+    for (int i = 0; i < wr->num_sge; i++)
+        total += wr->sg_list[i].length;
+    if (unlikely(total > MAX_MESSAGE))
+        return EINVAL;
+    if (wr->send_flags & IBV_SEND_INLINE &&
+        (total > qp->cap.max_inline_data || wr->opcode == IBV_WR_RDMA_READ ||
+         wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP || wr->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD))
+        return EINVAL;
+    return 0;
+}
+
+static int set_datagram_address(struct send_wqe *w, const struct ibv_send_wr *wr)
+{
+    const struct hca_ah *ah = (const struct hca_ah *)wr->wr.ud.ah;
+
+    if (!ah)
+        return EINVAL;
+    w->remote_qpn = wr->wr.ud.remote_qpn;
+    w->remote_qkey = wr->wr.ud.remote_qkey;
+    w->sl = ah->attr.sl;
+    w->has_grh = ah->attr.is_global;
+    w->dgid = ah->attr.grh.dgid;
+    w->dlid = ah->attr.dlid;
+    if (!w->dlid && w->has_grh)
+        w->dlid = w->dgid.raw[0] == 0xff ? ADDR_MCAST_LID : addr_lid_from_gid(&w->dgid);
+    return 0;
+}
+
+static int set_bind(struct send_wqe *w, const struct ibv_send_wr *wr)
+{
+    if (!wr->bind_mw.mw || (wr->bind_mw.bind_info.length && !wr->bind_mw.bind_info.mr))
+        return EINVAL;
+    w->mw = wr->bind_mw.mw;
+    w->rkey = wr->bind_mw.rkey;
+    w->bind = wr->bind_mw.bind_info;
+    w->num_sge = 0;
+    return 0;
+}
+
+/* What the request comes to, without copying its lists: the engine does that if it must wait. */
+static inline int translate(struct hca_qp *qp, const struct ibv_send_wr *wr, struct send_wqe *w)
+{
+    w->wr_id = wr->wr_id;
+    w->opcode = wr->opcode;
+    w->flags = wr->send_flags | (qp->init.sq_sig_all ? IBV_SEND_SIGNALED : 0);
+    w->imm = wr->imm_data;
+    w->sge = wr->sg_list;
+    w->num_sge = wr->num_sge;
+    w->srqn = wr->qp_type.xrc.remote_srqn;
+    w->has_grh = 0;
+    w->sl = qp->attr.ah_attr.sl;
+    switch (wr->opcode) {
+    case IBV_WR_RDMA_WRITE:
+    case IBV_WR_RDMA_WRITE_WITH_IMM:
+    case IBV_WR_RDMA_READ:
+    case IBV_WR_ATOMIC_WRITE:
+        w->remote_addr = wr->wr.rdma.remote_addr;
+        w->rkey = wr->wr.rdma.rkey;
+        return 0;
+    case IBV_WR_ATOMIC_CMP_AND_SWP:
+    case IBV_WR_ATOMIC_FETCH_AND_ADD:
+        w->remote_addr = wr->wr.atomic.remote_addr;
+        w->rkey = wr->wr.atomic.rkey;
+        w->compare_add = wr->wr.atomic.compare_add;
+        w->swap = wr->wr.atomic.swap;
+        return 0;
+    case IBV_WR_BIND_MW:
+        return set_bind(w, wr);
+    default:
+        return qp->ibv.qp_type == IBV_QPT_UD ? set_datagram_address(w, wr) : 0;
+    }
+}
+
+static inline int check_send(struct hca_qp *qp, const struct ibv_send_wr *wr)
+{
+    if (unlikely(!opcode_allowed(qp->ibv.qp_type, wr->opcode)))
+        return EINVAL;
+    return check_lengths(qp, wr);
+}
+
+static bool may_post_send(const struct hca_qp *qp)
+{
+    enum ibv_qp_state state = qp_state(qp);
+
+    return state >= IBV_QPS_RTS && state <= IBV_QPS_ERR;
+}
+
+static inline int send_one(struct hca_qp *qp, struct ibv_send_wr *wr)
+{
+    struct send_wqe w;
+    int err = check_send(qp, wr);
+
+    if (unlikely(err || (err = translate(qp, wr, &w))))
+        return err;
+    if (unlikely(qp->sq_posted - load_relaxed(&qp->sq_freed) >= qp->cap.max_send_wr))
+        return ENOMEM;
+    w.sq_index = qp->sq_posted++;
+    hca_engine->send(qp, &w);
+    return 0;
+}
+
+int verbs_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
+{
+    struct hca_qp *qp = (struct hca_qp *)ibv;
+    int err = 0;
+
+    if (unlikely(!may_post_send(qp))) {
+        *bad_wr = wr;
+        return EINVAL;
+    }
+    spin_lock(&qp->sq_lock);
+    for (; wr && !(err = send_one(qp, wr)); wr = wr->next)
+        ;
+    spin_unlock(&qp->sq_lock);
+    if (unlikely(err))
+        *bad_wr = wr;
+    return err;
+}
+
+int verbs_post_send_all(struct hca_qp *qp, struct ibv_send_wr *list)
+{
+    uint32_t count = 0;
+    int err = may_post_send(qp) ? 0 : EINVAL;
+
+    spin_lock(&qp->sq_lock);
+    for (struct ibv_send_wr *wr = list; wr && !err; wr = wr->next, count++)
+        err = check_send(qp, wr);
+    if (!err && qp->sq_posted - load_relaxed(&qp->sq_freed) + count > qp->cap.max_send_wr)
+        err = ENOMEM;
+    for (struct ibv_send_wr *wr = list; wr && !err; wr = wr->next)
+        err = send_one(qp, wr);
+    spin_unlock(&qp->sq_lock);
+    return err;
+}
+
+int verbs_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+{
+    struct hca_qp *qp = (struct hca_qp *)ibv;
+    int err = 0;
+
+    if (unlikely(!qp->rq.shared || qp_state(qp) == IBV_QPS_RESET)) {
+        *bad_wr = wr;
+        return EINVAL;
+    }
+    spin_lock(&qp->rq.lock);
+    for (; wr && !(err = rq_post(&qp->rq, proc_self, qp->pd->id, wr)); wr = wr->next)
+        ;
+    if (unlikely(qp_state(qp) == IBV_QPS_ERR))
+        qp_flush_late_receive(qp);
+    spin_unlock(&qp->rq.lock);
+    if (unlikely(err))
+        *bad_wr = wr;
+    return err;
+}
+
+int verbs_post_srq_recv(struct ibv_srq *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+{
+    struct hca_srq *srq = (struct hca_srq *)ibv;
+    int err = 0;
+
+    spin_lock(&srq->rq.lock);
+    for (; wr && !(err = rq_post(&srq->rq, proc_self, srq->pd->id, wr)); wr = wr->next)
+        ;
+    spin_unlock(&srq->rq.lock);
+    if (unlikely(err))
+        *bad_wr = wr;
+    return err;
+}

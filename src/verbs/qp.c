@@ -1,0 +1,175 @@
+/* Queue pairs: making, changing, asking. */
+
+#include "verbs/verbs.h"
+
+#include "hca/qp.h"
+
+#include <string.h>
+
+static bool is_xrc(enum ibv_qp_type type)
+{
+    return type == IBV_QPT_XRC_SEND || type == IBV_QPT_XRC_RECV;
+}
+
+static int check_init(const struct ibv_qp_init_attr *a, struct ibv_pd *pd, struct ibv_xrcd *xrcd)
+{
+    switch (a->qp_type) {
+    case IBV_QPT_RC:
+    case IBV_QPT_UC:
+    case IBV_QPT_UD:
+        if (!pd || !a->send_cq || !a->recv_cq)
+            return EINVAL;
+        break;
+    case IBV_QPT_XRC_SEND:
+        if (!pd || !a->send_cq)
+            return EINVAL;
+        break;
+    case IBV_QPT_XRC_RECV:
+        return xrcd ? 0 : EINVAL;
+    default:
+        return EOPNOTSUPP;
+    }
+    if (a->cap.max_send_wr > HCA_MAX_WR || a->cap.max_send_sge > HCA_MAX_SGE ||
+        a->cap.max_inline_data > HCA_MAX_INLINE)
+        return EINVAL;
+    if (!a->srq && !is_xrc(a->qp_type) &&
+        (a->cap.max_recv_wr > HCA_MAX_WR || a->cap.max_recv_sge > HCA_MAX_SGE))
+        return EINVAL;
+    return 0;
+}
+
+static struct hca_qp *create(struct ibv_context *context, struct ibv_pd *pd,
+                             struct ibv_qp_init_attr *attr, struct ibv_xrcd *xrcd)
+{
+    struct ibv_qp_init_attr init = *attr;
+    int err = ensure_attached();
+
+    if (!err)
+        err = check_init(attr, pd, xrcd);
+    if (err)
+        return fail(err);
+    if (init.qp_type == IBV_QPT_XRC_RECV) {
+        init.send_cq = NULL;
+        init.recv_cq = NULL;
+        init.srq = NULL;
+    } else if (init.qp_type == IBV_QPT_XRC_SEND) {
+        init.recv_cq = NULL;
+        init.srq = NULL;
+    }
+    if (init.srq || is_xrc(init.qp_type))
+        init.cap.max_recv_wr = init.cap.max_recv_sge = 0;
+    struct hca_qp *qp = qp_create(to_context(context), real_pd(pd), &init, (struct hca_xrcd *)xrcd);
+    if (!qp)
+        return NULL;
+    qp->ibv.context = context;
+    qp->ibv.qp_context = attr->qp_context;
+    qp->ibv.pd = pd;
+    qp->ibv.handle = qp->ibv.qp_num;
+    pthread_mutex_init(&qp->ibv.mutex, NULL);
+    pthread_cond_init(&qp->ibv.cond, NULL);
+    attr->cap = qp->cap;
+    return qp;
+}
+
+EXPORT struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+{
+    struct hca_qp *qp = create(pd->context, pd, attr, NULL);
+
+    return qp ? &qp->ibv : NULL;
+}
+
+struct ibv_qp *verbs_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *ex)
+{
+    const uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD |
+                           IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+    struct ibv_qp_init_attr attr;
+
+    if (ex->comp_mask & ~known ||
+        (ex->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS && ex->create_flags))
+        return fail(EOPNOTSUPP);
+    memcpy(&attr, ex, sizeof(attr)); /* ex starts with the same fields */
+    struct hca_qp *qp = create(context, ex->comp_mask & IBV_QP_INIT_ATTR_PD ? ex->pd : NULL, &attr,
+                               ex->comp_mask & IBV_QP_INIT_ATTR_XRCD ? ex->xrcd : NULL);
+    if (!qp)
+        return NULL;
+    ex->cap = attr.cap;
+    if (ex->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) {
+        int err = verbs_fill_qp_ex(qp, ex->send_ops_flags);
+        if (err) {
+            ibv_destroy_qp(&qp->ibv);
+            return fail(err);
+        }
+    }
+    return &qp->ibv;
+}
+
+EXPORT struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp)
+{
+    return ((struct hca_qp *)qp)->builder ? (struct ibv_qp_ex *)qp : NULL;
+}
+
+/* Another handle to an XRC target QP of this fabric. Only its number and its events are of use. */
+struct ibv_qp *verbs_open_qp(struct ibv_context *context, struct ibv_qp_open_attr *attr)
+{
+    const uint32_t need = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE;
+    struct hca_qp *found;
+
+    if ((attr->comp_mask & need) != need || attr->qp_type != IBV_QPT_XRC_RECV)
+        return fail(EINVAL);
+    found = qp_by_number(attr->qp_num);
+    if (!found || found->ibv.qp_type != IBV_QPT_XRC_RECV ||
+        found->xrcd->id != ((struct hca_xrcd *)attr->xrcd)->id)
+        return fail(EINVAL);
+    atomic_fetch_add(&found->opened, 1);
+    return &found->ibv;
+}
+
+EXPORT int ibv_destroy_qp(struct ibv_qp *ibv)
+{
+    struct hca_qp *qp = (struct hca_qp *)ibv;
+
+    if (load_relaxed(&qp->opened) > 0) {
+        atomic_fetch_sub(&qp->opened, 1);
+        return 0;
+    }
+    verbs_free_qp_ex(qp);
+    if (qp->shared->proc != proc_self) {
+        free(qp); /* inherited through fork: the parent's own lives on */
+        return 0;
+    }
+    if (load_relaxed(&qp->groups) > 0)
+        return EBUSY;
+    qp_set_unreachable(qp); /* no new events from here on */
+    verbs_await_acks(&ibv->mutex, &ibv->cond, &ibv->events_completed, qp->async_taken);
+    qp_destroy(qp);
+    return 0;
+}
+
+EXPORT int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask)
+{
+    return qp_modify((struct hca_qp *)qp, attr, attr_mask);
+}
+
+EXPORT int ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask,
+                        struct ibv_qp_init_attr *init_attr)
+{
+    struct hca_qp *qp = (struct hca_qp *)ibv;
+
+    *attr = qp->attr;
+    attr->qp_state = qp_state(qp);
+    attr->cur_qp_state = attr->qp_state;
+    attr->sq_draining = attr->qp_state == IBV_QPS_SQD && qp->pending;
+    attr->cap = qp->cap;
+    ibv->state = attr->qp_state;
+    if (init_attr) {
+        *init_attr = qp->init;
+        init_attr->qp_context = ibv->qp_context;
+        init_attr->cap = qp->cap;
+    }
+    return 0;
+}
+
+EXPORT int ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags)
+{
+    return 0; /* bytes of one message are placed in no promised order */
+}

@@ -1,0 +1,19 @@
+/* Opens the first device, says so, and keeps it open until a signal ends it. */
+#include <infiniband/verbs.h>
+#include <stdio.h>
+#include <unistd.h>
+
+int main(void)
+{
+    struct ibv_device **list = ibv_get_device_list(NULL);
+    struct ibv_context *context = list && list[0] ? ibv_open_device(list[0]) : NULL;
+
+    if (!context || !ibv_alloc_pd(context)) {
+        fprintf(stderr, "hold: no device\n");
+        return 1;
+    }
+    printf("holding %d\n", getpid());
+    fflush(stdout);
+    for (;;)
+        pause();
+}

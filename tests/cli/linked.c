@@ -1,0 +1,14 @@
+/* Linked with libibverbs and libmlx5 as perftest is: prints the devices it sees. */
+#include <infiniband/mlx5dv.h>
+#include <infiniband/verbs.h>
+#include <stdio.h>
+
+int main(void)
+{
+    struct ibv_device **list = ibv_get_device_list(NULL);
+
+    for (int i = 0; list && list[i]; i++)
+        printf("device %s%s\n", ibv_get_device_name(list[i]),
+               mlx5dv_is_supported(list[i]) ? " is taken for a Mellanox one" : "");
+    return !list;
+}

@@ -1,0 +1,154 @@
+#include "pair.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#define GRH_BYTES 40
+
+static void send_datagram(struct rdma_cm_id *id, struct rdma_ud_param *ud, const char *text)
+{
+    char buffer[64] = "";
+    struct ibv_wc wc;
+    struct ibv_mr *mr = rdma_reg_msgs(id, buffer, sizeof(buffer));
+    struct ibv_ah *ah = ibv_create_ah(id->pd, &ud->ah_attr);
+
+    CHECK(mr && ah && ud->qkey == RDMA_UDP_QKEY);
+    strcpy(buffer, text);
+    CHECK(!rdma_post_ud_send(id, NULL, buffer, sizeof(buffer), mr, 0, ah, ud->qp_num));
+    CHECK(rdma_get_send_comp(id, &wc) == 1 && wc.status == IBV_WC_SUCCESS);
+    CHECK(!ibv_destroy_ah(ah));
+    CHECK(!rdma_dereg_mr(mr));
+}
+
+/* ---- a look-up, then datagrams ---- */
+
+static void ud_passive(void)
+{
+    struct rdma_event_channel *channel = open_channel();
+    struct rdma_cm_id *listener = open_listener(channel, RDMA_PS_UDP, 1);
+    struct rdma_conn_param param = { .private_data = "here", .private_data_len = 5 };
+    struct rdma_cm_event *event = EXPECT(channel, RDMA_CM_EVENT_CONNECT_REQUEST);
+    struct rdma_cm_id *id = event->id;
+
+    CHECK(event->param.ud.private_data_len == 180);
+    CHECK(!strcmp(event->param.ud.private_data, "who is there"));
+    rdma_ack_cm_event(event);
+    make_qp(id);
+    param.qp_num = id->qp->qp_num;
+    CHECK(!rdma_accept(id, &param));
+    tell(id->qp->qp_num);
+    receive_text(id, "a datagram", GRH_BYTES);
+    CHECK_ERRNO(rdma_disconnect(id), EINVAL);
+    close_id(id);
+
+    event = EXPECT(channel, RDMA_CM_EVENT_CONNECT_REQUEST);
+    id = event->id;
+    rdma_ack_cm_event(event);
+    CHECK(!rdma_reject(id, "no", 3));
+    close_id(id);
+    close_id(listener);
+    tell(1);
+}
+
+static void ud_active(void)
+{
+    struct rdma_event_channel *channel = open_channel();
+    struct rdma_conn_param param = { .private_data = "who is there", .private_data_len = 13 };
+    uint16_t port = hear();
+    struct rdma_cm_id *id = resolve(channel, RDMA_PS_UDP, "127.0.0.1", port);
+
+    CHECK(id->qp_type == IBV_QPT_UD);
+    make_qp(id);
+    CHECK(!rdma_connect(id, &param));
+    struct rdma_cm_event *event = EXPECT(channel, RDMA_CM_EVENT_ESTABLISHED);
+    CHECK(event->param.ud.qp_num == hear());
+    CHECK(event->param.ud.private_data_len == 136);
+    CHECK(!strcmp(event->param.ud.private_data, "here"));
+    hear();
+    send_datagram(id, &event->param.ud, "a datagram");
+    rdma_ack_cm_event(event);
+    close_id(id);
+
+    for (int status = 2; status >= 1; status--) { /* refused, then nobody there */
+        if (status == 1)
+            hear();
+        id = resolve(channel, RDMA_PS_UDP, "127.0.0.1", port);
+        CHECK(!rdma_connect(id, &param));
+        event = EXPECT(channel, RDMA_CM_EVENT_UNREACHABLE);
+        CHECK(event->status == status);
+        rdma_ack_cm_event(event);
+        close_id(id);
+    }
+}
+
+/* ---- multicast ---- */
+
+#define GROUP "239.1.2.3"
+
+static struct rdma_cm_id *open_member(struct rdma_event_channel *channel, bool send_only,
+                                      struct rdma_cm_event **joined)
+{
+    struct rdma_cm_id *id;
+    struct rdma_cm_join_mc_attr_ex attr = {
+        .comp_mask = RDMA_CM_JOIN_MC_ATTR_ADDRESS | RDMA_CM_JOIN_MC_ATTR_JOIN_FLAGS,
+        .join_flags = send_only ? RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER
+                                : RDMA_MC_JOIN_FLAG_FULLMEMBER,
+    };
+
+    CHECK(!rdma_create_id(channel, &id, NULL, RDMA_PS_UDP));
+    CHECK(!rdma_bind_addr(id, ip_address("127.0.0.1", 0)));
+    CHECK(!rdma_resolve_addr(id, NULL, ip_address(GROUP, 0), 100));
+    EXPECT_ACK(channel, RDMA_CM_EVENT_ADDR_RESOLVED);
+    make_qp(id);
+    attr.addr = ip_address(GROUP, 0);
+    CHECK(!rdma_join_multicast_ex(id, &attr, channel));
+    *joined = EXPECT(channel, RDMA_CM_EVENT_MULTICAST_JOIN);
+    CHECK((*joined)->param.ud.private_data == channel);
+    CHECK((*joined)->param.ud.qp_num == 0xffffff && (*joined)->param.ud.ah_attr.dlid >= 0xc000);
+    return id;
+}
+
+static void multicast_passive(void)
+{
+    struct rdma_event_channel *channel = open_channel();
+    struct rdma_cm_event *joined;
+    struct rdma_cm_id *id = open_member(channel, false, &joined);
+    char buffer[128];
+    struct ibv_wc wc;
+
+    rdma_ack_cm_event(joined);
+    receive_text(id, "to all", GRH_BYTES);
+    CHECK(!rdma_leave_multicast(id, ip_address(GROUP, 0)));
+    CHECK_ERRNO(rdma_leave_multicast(id, ip_address(GROUP, 0)), EADDRNOTAVAIL);
+    struct ibv_mr *mr = rdma_reg_msgs(id, buffer, sizeof(buffer));
+    CHECK(mr && !rdma_post_recv(id, NULL, buffer, sizeof(buffer), mr));
+    tell(1);
+    hear();
+    CHECK(ibv_poll_cq(id->recv_cq, 1, &wc) == 0);
+    rdma_destroy_qp(id);
+    CHECK(!rdma_dereg_mr(mr));
+    close_id(id);
+}
+
+static void multicast_active(void)
+{
+    struct rdma_event_channel *channel = open_channel();
+    struct rdma_cm_event *joined;
+    struct rdma_cm_id *id = open_member(channel, true, &joined);
+
+    hear();
+    send_datagram(id, &joined->param.ud, "to all");
+    hear();
+    send_datagram(id, &joined->param.ud, "to nobody");
+    tell(1);
+    rdma_ack_cm_event(joined);
+    close_id(id);
+}
+
+const struct cm_case datagram_cases[] = {
+    { "datagram", ud_passive, ud_active, 0 },
+    { "multicast", multicast_passive, multicast_active, 0 },
+    { 0 },
+};

@@ -1,0 +1,270 @@
+"""The programs that must run, one row each.
+
+In a command, {port} is a free TCP port, {tmp} a scratch directory and {ring} the MPI program built
+by the MPI the row names. Every expectation is a regular expression that must be found.
+"""
+
+import dataclasses
+
+HOST = '127.0.0.1'
+
+
+@dataclasses.dataclass
+class Case:
+    name: str
+    server: str
+    client: str = ''
+    client_expect: tuple = ()
+    server_expect: tuple = ()
+    env: dict = dataclasses.field(default_factory=dict)
+    by_tcp: bool = True
+    server_ends: bool = True
+    mpi: str = ''
+    timeout: float = 40.0
+    nodes: int = 1
+    devices: int = 1
+    ports: int = 1
+    copy: str = 'auto'
+    ordinary_user: bool = False
+
+
+def tool_cases():
+    yield Case('ibv_devices', 'ibv_devices', server_expect=(r'^\s+verbena0\s+[0-9a-f]{16}$',))
+    yield Case('ibv_devinfo', 'ibv_devinfo', server_expect=(
+        r'hca_id:\s+verbena0', r'state:\s+PORT_ACTIVE', r'link_layer:\s+InfiniBand'))
+    yield Case('ibv_devinfo -v', 'ibv_devinfo -v', server_expect=(
+        r'atomic_cap:\s+ATOMIC_HCA', r'GID\[\s*0\]:\s+fe80:', r'max_srq:\s+[1-9]',
+        r'max_mcast_grp:\s+[1-9]', r'active_width:\s+\d+X', r'phys_state:\s+LINK_UP'))
+    yield Case('ibv_devinfo, two devices of two ports', 'ibv_devinfo', devices=2, ports=2,
+               server_expect=(r'hca_id:\s+verbena1', r'port:\s+2'))
+
+
+def file_cases():
+    """What the preload shows in place of a kernel driver's files."""
+    yield Case('ls /sys/class/infiniband', 'ls /sys/class/infiniband', devices=2,
+               server_expect=(r'\Averbena0\nverbena1\n\Z',))
+    yield Case('ls /sys/class/infiniband/verbena0/device/net/',
+               'ls /sys/class/infiniband/verbena0/device/net/', server_expect=(r'\Alo\n\Z',))
+    yield Case('ls -l /dev/infiniband', 'ls -l /dev/infiniband/uverbs0',
+               server_expect=(r'^crw-rw-rw- .* 231, 192 ',))
+    yield Case('cat a port state', 'cat /sys/class/infiniband/verbena0//ports/2/state', ports=2,
+               server_expect=(r'\A4: ACTIVE\n\Z',))
+    yield Case('ls an absent device', 'sh -c "! ls /sys/class/infiniband/verbena1"',
+               server_expect=(r'No such file',))
+    yield Case('ls elsewhere', 'ls -d /sys/class/net /dev/null',
+               server_expect=(r'\A/dev/null\n/sys/class/net\n\Z',))
+
+
+def pingpong(transport, options='', expect=r'\d+ iters in [\d.]+ seconds', name='', **settings):
+    program = f'ibv_{transport}_pingpong -p {{port}} {options}'
+    return Case(name or f'ibv_{transport}_pingpong {options}'.strip(), program,
+                f'{program} {HOST}', client_expect=(expect,), server_expect=(expect,), **settings)
+
+
+def pingpong_cases():
+    for options in ('', '-c', '-e', '-c -e', '-t', '-t -e', '-N', '-N -c', '-j -c', '-j -N',
+                    '-g 0 -c', '-o -c', '-O -c', '-o -P -c', '-n 20000 -s 64',
+                    '-s 1048576 -n 100 -c', '-m 4096'):
+        yield pingpong('rc', options)
+    for options in ('-c', '-e', '-g 0', '-s 262144 -n 200 -c'):
+        yield pingpong('uc', options)
+    for options in ('-c', '-e', '-g 0 -c', '-s 64 -n 10000'):
+        yield pingpong('ud', options)
+    for options in ('-c', '-e', '-o', '-q 64 -n 200', '-g 0 -c'):
+        yield pingpong('srq', options)
+    for options in ('', '-e', '-o', '-n 100'):
+        yield pingpong('xsrq', options, expect=r'remote.*SRQN')
+
+
+def perftest(program, options='', size=None, iters=1000, **settings):
+    size = size or (8 if 'atomic' in program else 2 if program.endswith('_lat') else 65536)
+    sizing = '' if '-a' in options.split() or 'atomic' in program else f'-s {size}'
+    count = '' if '-D' in options else f'-n {iters}'
+    command = f'{program} -F -p {{port}} {sizing} {count} {options}'
+    counted = r'\d+' if '-D' in options else str(iters)
+    figures = rf'^\s*{size}\s+{counted}\s+[\d.]*[1-9][\d.]*\s'
+    settings.setdefault('by_tcp', '-R' not in options.split())
+    return Case(f'{program} {options}'.strip(), command, f'{command} {HOST}',
+                client_expect=(r'Device\s+: verbena0', figures), **settings)
+
+
+def perftest_cases():
+    largest = 1 << 23
+    for transport in ('RC', 'UC', 'UD', 'XRC'):
+        for program in ('ib_send_lat', 'ib_send_bw'):
+            small = 4096 if transport == 'UD' and program == 'ib_send_bw' else None
+            yield perftest(program, f'-c {transport}', size=small)
+    for transport in ('RC', 'UC', 'XRC'):
+        yield perftest('ib_write_lat', f'-c {transport}')
+        yield perftest('ib_write_bw', f'-c {transport}')
+    for transport in ('RC', 'XRC'):
+        yield perftest('ib_read_lat', f'-c {transport}')
+        yield perftest('ib_read_bw', f'-c {transport}')
+    for kind in ('FETCH_AND_ADD', 'CMP_AND_SWAP'):
+        yield perftest('ib_atomic_lat', f'-A {kind}')
+        yield perftest('ib_atomic_bw', f'-A {kind}')
+    yield perftest('ib_atomic_lat', '-c XRC')
+    yield perftest('ib_atomic_bw', '-c XRC')
+    for program in ('ib_send_lat', 'ib_send_bw'):
+        yield perftest(program, '--use-srq')
+        yield perftest(program, '-e')
+        yield perftest(program, '-c UD -e', size=1024)
+    for program in ('ib_read_lat', 'ib_read_bw', 'ib_atomic_lat', 'ib_atomic_bw'):
+        yield perftest(program, '-e')
+    for program in ('ib_send_bw', 'ib_write_bw', 'ib_read_bw', 'ib_atomic_bw'):
+        yield perftest(program, '-b')
+        yield perftest(program, '-q 8')
+        yield perftest(program, '-b -q 4')
+    for program in ('ib_send_bw', 'ib_write_bw', 'ib_read_bw'):
+        yield perftest(program, '-l 10', size=64)
+    yield perftest('ib_send_bw', '-b -c UD', size=2048)
+    yield perftest('ib_send_bw', '-q 8 --use-srq', size=512)
+    yield perftest('ib_send_bw', '--use_old_post_send', size=64)
+    yield perftest('ib_write_lat', '--use_old_post_send')
+    yield perftest('ib_write_lat', '-I 0', size=64)
+    yield perftest('ib_send_lat', '-I 64', size=64)
+    yield perftest('ib_write_bw', '-I 128', size=128)
+    yield perftest('ib_send_bw', '-x 0', size=4096)
+    yield perftest('ib_send_lat', '-c UD -x 0', size=16)
+    yield perftest('ib_write_bw', '--odp', size=4096)
+    yield perftest('ib_send_bw', '-D 1 -f 0')
+    yield perftest('ib_read_lat', '-D 1 -f 0')
+    for program in ('ib_send_lat', 'ib_write_lat', 'ib_read_lat'):
+        yield perftest(program, '-a', size=largest, iters=100)
+    for program in ('ib_send_bw', 'ib_write_bw', 'ib_read_bw'):
+        yield perftest(program, '-a', size=largest, iters=100)
+    for program in ('ib_send_lat', 'ib_send_bw', 'ib_write_lat', 'ib_write_bw', 'ib_read_lat',
+                    'ib_read_bw', 'ib_atomic_lat', 'ib_atomic_bw'):
+        yield perftest(program, '-R')
+    yield perftest('ib_send_lat', '-R -c UD', size=64)
+    yield perftest('ib_send_bw', '-R -q 4')
+
+
+def qperf_cases():
+    groups = {
+        'send': 'rc_lat rc_bw rc_bi_bw uc_lat uc_bw uc_bi_bw ud_lat ud_bw ud_bi_bw',
+        'xrc': 'xrc_lat xrc_bw xrc_bi_bw',
+        'rdma': 'rc_rdma_read_lat rc_rdma_read_bw rc_rdma_write_lat rc_rdma_write_bw'
+                ' rc_rdma_write_poll_lat uc_rdma_write_lat uc_rdma_write_bw'
+                ' uc_rdma_write_poll_lat',
+        'atomics': 'rc_compare_swap_mr rc_fetch_add_mr ver_rc_compare_swap ver_rc_fetch_add',
+    }
+    for group, tests in groups.items():
+        figures = tuple(rf'^{test}:\n\s+\S+\s+=\s+[\d.]*[1-9]' for test in tests.split())
+        yield Case(f'qperf {group}', 'qperf -lp {port}',
+                   f'qperf {HOST} -lp {{port}} -t 1 {tests} quit', client_expect=figures)
+
+
+def rdmacm_cases():
+    cm = {'by_tcp': False}
+    rping = f'rping -a {HOST} -p {{port}} -v'
+    for options in ('-C 20', '-C 20 -V', '-C 50 -V -S 4096', '-C 10 -q'):
+        yield Case(f'rping {options}', f'{rping} {options} -s', f'{rping} {options} -c',
+                   client_expect=(r'ping data: rdma-ping-',), **cm)
+    for options in ('', '-c 8 -C 20', '-S 65536 -C 5', '-c 2 -a 18'):
+        yield Case(f'ucmatose {options}'.strip(), f'ucmatose -p {{port}} {options}',
+                   f'ucmatose -p {{port}} -s {HOST} {options}',
+                   client_expect=(r'test complete', r'return status 0'),
+                   server_expect=(r'return status 0',), **cm)
+    for options in ('', '-c 4 -C 20', '-S 1024'):
+        yield Case(f'udaddy {options}'.strip(), f'udaddy {options}',
+                   f'udaddy -s {HOST} {options}', client_expect=(r'return status 0',),
+                   server_expect=(r'return status 0',), **cm)
+    for options in ('', '-c 2 -C 20'):
+        mckey = f'mckey -m 239.1.2.3 -b {HOST} {options}'
+        yield Case(f'mckey {options}'.strip(), mckey, f'{mckey} -s',
+                   client_expect=(r'return status 0',),
+                   server_expect=(r'return status 0',), **cm)
+    yield Case('rdma_client', 'rdma_server -p {port}', f'rdma_client -s {HOST} -p {{port}}',
+               client_expect=(r'end 0',), server_expect=(r'end 0',), **cm)
+    for kind in ('r', 'x'):
+        yield Case(f'rdma_xclient -c {kind}', f'rdma_xserver -p {{port}} -c {kind}',
+                   f'rdma_xclient -s {HOST} -p {{port}} -c {kind}',
+                   client_expect=(r'end 0',), server_expect=(r'end 0',), **cm)
+    yield Case('cmtime', 'cmtime -p {port} -c 50', f'cmtime -s {HOST} -p {{port}} -c 50',
+               client_expect=(r'connect',), **cm)
+
+
+def ucx_environment(transport):
+    return {'UCX_TLS': f'{transport},self', 'UCX_NET_DEVICES': 'verbena0:1',
+            'UCX_LOG_LEVEL': 'info'}
+
+
+def ucx_cases():
+    tests = ('tag_lat -s 8', 'tag_bw -s 65536', 'tag_lat -s 1048576', 'ucp_put_lat -s 64',
+             'ucp_put_bw -s 262144', 'ucp_get -s 4096', 'ucp_am_lat -s 1024', 'ucp_fadd -s 8',
+             'stream_lat -s 256')
+    for transport, shown in (('rc_v', 'rc_verbs'), ('ud_v', 'ud_verbs')):
+        for test in tests:
+            command = f'ucx_perftest -p {{port}} -t {test} -n 500 -w 50'
+            yield Case(f'ucx_perftest {test} over {shown}', command, f'ucx_perftest {HOST} '
+                       + command.partition(' ')[2], env=ucx_environment(transport),
+                       client_expect=(rf'{shown}/verbena0:1', r'^Final:\s+500\s+[\d.]+'))
+    for test in ('am_lat', 'put_lat', 'fadd'):
+        command = f'ucx_perftest -p {{port}} -x rc_verbs -d verbena0:1 -t {test} -n 1000 -w 50'
+        yield Case(f'ucx_perftest {test} over uct rc_verbs', command, f'ucx_perftest {HOST} '
+                   + command.partition(' ')[2], client_expect=(r'^Final:\s+1000\s+[\d.]+',))
+
+
+def libfabric_cases():
+    yield Case('fi_info -p verbs', 'fi_info -p verbs',
+               server_expect=(r'provider: verbs', r'domain: verbena0', r'FI_EP_MSG'))
+    for provider, kind in (('verbs', 'msg'), ('verbs;ofi_rxm', 'rdm'), ('verbs', 'dgram')):
+        command = f"fi_pingpong -p '{provider}' -e {kind} -d verbena0 -I 100 -c"
+        yield Case(f'fi_pingpong -p {provider} -e {kind}', f'{command} -B {{port}}',
+                   f'{command} -P {{port}} {HOST}',
+                   client_expect=(r'^64\s+100\s',))
+
+
+def mpi_cases():
+    openmpi = 'mpirun.openmpi --allow-run-as-root --oversubscribe -n 2'
+    ring = (r'ring ok: 2 ranks',)
+    for transport, shown in (('rc_v', 'rc_verbs'), ('ud_v', 'ud_verbs')):
+        yield Case(f'Open MPI, pml ucx over {shown}',
+                   f'{openmpi} --mca pml ucx --mca osc ucx --mca btl ^openib,ofi {{ring}}',
+                   env=ucx_environment(transport), mpi='openmpi',
+                   server_expect=ring + (rf'{shown}/verbena0:1',))
+        yield Case(f'MPICH over {shown}', 'mpirun.mpich -n 2 {ring}', mpi='mpich',
+                   env={**ucx_environment(transport), 'MPIR_CVAR_NOLOCAL': '1'},
+                   server_expect=ring + (rf'{shown}/verbena0:1',))
+    yield Case('Open MPI, btl openib',
+               f'{openmpi} --mca pml ob1 --mca btl openib,self --mca btl_openib_allow_ib 1'
+               ' --mca btl_openib_warn_no_device_params_found 0 --mca osc pt2pt {ring}',
+               mpi='openmpi', server_expect=ring)
+    yield Case('Open MPI, mtl ofi',
+               f'{openmpi} --mca pml cm --mca mtl ofi --mca btl self --mca osc pt2pt'
+               " --mca mtl_ofi_provider_include 'verbs;ofi_rxm' {ring}",
+               mpi='openmpi', server_expect=ring)
+
+
+def representative():
+    """A handful to repeat under other conditions."""
+    yield pingpong('rc', '-c')
+    yield pingpong('ud', '-c -e')
+    yield pingpong('srq', '-c')
+    yield perftest('ib_send_lat', '-c RC')
+    yield perftest('ib_write_bw', '-c RC')
+    yield perftest('ib_read_lat', '-c RC')
+    yield perftest('ib_atomic_lat', '-A FETCH_AND_ADD')
+    yield perftest('ib_send_bw', '-R')
+    yield Case('rping -V', f'rping -a {HOST} -p {{port}} -v -C 20 -V -s',
+               f'rping -a {HOST} -p {{port}} -v -C 20 -V -c',
+               client_expect=(r'ping data: rdma-ping-',), by_tcp=False)
+
+
+def conditions():
+    for case in representative():
+        yield dataclasses.replace(case, name=f'{case.name} [ordinary user]', ordinary_user=True)
+        yield dataclasses.replace(case, name=f'{case.name} [copy by the owner]', copy='agent')
+        yield dataclasses.replace(case, name=f'{case.name} [two nodes]', nodes=2)
+    command = 'ucx_perftest -p {port} -t tag_bw -s 262144 -n 200 -w 20'
+    yield Case('ucx_perftest tag_bw [ordinary user]', command,
+               f'ucx_perftest {HOST} ' + command.partition(' ')[2],
+               env=ucx_environment('rc_v'), ordinary_user=True,
+               client_expect=(r'rc_verbs/verbena0:1', r'^Final:\s+200\s+[\d.]+'))
+
+
+def all_cases():
+    for group in (file_cases, tool_cases, pingpong_cases, perftest_cases, qperf_cases, rdmacm_cases,
+                  ucx_cases, libfabric_cases, mpi_cases, conditions):
+        yield from group()

@@ -1,0 +1,109 @@
+"""Starts programs on the software adapter and watches over them."""
+
+import os
+import pathlib
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get('VERBENA_BUILD', ROOT / 'build')).resolve()
+SHM_DIR = os.environ.get('VERBENA_SHM_DIR', '/dev/shm')
+ORDINARY_USER = 65534
+LISTEN = '0A'
+
+
+def prefix(fabric, nodes=1, node=0, devices=1, ports=1, copy='auto', ordinary_user=False):
+    """The command that puts a program on the adapter, to be followed by the program itself."""
+    settings = {'fabric': fabric, 'nodes': nodes, 'node': node, 'devices': devices,
+                'ports': ports, 'copy': copy}
+    if (BUILD / 'verbena').exists():
+        command = [str(BUILD / 'verbena'), 'run']
+        for name, value in settings.items():
+            command += [f'--{name}', str(value)]
+        command.append('--')
+    else:
+        command = ['env', f'LD_PRELOAD={BUILD}/lib/libverbena.so']
+        command += [f'VERBENA_{name.upper()}={value}' for name, value in settings.items()]
+    if ordinary_user and os.geteuid() == 0:
+        drop = ['setpriv', f'--reuid={ORDINARY_USER}', f'--regid={ORDINARY_USER}',
+                '--clear-groups', '--inh-caps=-all']
+        command = drop + command
+    return command
+
+
+def library_missing():
+    library = BUILD / 'lib' / 'libverbena.so'
+    return None if library.exists() else f'{library} is not built'
+
+
+def missing_program(argv):
+    return None if shutil.which(argv[0]) else f'{argv[0]} is not installed'
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(('127.0.0.1', 0))
+        return probe.getsockname()[1]
+
+
+def is_listening(port):
+    for table in ('/proc/net/tcp', '/proc/net/tcp6'):
+        with open(table) as lines:
+            for line in lines:
+                fields = line.split()
+                if fields[1].endswith(f':{port:04X}') and fields[3] == LISTEN:
+                    return True
+    return False
+
+
+def segments(fabric):
+    return [name for name in os.listdir(SHM_DIR)
+            if re.fullmatch(rf'verbena-\d+-{re.escape(fabric)}.*', name)]
+
+
+class Program:
+    """A child in its own process group, its output kept in a file."""
+
+    def __init__(self, argv, env=None, cwd=None):
+        self.argv = argv
+        self.output_file = tempfile.TemporaryFile()
+        self.process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=self.output_file,
+                                        stderr=subprocess.STDOUT, start_new_session=True,
+                                        env={**os.environ, **(env or {})}, cwd=cwd)
+
+    def running(self):
+        return self.process.poll() is None
+
+    def wait(self, deadline):
+        """The exit status, or None when the deadline passed first."""
+        try:
+            return self.process.wait(max(0.0, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            return None
+
+    def kill(self):
+        try:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        self.process.wait()
+
+    def output(self):
+        self.output_file.seek(0)
+        return self.output_file.read().decode(errors='replace')
+
+
+def wait_for_listener(server, port, fabric, by_tcp, deadline):
+    """Returns once a client may connect: by TCP, or through the adapter's own segment."""
+    while server.running() and time.monotonic() < deadline:
+        if by_tcp and is_listening(port):
+            return
+        if not by_tcp and segments(fabric):
+            time.sleep(0.4)
+            return
+        time.sleep(0.01)
