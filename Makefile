@@ -53,6 +53,8 @@ install: packages-build
 	@DESTDIR="$(DESTDIR)" meson install -C $(BUILD) --no-rebuild --quiet
 
 uninstall:
+	@tools/configure $(BUILD) release -Dprefix=$(abspath $(prefix))
+	@ninja -C $(BUILD) --quiet build.ninja
 	@DESTDIR="$(DESTDIR)" tools/uninstall $(BUILD)
 
 clean:

@@ -45,7 +45,7 @@ static void pin_to_nth_allowed(int nth)
 
 static void start_peer(char **argv, int socket)
 {
-    char number[16];
+    char number[16], program[4096] = "";
     pid_t child = fork();
 
     if (child < 0)
@@ -55,7 +55,8 @@ static void start_peer(char **argv, int socket)
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     snprintf(number, sizeof(number), "%d", socket);
     setenv(PEER_VARIABLE, number, 1);
-    execv("/proc/self/exe", argv);
+    if (readlink("/proc/self/exe", program, sizeof(program) - 1) > 0)
+        execv(program, argv);
     err(1, "cannot start the peer process");
 }
 

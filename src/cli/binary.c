@@ -52,17 +52,20 @@ static void image_close(struct image *image)
     munmap((void *)image->bytes, image->size);
 }
 
-/* NULL unless the whole range lies in the file. */
-static const void *image_at(const struct image *image, size_t offset, size_t size)
+/* NULL unless the whole range lies in the file, aligned as the type wants it. */
+static const void *image_at(const struct image *image, size_t offset, size_t size, size_t align)
 {
-    if (offset > image->size || size > image->size - offset)
+    if (offset > image->size || size > image->size - offset || offset % align)
         return NULL;
     return image->bytes + offset;
 }
 
+#define IMAGE_AT(image, offset, type) \
+    ((const type *)image_at(image, offset, sizeof(type), _Alignof(type)))
+
 static const char *image_string(const struct image *image, size_t offset)
 {
-    const char *text = image_at(image, offset, 1);
+    const char *text = image_at(image, offset, 1, 1);
 
     return text && memchr(text, '\0', image->size - offset) ? text : NULL;
 }
@@ -75,7 +78,7 @@ static bool is_elf(const struct image *image)
 /* The header, if the file is of the kind this program itself is. */
 static const ElfW(Ehdr) * native_header(const struct image *image)
 {
-    const ElfW(Ehdr) *header = image_at(image, 0, sizeof(*header));
+    const ElfW(Ehdr) *header = IMAGE_AT(image, 0, ElfW(Ehdr));
 
     if (!header || !is_elf(image) || header->e_ident[EI_CLASS] != NATIVE_CLASS ||
         header->e_machine != NATIVE_MACHINE)
@@ -99,7 +102,7 @@ enum binary_nature binary_nature_of(const char *path)
     nature = BINARY_STATIC;
     for (int i = 0; i < header->e_phnum; i++) {
         const ElfW(Phdr) *part =
-            image_at(&image, header->e_phoff + (size_t)i * sizeof(*part), sizeof(*part));
+            IMAGE_AT(&image, header->e_phoff + i * sizeof(ElfW(Phdr)), ElfW(Phdr));
 
         if (part && part->p_type == PT_INTERP)
             nature = BINARY_DYNAMIC;
@@ -114,8 +117,7 @@ static const ElfW(Shdr) *
 {
     if (index >= header->e_shnum)
         return NULL;
-    return image_at(image, header->e_shoff + (size_t)index * sizeof(ElfW(Shdr)),
-                    sizeof(ElfW(Shdr)));
+    return IMAGE_AT(image, header->e_shoff + index * sizeof(ElfW(Shdr)), ElfW(Shdr));
 }
 
 /* Calls 'each' with the name of every version the file defines, its own name excepted, until one
@@ -138,9 +140,9 @@ static bool each_version(const struct image *image, bool (*each)(const char *nam
         return true;
     offset = versions->sh_offset;
     for (unsigned int i = 0; i < versions->sh_info; i++) {
-        const ElfW(Verdef) *definition = image_at(image, offset, sizeof(*definition));
+        const ElfW(Verdef) *definition = IMAGE_AT(image, offset, ElfW(Verdef));
         const ElfW(Verdaux) *naming =
-            definition ? image_at(image, offset + definition->vd_aux, sizeof(*naming)) : NULL;
+            definition ? IMAGE_AT(image, offset + definition->vd_aux, ElfW(Verdaux)) : NULL;
         const char *name =
             naming ? image_string(image, strings->sh_offset + naming->vda_name) : NULL;
 
@@ -148,6 +150,8 @@ static bool each_version(const struct image *image, bool (*each)(const char *nam
             return true;
         if (!(definition->vd_flags & VER_FLG_BASE) && !each(name, context))
             return false;
+        if (!definition->vd_next)
+            return true;
         offset += definition->vd_next;
     }
     return true;

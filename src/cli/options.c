@@ -78,7 +78,9 @@ static bool choice_fits(const struct option_row *row, const char *value)
 {
     size_t length = strlen(value);
 
-    for (const char *choice = row->choices; length && choice; choice = strchr(choice, ' ')) {
+    if (!length || strchr(value, ' '))
+        return false;
+    for (const char *choice = row->choices; choice; choice = strchr(choice, ' ')) {
         choice += *choice == ' ';
         if (!strncmp(choice, value, length) && (choice[length] == ' ' || !choice[length]))
             return true;

@@ -1,12 +1,12 @@
 #include "cm/address.h"
 
+#include "cm/exported.h"
 #include "hca/addr.h"
 #include "hca/segment.h"
 
 #include <arpa/inet.h>
 #include <infiniband/ib.h>
 #include <netinet/in.h>
-#include <rdma/rdma_cma.h>
 #include <string.h>
 #include <unistd.h>
 

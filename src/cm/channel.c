@@ -179,40 +179,51 @@ static struct cm_watch *find_watch(struct cm_channel *channel, const struct wire
     return NULL;
 }
 
-/* The descriptor is exact only if the process was still in its slot after it was opened. */
-static int open_pidfd(const struct wire_peer *peer)
+/* Returns 0 or an errno value; ESRCH: it is dead already. The descriptor is exact only if the
+ * process was still in its slot after it had been opened. */
+static int open_pidfd(const struct wire_peer *peer, int *pidfd)
 {
     int fd = syscall(SYS_pidfd_open, proc_slot(peer->proc)->pid, 0);
+    int err = fd < 0 ? errno : 0;
 
-    if (fd >= 0 && load_acquire(&proc_slot(peer->proc)->generation) != peer->generation) {
+    if (load_acquire(&proc_slot(peer->proc)->generation) != peer->generation)
+        err = ESRCH;
+    if (err && fd >= 0)
         close(fd);
-        return -1;
-    }
-    return fd;
+    *pidfd = err ? -1 : fd;
+    return err;
 }
 
-void channel_watch(struct cm_id *cm)
+static struct cm_watch *make_watch(struct cm_channel *channel, const struct wire_peer *peer)
 {
-    struct cm_channel *channel = cm->channel;
+    struct cm_watch *w = calloc(1, sizeof(*w));
 
-    if (cm->watch || (int)cm->peer.proc == proc_self)
-        return;
-    struct cm_watch *w = find_watch(channel, &cm->peer);
-    if (!w) {
-        w = calloc(1, sizeof(*w));
-        if (!w)
-            return;
-        w->peer = cm->peer;
-        w->pidfd = open_pidfd(&cm->peer);
-        if (w->pidfd >= 0 && add_source(channel, w->pidfd, w)) {
-            close(w->pidfd);
-            w->pidfd = -1;
-        }
-        w->next = channel->watches;
-        channel->watches = w;
+    if (!w)
+        return NULL;
+    w->peer = *peer;
+    if (open_pidfd(peer, &w->pidfd) == ESRCH) {
+        free(w);
+        return NULL;
     }
+    if (w->pidfd >= 0 && add_source(channel, w->pidfd, w)) {
+        close(w->pidfd);
+        w->pidfd = -1;
+    }
+    w->next = channel->watches;
+    channel->watches = w;
+    return w;
+}
+
+bool channel_watch(struct cm_id *cm)
+{
+    if (cm->watch || (int)cm->peer.proc == proc_self)
+        return true;
+    struct cm_watch *w = find_watch(cm->channel, &cm->peer);
+    if (!w && !(w = make_watch(cm->channel, &cm->peer)))
+        return false;
     w->ids++;
     cm->watch = w;
+    return true;
 }
 
 void channel_unwatch(struct cm_id *cm)

@@ -8,12 +8,12 @@
  * that whoever holds it knows all that has been sent. Verbs calls are made without it.
  */
 
+#include "cm/exported.h"
 #include "cm/wire.h"
 #include "util/util.h"
 
 #include <errno.h>
 #include <pthread.h>
-#include <rdma/rdma_cma.h>
 
 enum cm_state {
     CM_IDLE,
@@ -99,10 +99,10 @@ struct cm_id {
 
     struct wire_peer peer;
     struct cm_watch *watch;
-    uint64_t due; /* when the timer of this state is over; 0: none */
-    uint64_t give_up; /* when an unanswered request is given up */
+    uint64_t due;                /* when the timer of this state is over; 0: none */
+    uint64_t give_up;            /* when an unanswered request is given up */
     struct wire_message *unsent; /* a request that found its listener's backlog full */
-    bool peer_knows; /* that the connection stands */
+    bool peer_knows;             /* that the connection stands */
 
     uint32_t psn;
     bool peer_known; /* it has told us the following */
@@ -176,8 +176,8 @@ bool channel_must_poll(const struct cm_channel *channel);
 /* Sleeps, without cm_lock, until the channel may have something. -1 with errno. */
 int channel_wait(struct cm_channel *channel, bool look_again);
 
-/* Watches over the peer of a connection: its death becomes an event. */
-void channel_watch(struct cm_id *cm);
+/* Watches over the peer of a connection: its death becomes an event. False: it is dead already. */
+bool channel_watch(struct cm_id *cm);
 void channel_unwatch(struct cm_id *cm);
 void channel_set_due(struct cm_id *cm, uint64_t due);
 

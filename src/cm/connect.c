@@ -6,10 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SECOND          1000000000ull
-#define REQUEST_TIMEOUT (60 * SECOND)
-#define RETRY_INTERVAL  (SECOND / 50)
-#define TIMEWAIT        (SECOND / 2)
+#define SECOND            1000000000ull
+#define REQUEST_TIMEOUT   (60 * SECOND)
+#define RETRY_INTERVAL    (SECOND / 50)
+#define TIMEWAIT          (SECOND / 2)
+#define LISTENER_PATIENCE (SECOND / 10)
 
 /* ---- messages ---- */
 
@@ -202,11 +203,20 @@ static int keep_unsent(struct cm_id *cm, const struct wire_message *m)
     return 0;
 }
 
+/* Addresses resolve at once here. Programs that start to listen while the other side resolves must
+ * find the milliseconds that a network would have given them. */
+static bool is_young(const struct cm_id *cm)
+{
+    return now_ns() + REQUEST_TIMEOUT < cm->give_up + LISTENER_PATIENCE;
+}
+
 static int send_request(struct cm_id *cm, struct wire_message *m)
 {
     struct wire_binding *b = wire_find_listener(cm->id.ps, &cm->dst, &cm->dst_place);
     struct cm_place place = cm->dst_place;
 
+    if (!b && is_young(cm))
+        return keep_unsent(cm, m);
     if (!b) {
         refuse_locally(cm);
         return 0;
@@ -219,7 +229,9 @@ static int send_request(struct cm_id *cm, struct wire_message *m)
     m->to = b->owner.id;
     m->rail = place.rail;
     cm->peer = b->owner;
-    int err = wire_send(&b->owner, m, true);
+    int err = channel_watch(cm) ? wire_send(&cm->peer, m, true) : ESRCH;
+    if (err)
+        channel_unwatch(cm);
     if (err == ESRCH) {
         refuse_locally(cm);
         return 0;
@@ -229,7 +241,6 @@ static int send_request(struct cm_id *cm, struct wire_message *m)
     b->pending++;
     free(cm->unsent);
     cm->unsent = NULL;
-    channel_watch(cm);
     channel_set_due(cm, cm->give_up);
     return 0;
 }

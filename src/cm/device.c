@@ -1,12 +1,12 @@
 #include "cm/device.h"
 
+#include "cm/exported.h"
 #include "hca/addr.h"
 #include "hca/proc.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <rdma/rdma_cma.h>
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <netdb.h>
-#include <rdma/rdma_verbs.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,7 +38,7 @@ static int copy_address(const struct sockaddr *from, socklen_t length, struct so
     if (!from || !length)
         return 0;
     *to = calloc(1, length > sizeof(struct sockaddr_storage) ? length
-                                                              : sizeof(struct sockaddr_storage));
+                                                             : sizeof(struct sockaddr_storage));
     if (!*to)
         return EAI_MEMORY;
     memcpy(*to, from, length);

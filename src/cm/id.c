@@ -386,11 +386,11 @@ static void move_id(struct cm_id *cm, struct cm_channel *to)
     channel_remove_id(cm);
     channel_add_id(to, cm);
     channel_move_events(from, to, cm);
-    if (watched)
-        channel_watch(cm);
     if (due)
         channel_set_due(cm, due);
     connect_moved(cm);
+    if (watched && !channel_watch(cm))
+        connect_peer_died(cm);
 }
 
 int id_migrate(struct cm_id *cm, struct rdma_event_channel *channel)

@@ -68,8 +68,8 @@ static int join_locked(struct cm_id *cm, const struct cm_address *address, bool 
 {
     struct cm_group *group;
 
-    if (!cm->id.verbs || (cm->state != CM_BOUND && cm->state != CM_ADDR_RESOLVED &&
-                          cm->state != CM_ROUTE_RESOLVED))
+    if (!cm->id.verbs ||
+        (cm->state != CM_BOUND && cm->state != CM_ADDR_RESOLVED && cm->state != CM_ROUTE_RESOLVED))
         return EINVAL;
     group = calloc(1, sizeof(*group));
     if (!group)

@@ -3,7 +3,6 @@
 #include "cm/device.h"
 
 #include <errno.h>
-#include <rdma/rdma_verbs.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -248,11 +247,13 @@ free_cqs:
 
 int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_attr *qp_init_attr)
 {
-    struct ibv_qp_init_attr_ex attr = { .comp_mask = pd ? IBV_QP_INIT_ATTR_PD : 0, .pd = pd };
+    struct ibv_qp_init_attr_ex attr = { 0 };
 
     if (!qp_init_attr)
         return cm_fail(EINVAL);
     memcpy(&attr, qp_init_attr, sizeof(*qp_init_attr)); /* the extended form begins like it */
+    attr.comp_mask = pd ? IBV_QP_INIT_ATTR_PD : 0;      /* where the plain form ends in padding */
+    attr.pd = pd;
     int rc = rdma_create_qp_ex(id, &attr);
     memcpy(qp_init_attr, &attr, sizeof(*qp_init_attr));
     return rc;
@@ -315,8 +316,10 @@ int rdma_create_srq_ex(struct rdma_cm_id *id, struct ibv_srq_init_attr_ex *attr)
 
 int rdma_create_srq(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
 {
-    struct ibv_srq_init_attr_ex ex = { .comp_mask = pd ? IBV_SRQ_INIT_ATTR_PD : 0, .pd = pd };
+    struct ibv_srq_init_attr_ex ex = { .comp_mask = IBV_SRQ_INIT_ATTR_TYPE, .pd = pd };
 
+    ex.comp_mask |= pd ? IBV_SRQ_INIT_ATTR_PD : 0;
+    ex.srq_type = id->qp_type == IBV_QPT_XRC_RECV ? IBV_SRQT_XRC : IBV_SRQT_BASIC;
     if (!attr)
         return cm_fail(EINVAL);
     ex.srq_context = attr->srq_context;

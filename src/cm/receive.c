@@ -83,8 +83,8 @@ static void answer_refusal(const struct wire_message *request, uint32_t reason)
 static struct cm_id *make_child(struct cm_id *listener, const struct wire_message *m)
 {
     struct cm_place place = { .rail = m->rail };
-    struct cm_id *cm = id_make(listener->channel, listener->id.context, listener->id.ps,
-                               listener->id.qp_type);
+    struct cm_id *cm =
+        id_make(listener->channel, listener->id.context, listener->id.ps, listener->id.qp_type);
 
     if (!cm)
         return NULL;
@@ -125,8 +125,9 @@ static void receive_request(const struct wire_message *m)
         fill_ud_param(event, m);
     else
         fill_conn_param(event, m);
-    channel_watch(cm);
     event_queue(event);
+    if (!channel_watch(cm))
+        connect_peer_died(cm);
 }
 
 /* ---- answers ---- */
@@ -151,8 +152,8 @@ static void receive_lookup_reply(struct cm_id *cm, const struct wire_message *m)
     if (cm->state != CM_REQUEST_SENT)
         return;
     bool found = m->reason == 0;
-    struct cm_event *event = event_make(
-        cm, found ? RDMA_CM_EVENT_ESTABLISHED : RDMA_CM_EVENT_UNREACHABLE, m->reason);
+    struct cm_event *event =
+        event_make(cm, found ? RDMA_CM_EVENT_ESTABLISHED : RDMA_CM_EVENT_UNREACHABLE, m->reason);
     if (!event)
         return;
     channel_unwatch(cm);

@@ -1,15 +1,15 @@
 /* Sockets over RDMA are not part of the adapter: every call says so. */
 
+#include "cm/exported.h"
+
 #include <errno.h>
-#include <rdma/rdma_cma.h>
-#include <rdma/rsocket.h>
 #include <sys/uio.h>
 
-#define UNSUPPORTED(type, name, ...)                                                               \
-    type name(__VA_ARGS__)                                                                         \
-    {                                                                                              \
-        errno = EOPNOTSUPP;                                                                        \
-        return (type)-1;                                                                           \
+#define UNSUPPORTED(type, name, ...) \
+    type name(__VA_ARGS__)           \
+    {                                \
+        errno = EOPNOTSUPP;          \
+        return (type)-1;             \
     }
 
 UNSUPPORTED(int, rsocket, int domain, int type, int protocol)

@@ -86,7 +86,8 @@ static const char *const names[] = {
 
 __attribute__((constructor)) static void dropin_connect(void)
 {
-    void *adapter = dlopen(ADAPTER, RTLD_LAZY | RTLD_NOLOAD);
+    /* Found through this library's own RUNPATH, or loaded already by a preload. */
+    void *adapter = dlopen(ADAPTER, RTLD_NOW | RTLD_NODELETE);
 
     if (!adapter) {
         fprintf(stderr, "verbena: %s: %s\n", DROPIN_NAME, dlerror());

@@ -36,7 +36,7 @@ static uint32_t find_run(uint32_t units)
     return 0;
 }
 
-static void *alloc_units(uint32_t units, uint16_t owner)
+static void *alloc_units(uint64_t units, uint16_t owner)
 {
     int fd = segment_fd(), err = 0;
     uint32_t first = 0;
@@ -49,7 +49,7 @@ static void *alloc_units(uint32_t units, uint16_t owner)
     if (!first)
         err = ENOMEM;
     else
-        err = posix_fallocate(fd, (uint64_t)first << UNIT_SHIFT, (uint64_t)units << UNIT_SHIFT);
+        err = posix_fallocate(fd, (uint64_t)first << UNIT_SHIFT, units << UNIT_SHIFT);
     if (!err) {
         for (uint32_t i = 0; i < units; i++)
             store_relaxed(&seg->unit_owner[first + i], owner);
@@ -58,8 +58,8 @@ static void *alloc_units(uint32_t units, uint16_t owner)
     }
     shm_unlock(&seg->arena_lock);
     if (err) {
-        log_warn("no room in the fabric's shared memory for %u KiB: %s",
-                 units << (UNIT_SHIFT - 10), strerror(err));
+        log_warn("no room in the fabric's shared memory for %lu KiB: %s",
+                 (unsigned long)units << (UNIT_SHIFT - 10), strerror(err));
         errno = err == ENOSPC ? ENOMEM : err;
         return NULL;
     }

@@ -291,7 +291,8 @@ static bool take_recv(struct hca_cq *cq, struct cqe *e, struct ibv_wc *wc)
     struct hca_qp *qp = qp_by_number(e->qpn);
     struct hca_srq *srq = e->srqn ? srq_by_number(e->srqn) : NULL;
     struct hca_rq *rq = srq ? &srq->rq : qp && !e->srqn ? &qp->rq : NULL;
-    bool wanted = !(flags & CQE_HOLE) && rq && rq->shared && (qp || (srq && srq->is_xrc));
+    bool wanted = !(flags & (CQE_HOLE | CQE_ORPHAN)) && rq && rq->shared &&
+                  (qp || (srq && srq->is_xrc));
 
     if (likely(wanted) && status == IBV_WC_SUCCESS &&
         unlikely(!take_payload(rq, e, srq ? srq->shared->pd : qp->pd->id, flags,
@@ -302,7 +303,8 @@ static bool take_recv(struct hca_cq *cq, struct cqe *e, struct ibv_wc *wc)
     }
     if (flags & CQE_IN_BOUNCE)
         bounce_return(e);
-    if (unlikely(!rq || !rq->shared || !rq_complete(rq, e->slot, &wc->wr_id) || !wanted))
+    if (unlikely((flags & CQE_HOLE) || !rq || !rq->shared ||
+                 !rq_complete(rq, e->slot, &wc->wr_id) || !wanted))
         return false;
     wc->status = status;
     wc->opcode = opcode;
@@ -374,11 +376,12 @@ static void take_send(struct hca_cq *cq, struct ibv_wc *wc)
     store_release(&cq->sends_head, head + 1);
 }
 
-/* Its receive, if it came from an SRQ, goes back there when the hole is passed. */
+/* The receives of the QP's own queue are forgotten with the reset. */
 static bool make_hole(struct cqe *e, void *qpn)
 {
     if (e->qpn == *(uint32_t *)qpn)
-        store_relaxed(&e->mark, load_relaxed(&e->mark) | CQE_HOLE);
+        store_relaxed(&e->mark,
+                      load_relaxed(&e->mark) | (e->srqn ? CQE_ORPHAN : CQE_HOLE));
     return false;
 }
 

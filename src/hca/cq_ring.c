@@ -27,29 +27,30 @@ static struct cq_ring *ring_at(uint64_t offset)
     return ring;
 }
 
-/* The new ring takes the tickets from the old one's limit on, which must not move any more: the
- * consumer advances it by compare-and-swap only. */
-static struct cq_ring *grow(struct shared_cq *cq, struct cq_ring *ring)
+/* Makes room for a ticket at or above the ring's limit: the limit may have moved meanwhile, or
+ * another producer has grown the ring; otherwise a new ring takes the tickets from the limit on,
+ * which then must not move any more: the consumer advances it by compare-and-swap only. */
+static bool make_room(struct shared_cq *cq, struct cq_ring *ring, uint64_t ticket)
 {
     uint32_t size = ring->size * 4 > GROWN_RING_MIN ? ring->size * 4 : GROWN_RING_MIN;
+    uint32_t most = 4 * round_up_pow2(load_relaxed(&cq->capacity));
     struct cq_ring *next = NULL;
 
     shm_lock(&cq->grow_lock);
     uint64_t limit = load_acquire(&ring->limit);
-    if (limit & LIMIT_FROZEN) {
-        next = ring_at(load_acquire(&ring->next));
-    } else if (size <= 4u * round_up_pow2(load_relaxed(&cq->capacity))) {
+    bool room = limit & LIMIT_FROZEN || ticket < limit;
+    if (!room && size <= (most > GROWN_RING_MIN ? most : GROWN_RING_MIN))
         next = arena_alloc_for(cq->proc, sizeof(*next) + (uint64_t)size * sizeof(struct cqe));
-        if (next) {
-            next->size = size;
-            store_relaxed(&ring->next, seg_offset(next));
-            do
-                store_relaxed(&next->limit, limit + size);
-            while (!atomic_compare_exchange_weak(&ring->limit, &limit, limit | LIMIT_FROZEN));
-        }
+    if (next) {
+        next->size = size;
+        store_relaxed(&ring->next, seg_offset(next));
+        do
+            store_relaxed(&next->limit, limit + size);
+        while (!atomic_compare_exchange_weak(&ring->limit, &limit, limit | LIMIT_FROZEN));
+        room = true;
     }
     shm_unlock(&cq->grow_lock);
-    return next;
+    return room;
 }
 
 static struct cqe *place_ticket(struct shared_cq *cq, uint64_t ticket)
@@ -57,11 +58,14 @@ static struct cqe *place_ticket(struct shared_cq *cq, uint64_t ticket)
     struct cq_ring *ring = ring_at(load_acquire(&cq->ring));
 
     /* The chain is short: rings quadruple. The bound only stops a damaged one. */
-    for (int hops = 0; ring && hops < 16; hops++) {
+    for (int hops = 0; ring && hops < 32; hops++) {
         uint64_t limit = load_acquire(&ring->limit);
         if (likely(ticket < (limit & ~LIMIT_FROZEN)))
             return &ring->entries[ticket & (ring->size - 1)];
-        ring = limit & LIMIT_FROZEN ? ring_at(load_acquire(&ring->next)) : grow(cq, ring);
+        if (limit & LIMIT_FROZEN)
+            ring = ring_at(load_acquire(&ring->next));
+        else if (!make_room(cq, ring, ticket))
+            return NULL;
     }
     return NULL;
 }

@@ -185,7 +185,8 @@ enum cqe_flags {
     CQE_GRH = 8,
     CQE_IN_BOUNCE = 16, /* payload in a bounce block: offset of the chunk, index of the block */
     CQE_IN_LINE = 32,   /* payload in data */
-    CQE_HOLE = 64,      /* its producer died: skip */
+    CQE_HOLE = 64,      /* its producer died, or its QP was reset: skip */
+    CQE_ORPHAN = 128,   /* its QP was reset, but its receive goes back to the SRQ */
 };
 
 /* Published by storing `mark` last: sequence << 32 | status << 24 | opcode << 16 | flags. */

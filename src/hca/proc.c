@@ -134,15 +134,27 @@ bool proc_word_alive(uint32_t word)
     return index < MAX_PROCS && proc_word(index) == word && proc_alive(index);
 }
 
-bool shm_lock(struct shm_lock *lock)
-{
-    uint32_t mine = proc_self >= 0 ? proc_word(proc_self) : UINT32_MAX;
+/* A process that joins or leaves has no slot to be known by: it signs with its pid. */
+#define SIGNED_BY_PID 0x80000000u
 
+static bool holder_alive(uint32_t word)
+{
+    pid_t pid = word & ~SIGNED_BY_PID;
+
+    if (!(word & SIGNED_BY_PID))
+        return proc_word_alive(word);
+    if (kill(pid, 0) && errno == ESRCH)
+        return false;
+    return start_time_of(pid) || !start_time_of(getpid());
+}
+
+static bool lock_as(struct shm_lock *lock, uint32_t mine)
+{
     for (unsigned tries = 1;; tries++) {
         uint32_t seen = 0;
         if (atomic_compare_exchange_strong(&lock->holder, &seen, mine))
             return false;
-        if (tries % 4096 == 0 && seen && !proc_word_alive(seen) &&
+        if (tries % 4096 == 0 && seen && !holder_alive(seen) &&
             atomic_compare_exchange_strong(&lock->holder, &seen, mine))
             return true;
         if (tries % 64 == 0)
@@ -150,6 +162,16 @@ bool shm_lock(struct shm_lock *lock)
         else
             cpu_relax();
     }
+}
+
+bool shm_lock(struct shm_lock *lock)
+{
+    return lock_as(lock, proc_self >= 0 ? proc_word(proc_self) : SIGNED_BY_PID | getpid());
+}
+
+static void lock_processes(void)
+{
+    lock_as(&seg->proc_lock, SIGNED_BY_PID | getpid());
 }
 
 void shm_unlock(struct shm_lock *lock)
@@ -193,7 +215,7 @@ int proc_join(unsigned node)
     prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0); /* lets peers copy under Yama's scope 1 */
 #endif
     proc_reap_dead();
-    shm_lock(&seg->proc_lock);
+    lock_processes();
     int index = claim_slot(node);
     shm_unlock(&seg->proc_lock);
     if (index < 0) {
@@ -239,7 +261,7 @@ void proc_reap_dead(void)
             continue;
         if (state == PROC_ALIVE && check_with_kernel(i))
             continue;
-        shm_lock(&seg->proc_lock);
+        lock_processes();
         state = load_acquire(&slot->state);
         if (state == PROC_DEAD || (state == PROC_ALIVE && !check_with_kernel(i))) {
             log_info("process %d has died: freeing what it had", slot->pid);
@@ -255,7 +277,7 @@ void proc_leave(void)
 {
     unsigned self = proc_self;
 
-    shm_lock(&seg->proc_lock);
+    lock_processes();
     store_release(&proc_slot(self)->state, PROC_DEAD);
     bury(self);
     shm_unlock(&seg->proc_lock);

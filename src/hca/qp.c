@@ -155,6 +155,17 @@ void qp_flush_late_receive(struct hca_qp *qp)
         flush_receives(qp);
 }
 
+void qp_recheck_receives(void)
+{
+    pthread_mutex_lock(&qp_list_mutex);
+    for (struct hca_qp *qp = qp_list; qp; qp = qp->next)
+        if (qp->rq.shared)
+            rq_recheck(&qp->rq, proc_self, qp->pd->id);
+    for (struct hca_srq *srq = srq_list; srq; srq = srq->next)
+        rq_recheck(&srq->rq, proc_self, srq->pd->id);
+    pthread_mutex_unlock(&qp_list_mutex);
+}
+
 bool qp_needs_attention(void)
 {
     return load_relaxed(&proc_slot(proc_self)->attention) != attention_seen ||
@@ -269,6 +280,8 @@ struct hca_qp *qp_create(struct hca_context *context, struct hca_pd *pd,
     qp->xrcd = xrcd;
     qp->init = *init;
     qp->cap = init->cap;
+    if (qp->cap.max_inline_data < HCA_MIN_INLINE)
+        qp->cap.max_inline_data = HCA_MIN_INLINE;
     qp->pending_end = &qp->pending;
     qp->ibv.qp_type = init->qp_type;
     qp->ibv.send_cq = init->send_cq;

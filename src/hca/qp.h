@@ -44,6 +44,9 @@ void qp_look_after_errors(void);
 /* After a receive was posted to a QP in error, with the receive queue's lock held. */
 void qp_flush_late_receive(struct hca_qp *qp);
 
+/* After a memory region was re-registered: receives already posted may no longer be good. */
+void qp_recheck_receives(void);
+
 void qp_make_grh(struct ibv_grh *grh, uint16_t slid, uint32_t length, const union ibv_gid *dgid);
 
 extern pthread_mutex_t qp_list_mutex; /* both lists */

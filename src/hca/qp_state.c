@@ -88,6 +88,13 @@ static const struct rule rules[IBV_QPS_ERR + 1][IBV_QPS_ERR + 1] = {
     },
 };
 
+/* Each half of an XRC connection lacks the other's attributes; programs that treat both alike may
+ * name them all the same, as they may with the kernel. */
+static const int ignored[KINDS] = {
+    [XRC_INI] = RESP,
+    [XRC_TGT] = REQ & ~IBV_QP_TIMEOUT,
+};
+
 static int kind_of(enum ibv_qp_type type)
 {
     switch (type) {
@@ -114,6 +121,7 @@ int qp_check_transition(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_
     if (kind < 0 || (unsigned)from > IBV_QPS_ERR || (unsigned)to > IBV_QPS_ERR)
         return EINVAL;
     const struct rule *rule = &rules[from][to];
+    mask &= ~ignored[kind];
     if (!rule->valid || (mask & rule->required[kind]) != rule->required[kind])
         return EINVAL;
     return mask & ~(rule->required[kind] | rule->optional[kind] | IBV_QP_STATE | CUR) ? EINVAL : 0;

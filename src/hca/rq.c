@@ -84,6 +84,23 @@ static uint32_t capacity_of(const struct recv_wqe *wqe, unsigned proc, uint32_t 
     return total < RECV_BROKEN ? total : RECV_BROKEN - 1;
 }
 
+void rq_recheck(struct hca_rq *rq, unsigned proc, uint32_t pd)
+{
+    struct rq_view view;
+
+    if (!rq_open(seg_offset(rq->shared), &view))
+        return;
+    spin_lock(&rq->lock);
+    uint32_t head = load_relaxed(&view.rq->head), posted = load_relaxed(&view.rq->posted);
+    for (uint32_t i = head; i != posted && i - head < rq->max_wr; i++) {
+        struct recv_order *order = &view.order[i & view.mask];
+        struct recv_wqe *wqe = rq_wqe(view.rq, order->slot);
+        if (wqe)
+            order->capacity = capacity_of(wqe, proc, pd);
+    }
+    spin_unlock(&rq->lock);
+}
+
 static _Atomic uint32_t *taker_of(const struct shared_rq *rq, uint32_t slot)
 {
     _Atomic uint32_t *takers = seg_at(rq->taker, (uint64_t)rq->depth * sizeof(uint32_t));
@@ -105,7 +122,8 @@ int rq_post(struct hca_rq *rq, unsigned proc, uint32_t pd, const struct ibv_recv
     if (unlikely(!wqe)) /* the segment has been damaged */
         return EIO;
     wqe->num_sge = wr->num_sge;
-    memcpy(wqe->sge, wr->sg_list, wr->num_sge * sizeof(wqe->sge[0]));
+    if (wr->num_sge)
+        memcpy(wqe->sge, wr->sg_list, wr->num_sge * sizeof(wqe->sge[0]));
     struct recv_order *order =
         seg_at(shared->order, (uint64_t)shared->depth * sizeof(struct recv_order));
     if (unlikely(!order || (shared->depth & (shared->depth - 1))))

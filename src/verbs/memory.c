@@ -181,6 +181,7 @@ EXPORT int ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *
         ibv->length = length;
     }
     mr_validate(mr->shared, ibv->lkey); /* the keys stay as they are */
+    qp_recheck_receives();
     return 0;
 }
 

@@ -40,6 +40,8 @@ static int check_lengths(const struct hca_qp *qp, const struct ibv_send_wr *wr)
         total += wr->sg_list[i].length;
     if (unlikely(total > MAX_MESSAGE))
         return EINVAL;
+    if (wr->opcode == IBV_WR_ATOMIC_WRITE)
+        return total == 8 ? 0 : EINVAL; /* the word travels in the request, whatever fits inline */
     if (wr->send_flags & IBV_SEND_INLINE &&
         (total > qp->cap.max_inline_data || wr->opcode == IBV_WR_RDMA_READ ||
          wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP || wr->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD))

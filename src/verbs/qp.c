@@ -58,7 +58,8 @@ static struct hca_qp *create(struct ibv_context *context, struct ibv_pd *pd,
     }
     if (init.srq || is_xrc(init.qp_type))
         init.cap.max_recv_wr = init.cap.max_recv_sge = 0;
-    struct hca_qp *qp = qp_create(to_context(context), real_pd(pd), &init, (struct hca_xrcd *)xrcd);
+    struct hca_qp *qp = qp_create(to_context(context), pd ? real_pd(pd) : NULL, &init,
+                                  (struct hca_xrcd *)xrcd);
     if (!qp)
         return NULL;
     qp->ibv.context = context;

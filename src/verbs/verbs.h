@@ -30,7 +30,7 @@ static inline struct hca_pd *real_pd(struct ibv_pd *pd)
 {
     struct hca_pd *p = (struct hca_pd *)pd;
 
-    return p && p->parent ? p->parent : p;
+    return p->parent ? p->parent : p;
 }
 
 /* ---- functions that go into a context's tables ---- */

@@ -173,6 +173,7 @@ static void external_passive(void)
     EXPECT_ACK(channel, RDMA_CM_EVENT_ESTABLISHED);
     CHECK_ERRNO(rdma_notify(id, IBV_EVENT_COMM_EST), EISCONN);
     CHECK_ERRNO(rdma_notify(id, IBV_EVENT_PORT_ERR), EINVAL);
+    tell(1);
     EXPECT_ACK(channel, RDMA_CM_EVENT_DISCONNECTED);
     ibv_destroy_qp(qp);
     close_id(id);
@@ -199,6 +200,7 @@ static void external_active(void)
     hear();
     all_states(id, qp);
     CHECK(!rdma_establish(id));
+    hear();
     CHECK(!rdma_disconnect(id));
     EXPECT_ACK(channel, RDMA_CM_EVENT_DISCONNECTED);
     ibv_destroy_qp(qp);
@@ -304,8 +306,7 @@ static void backlog_passive(void)
     struct rdma_cm_event *event;
     int burst = 0;
 
-    hear(); /* all have called */
-    usleep(100000);
+    hear(); /* all have called, and wait */
     CHECK(!fcntl(channel->fd, F_SETFL, O_NONBLOCK));
     while (!rdma_get_cm_event(channel, &event)) {
         CHECK(event->event == RDMA_CM_EVENT_CONNECT_REQUEST);
@@ -316,6 +317,7 @@ static void backlog_passive(void)
         burst++;
     }
     CHECK(burst == BACKLOG);
+    tell(1);
     for (; burst < CALLERS; burst++) {
         event = EXPECT(channel, RDMA_CM_EVENT_CONNECT_REQUEST);
         struct rdma_cm_id *id = event->id;
@@ -338,6 +340,7 @@ static void backlog_active(void)
     for (int i = 0; i < CALLERS; i++)
         CHECK(!rdma_connect(ids[i], &param));
     tell(1);
+    hear(); /* until here nothing could be sent again */
     for (int i = 0; i < CALLERS; i++)
         EXPECT_ACK(channel, RDMA_CM_EVENT_REJECTED);
     for (int i = 0; i < CALLERS; i++)
@@ -407,8 +410,8 @@ static void ack_whole(void)
 
 /* ---- many connections, one after another and at once ---- */
 
-#define ROUNDS   20
-#define AT_ONCE  40
+#define ROUNDS  20
+#define AT_ONCE 40
 
 static void many_passive(void)
 {

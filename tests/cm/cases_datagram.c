@@ -93,8 +93,8 @@ static struct rdma_cm_id *open_member(struct rdma_event_channel *channel, bool s
     struct rdma_cm_id *id;
     struct rdma_cm_join_mc_attr_ex attr = {
         .comp_mask = RDMA_CM_JOIN_MC_ATTR_ADDRESS | RDMA_CM_JOIN_MC_ATTR_JOIN_FLAGS,
-        .join_flags = send_only ? RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER
-                                : RDMA_MC_JOIN_FLAG_FULLMEMBER,
+        .join_flags =
+            send_only ? RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER : RDMA_MC_JOIN_FLAG_FULLMEMBER,
     };
 
     CHECK(!rdma_create_id(channel, &id, NULL, RDMA_PS_UDP));

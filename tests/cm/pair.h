@@ -11,8 +11,8 @@
 struct cm_case {
     const char *name;
     void (*passive)(void);
-    void (*active)(void);  /* NULL: one process is enough */
-    char dies;             /* 'p' or 'a': that side kills itself */
+    void (*active)(void); /* NULL: one process is enough */
+    char dies;            /* 'p' or 'a': that side kills itself */
 };
 
 extern const struct cm_case connect_cases[], datagram_cases[], fault_cases[], endpoint_cases[];
@@ -21,16 +21,16 @@ extern const struct cm_case connect_cases[], datagram_cases[], fault_cases[], en
 void fail(const char *file, int line, const char *format, ...)
     __attribute__((format(printf, 3, 4), noreturn));
 
-#define CHECK(condition)                                                                           \
-    do {                                                                                           \
-        if (!(condition))                                                                          \
-            fail(__FILE__, __LINE__, "%s, errno %d", #condition, errno);                           \
+#define CHECK(condition)                                                 \
+    do {                                                                 \
+        if (!(condition))                                                \
+            fail(__FILE__, __LINE__, "%s, errno %d", #condition, errno); \
     } while (0)
-#define CHECK_ERRNO(call, wanted)                                                                  \
-    do {                                                                                           \
-        errno = 0;                                                                                 \
-        if ((call) != -1 || errno != (wanted))                                                     \
-            fail(__FILE__, __LINE__, "%s: errno %d, not %s", #call, errno, #wanted);               \
+#define CHECK_ERRNO(call, wanted)                                                    \
+    do {                                                                             \
+        errno = 0;                                                                   \
+        if ((call) != -1 || errno != (wanted))                                       \
+            fail(__FILE__, __LINE__, "%s: errno %d, not %s", #call, errno, #wanted); \
     } while (0)
 
 bool run_case(const struct cm_case *c);

@@ -62,7 +62,7 @@ def pingpong(transport, options='', expect=r'\d+ iters in [\d.]+ seconds', name=
 
 
 def pingpong_cases():
-    for options in ('', '-c', '-e', '-c -e', '-t', '-t -e', '-N', '-N -c', '-j -c', '-j -N',
+    for options in ('', '-c', '-e', '-c -e', '-t', '-N', '-N -c', '-j -c', '-j -N',
                     '-g 0 -c', '-o -c', '-O -c', '-o -P -c', '-n 20000 -s 64',
                     '-s 1048576 -n 100 -c', '-m 4096'):
         yield pingpong('rc', options)
@@ -78,12 +78,14 @@ def pingpong_cases():
 
 def perftest(program, options='', size=None, iters=1000, **settings):
     size = size or (8 if 'atomic' in program else 2 if program.endswith('_lat') else 65536)
-    sizing = '' if '-a' in options.split() or 'atomic' in program else f'-s {size}'
-    count = '' if '-D' in options else f'-n {iters}'
+    words = options.split()
+    sizing = '' if '-a' in words or 'atomic' in program else f'-s {size}'
+    count = '' if '-D' in words else f'-n {iters}'
     command = f'{program} -F -p {{port}} {sizing} {count} {options}'
-    counted = r'\d+' if '-D' in options else str(iters)
-    figures = rf'^\s*{size}\s+{counted}\s+[\d.]*[1-9][\d.]*\s'
-    settings.setdefault('by_tcp', '-R' not in options.split())
+    queue_pairs = int(words[words.index('-q') + 1]) if '-q' in words else 1
+    counted = r'\d+' if '-D' in words else str(iters * queue_pairs)
+    figures = rf'^\s*{size}\s+{counted}\s+[\d.]+\s+[\d.]*[1-9]'
+    settings.setdefault('by_tcp', '-R' not in words)
     return Case(f'{program} {options}'.strip(), command, f'{command} {HOST}',
                 client_expect=(r'Device\s+: verbena0', figures), **settings)
 
@@ -181,8 +183,8 @@ def rdmacm_cases():
         yield Case(f'rdma_xclient -c {kind}', f'rdma_xserver -p {{port}} -c {kind}',
                    f'rdma_xclient -s {HOST} -p {{port}} -c {kind}',
                    client_expect=(r'end 0',), server_expect=(r'end 0',), **cm)
-    yield Case('cmtime', 'cmtime -p {port} -c 50', f'cmtime -s {HOST} -p {{port}} -c 50',
-               client_expect=(r'connect',), **cm)
+    yield Case('cmtime', 'cmtime -p {port}', f'cmtime -s {HOST} -p {{port}} -c 50',
+               client_expect=(r'^connect\s',), server_ends=False, **cm)
 
 
 def ucx_environment(transport):

@@ -86,6 +86,11 @@ class Program:
         except subprocess.TimeoutExpired:
             return None
 
+    def stop(self):
+        """Asks a server that would stay for ever to end."""
+        os.killpg(self.process.pid, signal.SIGTERM)
+        self.wait(time.monotonic() + 5)
+
     def kill(self):
         try:
             os.killpg(self.process.pid, signal.SIGKILL)

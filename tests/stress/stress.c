@@ -205,6 +205,15 @@ static void check_segment(struct trial *trial)
     unlink(path);
 }
 
+static void add_victims(struct trial *trial)
+{
+    for (int v = 0; v < trial->victim_count; v++) {
+        size_t used = strlen(trial->reason);
+        snprintf(trial->reason + used, sizeof(trial->reason) - used, ", %d was killed",
+                 trial->victims[v]);
+    }
+}
+
 static bool run_trial(const struct options *options, uint64_t seed, int number)
 {
     struct trial trial = { .options = options };
@@ -230,6 +239,7 @@ static bool run_trial(const struct options *options, uint64_t seed, int number)
     check_segment(&trial);
     munmap(trial.board, sizeof(*trial.board));
     if (trial.reason[0]) {
+        add_victims(&trial);
         printf("FAIL %s-%d: %s (seed %llu)\n", options->kill ? "kill" : "mixed", number,
                trial.reason, (unsigned long long)seed);
     } else {

@@ -271,11 +271,11 @@ static void send_failed(struct endpoint *ep, const struct ibv_wc *wc)
     if (!is_defined_loss(wc->status))
         endpoint_fail(ep, "%s %u completed with %s", op_name[op->kind], ep->tail,
                       ibv_wc_status_str(wc->status));
-    if (ep->broken && wc->status != IBV_WC_WR_FLUSH_ERR)
+    if (ep->tx_failed && wc->status != IBV_WC_WR_FLUSH_ERR)
         endpoint_fail(ep, "second error, %s, after the first", ibv_wc_status_str(wc->status));
     if (!ep->broken)
         ep->broken_since = rig_now_us();
-    ep->broken = true;
+    ep->broken = ep->tx_failed = true;
     retire(ep, false);
 }
 
@@ -305,7 +305,7 @@ static void send_completed(struct worker *worker, const struct ibv_wc *wc)
                       ep->head);
     while (ep->tail != position) {
         const struct op *op = &ep->ring[ep->tail % ep->plan->sq_depth].op;
-        if (op->signalled || ep->broken)
+        if (op->signalled || ep->tx_failed)
             endpoint_fail(ep, "%s %u has no completion, but %u has", op_name[op->kind], ep->tail,
                           position);
         retire(ep, true);
@@ -315,7 +315,7 @@ static void send_completed(struct worker *worker, const struct ibv_wc *wc)
         return;
     }
     const struct op *op = &ep->ring[position % ep->plan->sq_depth].op;
-    if (ep->broken)
+    if (ep->tx_failed)
         endpoint_fail(ep, "%s %u succeeded after an error", op_name[op->kind], position);
     if (!op->signalled)
         endpoint_fail(ep, "unsignalled %s %u completed", op_name[op->kind], position);

@@ -212,7 +212,14 @@ static void wait_for_events(struct worker *worker)
         worker_fail(worker, "a completion came without its event");
 }
 
-/* Whether the link still has something to wait for from a peer that is gone. */
+static bool awaits_completion(const struct endpoint *ep)
+{
+    for (uint32_t i = ep->tail; i != ep->head; i++)
+        if (ep->tx_failed || ep->ring[i % ep->plan->sq_depth].op.signalled)
+            return true;
+    return false;
+}
+
 static void mourn(struct endpoint *ep)
 {
     bool connected = ep->state >= LINK_WIRED;
@@ -229,7 +236,7 @@ static void mourn(struct endpoint *ep)
     if (rig_now_us() - ep->broken_since > MOURN_US)
         endpoint_fail(ep, "%u operations pending and %s error %u s after the peer's death",
                       ep->head - ep->tail, ep->broken ? "an" : "no", MOURN_US / 1000000);
-    if (ep->head != ep->tail)
+    if (awaits_completion(ep))
         return;
     /* Receives that the dead posted may still take a message; then the loss must show. */
     if (reliable && !ep->broken) {

@@ -86,7 +86,8 @@ struct endpoint {
     bool peer_ready;
     bool peer_done;
     bool done_sent;
-    bool broken;
+    bool broken;    /* an error was seen, here or there */
+    bool tx_failed; /* a send completed with an error */
     uint64_t broken_since;
     int empty_polls;
 

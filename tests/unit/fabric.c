@@ -1,0 +1,67 @@
+#include "fabric.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct ibv_context *fabric_open(void)
+{
+    static struct ibv_context *context;
+    char name[64];
+
+    if (context)
+        return context;
+    snprintf(name, sizeof(name), "unit-%d", (int)getpid());
+    setenv("VERBENA_FABRIC", name, 1);
+    struct ibv_device **list = ibv_get_device_list(NULL);
+    assert_non_null(list);
+    context = ibv_open_device(list[0]);
+    assert_non_null(context);
+    ibv_free_device_list(list);
+    return context;
+}
+
+struct ibv_qp *fabric_rc_qp(struct ibv_pd *pd, struct ibv_cq *cq, unsigned depth)
+{
+    struct ibv_qp_init_attr init = {
+        .send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_RC,
+        .cap = { .max_send_wr = depth, .max_recv_wr = depth, .max_send_sge = 4, .max_recv_sge = 4,
+                 .max_inline_data = 64 },
+    };
+    struct ibv_qp *qp = ibv_create_qp(pd, &init);
+
+    assert_non_null(qp);
+    return qp;
+}
+
+static void bring_up(struct ibv_qp *qp, uint32_t dest_qpn, uint16_t lid)
+{
+    struct ibv_qp_attr init = { .qp_state = IBV_QPS_INIT, .port_num = 1,
+        .qp_access_flags = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE |
+                           IBV_ACCESS_REMOTE_ATOMIC };
+    struct ibv_qp_attr rtr = { .qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024,
+        .dest_qp_num = dest_qpn, .max_dest_rd_atomic = 1, .min_rnr_timer = 1,
+        .ah_attr = { .dlid = lid, .port_num = 1 } };
+    struct ibv_qp_attr rts = { .qp_state = IBV_QPS_RTS, .timeout = 10, .retry_cnt = 1,
+        .rnr_retry = 7, .max_rd_atomic = 1 };
+
+    assert_int_equal(ibv_modify_qp(qp, &init, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+                                                  IBV_QP_ACCESS_FLAGS), 0);
+    assert_int_equal(ibv_modify_qp(qp, &rtr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
+                                                 IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+                                                 IBV_QP_MAX_DEST_RD_ATOMIC |
+                                                 IBV_QP_MIN_RNR_TIMER), 0);
+    assert_int_equal(ibv_modify_qp(qp, &rts, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+                                                 IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+                                                 IBV_QP_MAX_QP_RD_ATOMIC), 0);
+}
+
+void fabric_connect(struct ibv_qp *a, struct ibv_qp *b)
+{
+    struct ibv_port_attr port;
+
+    assert_int_equal(ibv_query_port(a->context, 1, &port), 0);
+    bring_up(a, b->qp_num, port.lid);
+    bring_up(b, a->qp_num, port.lid);
+}

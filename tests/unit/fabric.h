@@ -1,0 +1,19 @@
+#ifndef UNIT_FABRIC_H
+#define UNIT_FABRIC_H
+
+/* A fabric of the test's own, and a device on it. */
+
+#include <infiniband/verbs.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+struct ibv_context *fabric_open(void);
+
+/* Two RC queue pairs of this process, connected to each other and ready to send. */
+void fabric_connect(struct ibv_qp *a, struct ibv_qp *b);
+struct ibv_qp *fabric_rc_qp(struct ibv_pd *pd, struct ibv_cq *cq, unsigned depth);
+
+#endif

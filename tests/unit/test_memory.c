@@ -1,0 +1,167 @@
+/* The segment's memory: the arena, the tables, keys and their checks. */
+
+#include "fabric.h"
+
+#include "hca/arena.h"
+#include "hca/epoch.h"
+#include "hca/mr.h"
+#include "hca/proc.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int join_fabric(void **state)
+{
+    fabric_open();
+    return 0;
+}
+
+static void blocks_are_zeroed_apart_and_reused(void **state)
+{
+    enum { COUNT = 200 };
+    unsigned char *blocks[COUNT];
+    const uint64_t size = 192;
+
+    for (int i = 0; i < COUNT; i++) {
+        blocks[i] = arena_alloc(size);
+        assert_non_null(blocks[i]);
+        for (uint64_t b = 0; b < size; b++)
+            assert_int_equal(blocks[i][b], 0);
+        memset(blocks[i], i + 1, size);
+    }
+    for (int i = 0; i < COUNT; i++)
+        for (uint64_t b = 0; b < size; b++)
+            assert_int_equal(blocks[i][b], (unsigned char)(i + 1));
+    uint64_t used = arena_bytes_used();
+    for (int round = 0; round < 10; round++) {
+        for (int i = 0; i < COUNT; i++)
+            arena_free(blocks[i], size);
+        for (int i = 0; i < COUNT; i++) {
+            blocks[i] = arena_alloc(size);
+            assert_int_equal(blocks[i][size - 1], 0);
+        }
+    }
+    assert_int_equal(arena_bytes_used(), used);
+    for (int i = 0; i < COUNT; i++)
+        arena_free(blocks[i], size);
+}
+
+static void large_blocks_go_back_to_the_system(void **state)
+{
+    uint64_t before = arena_bytes_used();
+    char *block = arena_alloc(5 << 20);
+
+    assert_non_null(block);
+    assert_true(arena_bytes_used() >= before + (5 << 20));
+    memset(block, 7, 5 << 20);
+    arena_free(block, 5 << 20);
+    assert_int_equal(arena_bytes_used(), before);
+    block = arena_alloc(5 << 20);
+    assert_int_equal(block[12345], 0);
+    arena_free(block, 5 << 20);
+}
+
+static void impossible_sizes_fail_cleanly(void **state)
+{
+    uint64_t before = arena_bytes_used();
+
+    assert_null(arena_alloc(1ull << 45));
+    assert_int_equal(errno, ENOMEM);
+    assert_int_equal(arena_bytes_used(), before);
+}
+
+static void offsets_outside_the_segment_have_no_pointer(void **state)
+{
+    assert_null(seg_at(0, 8));
+    assert_null(seg_at(seg_limit, 8));
+    assert_null(seg_at(seg_limit - 8, 16));
+    assert_null(seg_at(UINT64_MAX - 7, 64));
+    assert_null(seg_at(sizeof(struct segment) + 3, 8));
+}
+
+static void a_key_is_valid_only_while_it_is_registered(void **state)
+{
+    struct place place;
+    char bytes[100];
+    uint32_t key, next;
+    struct shared_mr *mr = mr_create(7, MR_USER, (uintptr_t)bytes, (uintptr_t)bytes, sizeof(bytes),
+                                     IBV_ACCESS_LOCAL_WRITE, &key);
+
+    assert_non_null(mr);
+    assert_true(mr_local(key, proc_self, 7, (uintptr_t)bytes, 100, true, &place));
+    assert_int_equal(place.addr, (uintptr_t)bytes);
+    assert_false(mr_local(key + 1, proc_self, 7, (uintptr_t)bytes, 1, true, &place));
+    mr_destroy(mr);
+    assert_false(mr_local(key, proc_self, 7, (uintptr_t)bytes, 100, true, &place));
+    mr = mr_create(7, MR_USER, (uintptr_t)bytes, (uintptr_t)bytes, sizeof(bytes), 0, &next);
+    assert_int_not_equal(key, next);
+    mr_destroy(mr);
+}
+
+static void every_check_of_a_region_counts(void **state)
+{
+    struct place place;
+    char bytes[100];
+    const uint64_t iova = 0x1000;
+    uint32_t key;
+    struct shared_mr *mr = mr_create(3, MR_USER, (uintptr_t)bytes, iova, sizeof(bytes),
+                                     IBV_ACCESS_REMOTE_READ, &key);
+    const unsigned read = IBV_ACCESS_REMOTE_READ;
+
+    assert_true(mr_remote(key, proc_self, 3, 1, iova + 10, 90, read, &place));
+    assert_int_equal(place.addr, (uintptr_t)bytes + 10);
+    assert_true(mr_remote(key, proc_self, 3, 1, iova + 100, 0, read, &place));
+    assert_false(mr_remote(key, proc_self, 3, 1, iova + 10, 91, read, &place));
+    assert_false(mr_remote(key, proc_self, 3, 1, iova - 1, 1, read, &place));
+    assert_false(mr_remote(key, proc_self, 3, 1, iova, UINT64_MAX, read, &place));
+    assert_false(mr_remote(key, proc_self, 3, 1, UINT64_MAX, 2, read, &place));
+    assert_false(mr_remote(key, proc_self, 4, 1, iova, 1, read, &place));
+    assert_false(mr_remote(key, proc_self + 1, 3, 1, iova, 1, read, &place));
+    assert_false(mr_remote(key, proc_self, 3, 1, iova, 1, IBV_ACCESS_REMOTE_WRITE, &place));
+    assert_false(mr_local(key, proc_self, 3, iova, 1, true, &place));
+    assert_true(mr_local(key, proc_self, 3, iova, 1, false, &place));
+    mr_destroy(mr);
+}
+
+static void *stay_inside(void *arg)
+{
+    atomic_int *stage = arg;
+
+    epoch_enter();
+    atomic_store(stage, 1);
+    struct timespec nap = { .tv_nsec = 30000000 };
+    nanosleep(&nap, NULL);
+    atomic_store(stage, 2);
+    epoch_exit();
+    return NULL;
+}
+
+static void a_grace_period_waits_for_those_inside(void **state)
+{
+    atomic_int stage = 0;
+    pthread_t thread;
+
+    assert_int_equal(pthread_create(&thread, NULL, stay_inside, &stage), 0);
+    while (!atomic_load(&stage))
+        sched_yield();
+    epoch_grace();
+    assert_int_equal(atomic_load(&stage), 2);
+    pthread_join(thread, NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(blocks_are_zeroed_apart_and_reused),
+        cmocka_unit_test(large_blocks_go_back_to_the_system),
+        cmocka_unit_test(impossible_sizes_fail_cleanly),
+        cmocka_unit_test(offsets_outside_the_segment_have_no_pointer),
+        cmocka_unit_test(a_key_is_valid_only_while_it_is_registered),
+        cmocka_unit_test(every_check_of_a_region_counts),
+        cmocka_unit_test(a_grace_period_waits_for_those_inside),
+    };
+
+    return cmocka_run_group_tests_name("memory", tests, join_fabric, NULL);
+}

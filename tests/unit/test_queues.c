@@ -1,0 +1,212 @@
+/* Completion rings and receive queues, from both sides. */
+
+#include "fabric.h"
+
+#include "hca/arena.h"
+#include "hca/cq.h"
+#include "hca/epoch.h"
+#include "hca/proc.h"
+#include "hca/qp.h"
+#include "hca/rq.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct ibv_pd *pd;
+static char *memory;
+static struct ibv_mr *mr;
+
+static int join_fabric(void **state)
+{
+    pd = ibv_alloc_pd(fabric_open());
+    memory = calloc(1, 1 << 20);
+    mr = ibv_reg_mr(pd, memory, 1 << 20, IBV_ACCESS_LOCAL_WRITE);
+    return !mr;
+}
+
+static int leave_fabric(void **state)
+{
+    ibv_dereg_mr(mr);
+    free(memory);
+    return ibv_dealloc_pd(pd);
+}
+
+static void post_recv(struct ibv_qp *qp, uint64_t wr_id, uint64_t at, uint32_t length)
+{
+    struct ibv_sge sge = { (uintptr_t)memory + at, length, mr->lkey };
+    struct ibv_recv_wr *bad, wr = { .wr_id = wr_id, .sg_list = &sge, .num_sge = 1 };
+
+    assert_int_equal(ibv_post_recv(qp, &wr, &bad), 0);
+}
+
+static int try_send(struct ibv_qp *qp, uint64_t wr_id, const void *data, uint32_t length)
+{
+    struct ibv_sge sge = { (uintptr_t)data, length, 0 };
+    struct ibv_send_wr *bad, wr = { .wr_id = wr_id, .sg_list = &sge, .num_sge = 1,
+        .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_INLINE };
+
+    return ibv_post_send(qp, &wr, &bad);
+}
+
+/* More messages than the first ring holds, taken only at the end: it must have grown, in order. */
+static void a_ring_grows_and_keeps_the_order(void **state)
+{
+    enum { DEPTH = 3000 };
+    struct ibv_cq *cq = ibv_create_cq(pd->context, 2 * DEPTH, NULL, NULL, 0);
+    struct ibv_qp *a = fabric_rc_qp(pd, cq, DEPTH), *b = fabric_rc_qp(pd, cq, DEPTH);
+    struct ibv_wc wc;
+
+    fabric_connect(a, b);
+    for (uint32_t i = 0; i < DEPTH; i++)
+        post_recv(b, i, i * 16, 16);
+    for (uint32_t i = 0; i < DEPTH; i++)
+        assert_int_equal(try_send(a, i, &i, sizeof(i)), 0);
+    for (uint32_t i = 0; i < DEPTH; i++) {
+        assert_int_equal(ibv_poll_cq(cq, 1, &wc), 1);
+        assert_int_equal(wc.status, IBV_WC_SUCCESS);
+        assert_int_equal(wc.opcode, IBV_WC_RECV);
+        assert_int_equal(wc.wr_id, i);
+        assert_memory_equal(memory + i * 16, &i, sizeof(i));
+    }
+    ibv_destroy_qp(a);
+    ibv_destroy_qp(b);
+    assert_int_equal(ibv_destroy_cq(cq), 0);
+}
+
+struct producer {
+    pthread_t thread;
+    struct shared_cq *cq;
+    uint32_t id, count;
+};
+
+static void *produce(void *arg)
+{
+    struct producer *p = arg;
+
+    for (uint32_t i = 0; i < p->count; i++) {
+        uint64_t ticket;
+        epoch_enter();
+        struct cqe *e = cq_reserve(p->cq, &ticket);
+        if (e) {
+            e->qpn = p->id;
+            e->srqn = 0;
+            e->imm = i;
+            cq_publish(p->cq, e, ticket, IBV_WC_SUCCESS, IBV_WC_RECV, CQE_HOLE);
+        }
+        epoch_exit();
+        if (!e)
+            return "overrun";
+    }
+    return NULL;
+}
+
+/* Entries of no QP are passed over by polling: what is checked is that every ticket is published
+ * where the consumer looks for it, through several growths. */
+static void many_producers_fill_one_ring(void **state)
+{
+    enum { PRODUCERS = 3, EACH = 20000 };
+    struct ibv_cq *cq = ibv_create_cq(pd->context, PRODUCERS * EACH, NULL, NULL, 0);
+    struct hca_cq *own = (struct hca_cq *)cq;
+    struct producer producers[PRODUCERS];
+    struct ibv_wc wc;
+    void *complaint;
+
+    for (uint32_t i = 0; i < PRODUCERS; i++) {
+        producers[i] = (struct producer){ .cq = own->shared, .id = i + 1, .count = EACH };
+        assert_int_equal(pthread_create(&producers[i].thread, NULL, produce, &producers[i]), 0);
+    }
+    for (int i = 0; i < PRODUCERS; i++) {
+        pthread_join(producers[i].thread, &complaint);
+        assert_null(complaint);
+    }
+    while (own->head < PRODUCERS * EACH) {
+        uint64_t before = own->head;
+        assert_int_equal(ibv_poll_cq(cq, 16, &wc), 0);
+        assert_true(own->head > before);
+    }
+    assert_int_equal(own->head, PRODUCERS * EACH);
+    assert_int_equal(ibv_destroy_cq(cq), 0);
+}
+
+static void a_full_queue_says_so(void **state)
+{
+    struct ibv_cq *cq = ibv_create_cq(pd->context, 64, NULL, NULL, 0);
+    struct ibv_qp *a = fabric_rc_qp(pd, cq, 4), *b = fabric_rc_qp(pd, cq, 4);
+    struct ibv_sge sge = { (uintptr_t)memory, 8, mr->lkey };
+    struct ibv_recv_wr *bad, wr = { .sg_list = &sge, .num_sge = 1 };
+    uint64_t word = 1;
+
+    fabric_connect(a, b);
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(ibv_post_recv(b, &wr, &bad), 0);
+    assert_int_equal(ibv_post_recv(b, &wr, &bad), ENOMEM);
+    assert_ptr_equal(bad, &wr);
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(try_send(a, i, &word, sizeof(word)), 0);
+    assert_int_equal(try_send(a, 9, &word, sizeof(word)), ENOMEM);
+    ibv_destroy_qp(a);
+    ibv_destroy_qp(b);
+    assert_int_equal(ibv_destroy_cq(cq), 0);
+}
+
+static bool never(void *arg, uint32_t slot)
+{
+    return false;
+}
+
+static void a_receive_taken_by_the_dead_is_put_back(void **state)
+{
+    struct hca_rq rq;
+    struct rq_view view;
+    uint32_t left;
+    uint64_t wr_id;
+    struct ibv_sge sge = { (uintptr_t)memory, 8, mr->lkey };
+    struct ibv_recv_wr wr = { .wr_id = 77, .sg_list = &sge, .num_sge = 1 };
+
+    assert_int_equal(rq_create(&rq, 4, 1), 0);
+    assert_int_equal(rq_post(&rq, proc_self, ((struct hca_pd *)pd)->id, &wr), 0);
+    assert_true(rq_open(seg_offset(rq.shared), &view));
+    assert_true(rq_take(&view, &left));
+    assert_int_equal(left, 0);
+    _Atomic uint32_t *taker = seg_at(rq.shared->taker, sizeof(uint32_t) * 4);
+    assert_int_equal(taker[view.slot], proc_word(proc_self));
+    taker[view.slot] = proc_word(proc_self) ^ 0x8000; /* a generation that is gone */
+    assert_false(rq_peek(&view));
+    rq_recover(&rq, never, NULL);
+    assert_true(rq_take(&view, &left));
+    assert_true(rq_complete(&rq, view.slot, &wr_id));
+    assert_int_equal(wr_id, 77);
+    assert_false(rq_complete(&rq, view.slot, &wr_id));
+    rq_destroy(&rq);
+}
+
+static void a_damaged_receive_queue_is_not_followed(void **state)
+{
+    struct hca_rq rq;
+    struct rq_view view;
+    struct ibv_recv_wr wr = { 0 };
+
+    assert_int_equal(rq_create(&rq, 4, 1), 0);
+    rq.shared->depth = 5;
+    assert_false(rq_open(seg_offset(rq.shared), &view));
+    rq.shared->depth = 1u << 31;
+    rq.shared->order = seg_limit - 64;
+    assert_false(rq_open(seg_offset(rq.shared), &view));
+    assert_int_not_equal(rq_post(&rq, proc_self, 0, &wr), 0);
+    rq_destroy(&rq);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_ring_grows_and_keeps_the_order),
+        cmocka_unit_test(many_producers_fill_one_ring),
+        cmocka_unit_test(a_full_queue_says_so),
+        cmocka_unit_test(a_receive_taken_by_the_dead_is_put_back),
+        cmocka_unit_test(a_damaged_receive_queue_is_not_followed),
+    };
+
+    return cmocka_run_group_tests_name("queues", tests, join_fabric, leave_fabric);
+}
