@@ -56,4 +56,10 @@ static inline uint16_t addr_lid_from_gid(const union ibv_gid *gid)
 
 #define ADDR_MCAST_LID 0xc000
 
+static inline bool addr_port_is_down(uint16_t lid)
+{
+    return unlikely(load_relaxed(&seg->ports_down)) && lid < MAX_LIDS &&
+           load_relaxed(&seg->port_down[lid / 32]) & 1u << lid % 32;
+}
+
 #endif

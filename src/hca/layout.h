@@ -35,6 +35,7 @@
 #define SRQ_CHUNKS      (1u << (SRQ_INDEX_BITS - SRQ_CHUNK_SHIFT))
 
 #define ATOMIC_LOCKS  256
+#define MAX_LIDS      (1u << 14)
 #define MCAST_ENTRIES 4096
 
 /* Held by (process slot + 1) << 16 | slot generation; taken over when that process is dead. */
@@ -47,6 +48,22 @@ struct thread_line {
     _Atomic uint32_t epoch;
     _Atomic uint32_t used;
 } cache_aligned;
+
+/* Asynchronous events waiting for the owner, and the descriptor that tells it. */
+struct event_box {
+    _Atomic uint32_t bits; /* 1 << enum ibv_event_type */
+    int32_t fd;
+    uint32_t id;
+};
+
+/* A device that a process has open: where its port events go. */
+#define MAX_OPEN_DEVICES 16
+#define MAX_PORTS        4
+struct open_device {
+    _Atomic uint32_t used;
+    uint32_t device;
+    struct event_box events[MAX_PORTS];
+};
 
 enum proc_state { PROC_FREE, PROC_ALIVE, PROC_DEAD };
 
@@ -75,6 +92,7 @@ struct proc_slot {
     _Atomic uint32_t agent_running;
     struct shm_lock copy_lock;
     struct copy_request copy;
+    struct open_device open[MAX_OPEN_DEVICES];
     struct thread_line threads[MAX_THREAD_LINES];
 } cache_aligned;
 
@@ -102,6 +120,8 @@ struct segment {
     _Atomic uint32_t proc_high;
     _Atomic uint64_t next_xrcd;
     _Atomic uint32_t qp_generation; /* so that a number is not given again at once */
+    _Atomic uint32_t ports_down; /* how many; the map says which, by LID */
+    _Atomic uint32_t port_down[MAX_LIDS / 32];
     _Atomic uint64_t cm_root; /* the connection manager's own tables, made on first use */
     struct shm_lock atomic_locks[ATOMIC_LOCKS];
 
@@ -111,13 +131,6 @@ struct segment {
     struct mcast_entry mcast[MCAST_ENTRIES];
     struct proc_slot procs[MAX_PROCS];
     _Atomic uint16_t unit_owner[MAX_UNITS]; /* process slot + 1, 0: free */
-};
-
-/* Asynchronous events waiting for the owner, and the descriptor that tells it. */
-struct event_box {
-    _Atomic uint32_t bits; /* 1 << enum ibv_event_type */
-    int32_t fd;
-    uint32_t id;
 };
 
 /* ---- registered memory ---- */

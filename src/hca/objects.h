@@ -32,8 +32,7 @@ struct hca_context {
     int owner; /* process slot that opened it */
     unsigned node;
     uint32_t async_id;
-    struct spinlock lock;
-    atomic_int users;
+    struct open_device *listed;
     struct hca_context *next;
     struct verbs_context verbs; /* last: ibv_context is its last field */
 };

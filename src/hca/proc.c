@@ -196,6 +196,8 @@ static int claim_slot(unsigned node)
         store_relaxed(&slot->agent_wanted, 0);
         store_relaxed(&slot->agent_running, 0);
         store_relaxed(&slot->copy.state, COPY_IDLE);
+        for (unsigned d = 0; d < MAX_OPEN_DEVICES; d++)
+            store_relaxed(&slot->open[d].used, 0);
         for (unsigned t = 0; t < MAX_THREAD_LINES; t++) {
             store_relaxed(&slot->threads[t].epoch, 0);
             store_relaxed(&slot->threads[t].used, 0);

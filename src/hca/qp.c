@@ -193,6 +193,11 @@ static bool srq_completion_waits(void *arg, uint32_t slot)
     return waits;
 }
 
+static bool has_overrun(struct ibv_cq *cq)
+{
+    return cq && load_relaxed(&((struct hca_cq *)cq)->shared->overrun);
+}
+
 void qp_look_after_errors(void)
 {
     bool reaped;
@@ -202,6 +207,9 @@ void qp_look_after_errors(void)
     reaped = reaps_seen != load_acquire(&seg->reap_count);
     reaps_seen = load_acquire(&seg->reap_count);
     for (struct hca_qp *qp = qp_list; qp; qp = qp->next) {
+        if (unlikely(has_overrun(qp->ibv.send_cq) || has_overrun(qp->ibv.recv_cq)) &&
+            qp_state(qp) > IBV_QPS_INIT && qp_state(qp) != IBV_QPS_ERR)
+            qp_fail(qp->shared, IBV_EVENT_QP_FATAL);
         if (qp_state(qp) == IBV_QPS_ERR && !qp->flushed)
             flush(qp);
         if (reaped && qp->ibv.qp_type == IBV_QPT_UD)

@@ -58,7 +58,8 @@ struct shared_qp *run_find_peer(const struct hca_qp *qp)
         qp->ibv.qp_type == IBV_QPT_XRC_SEND ? IBV_QPT_XRC_RECV : (uint8_t)qp->ibv.qp_type;
 
     if (unlikely(!peer || peer->dest_qpn != qp->ibv.qp_num || peer->type != want ||
-                 !is_ready(peer) || peer->lid != lid_of(&qp->attr.ah_attr)))
+                 !is_ready(peer) || peer->lid != lid_of(&qp->attr.ah_attr) ||
+                 addr_port_is_down(peer->lid) || addr_port_is_down(qp->shared->lid)))
         return NULL;
     return peer;
 }
@@ -295,7 +296,8 @@ static void send_datagram(const struct hca_qp *qp, const struct message *m, uint
     struct shared_qp *peer = shared_qp_find(qpn);
 
     if (!peer || peer->type != IBV_QPT_UD || !is_ready(peer) ||
-        peer->qkey != m->wqe->remote_qkey || (!multicast && peer->lid != dlid))
+        peer->qkey != m->wqe->remote_qkey || (!multicast && peer->lid != dlid) ||
+        addr_port_is_down(peer->lid) || addr_port_is_down(qp->shared->lid))
         return; /* a datagram that nobody takes is gone */
     deliver(peer, m);
 }

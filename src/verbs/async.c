@@ -26,9 +26,21 @@ static bool take_cq_event(struct ibv_context *context, struct ibv_async_event *e
     return found;
 }
 
+static bool take_port_event(struct ibv_context *context, struct ibv_async_event *event)
+{
+    struct open_device *listed = to_context(context)->listed;
+
+    for (unsigned port = 1; listed && port <= seg->ports; port++)
+        if (async_take(&listed->events[port - 1], &event->event_type)) {
+            event->element.port_num = port;
+            return true;
+        }
+    return false;
+}
+
 static bool take_event(struct ibv_context *context, struct ibv_async_event *event)
 {
-    bool found = take_cq_event(context, event);
+    bool found = take_port_event(context, event) || take_cq_event(context, event);
 
     pthread_mutex_lock(&qp_list_mutex);
     for (struct hca_qp *qp = qp_list; qp && !found; qp = qp->next) {
@@ -51,8 +63,11 @@ static bool take_event(struct ibv_context *context, struct ibv_async_event *even
 
 static bool has_event(const struct ibv_context *context)
 {
+    struct open_device *listed = to_context((struct ibv_context *)context)->listed;
     bool found = false;
 
+    for (unsigned port = 0; listed && port < seg->ports; port++)
+        found |= load_relaxed(&listed->events[port].bits) != 0;
     spin_lock(&cq_list_lock);
     for (struct hca_cq *cq = cq_list; cq && !found; cq = cq->next)
         found = cq->ibv.context == context && load_relaxed(&cq->shared->events.bits);

@@ -146,6 +146,7 @@ EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
     c->verbs.context.abi_compat = __VERBS_ABI_IS_EXTENDED;
     pthread_mutex_init(&c->verbs.context.mutex, NULL);
     fill_tables(&c->verbs);
+    verbs_list_device(c);
     verbs_watch_context(c);
     return &c->verbs.context;
 }
@@ -155,6 +156,7 @@ EXPORT int ibv_close_device(struct ibv_context *context)
     struct hca_context *c = to_context(context);
 
     verbs_unwatch_context(c);
+    verbs_unlist_device(c);
     close(context->async_fd);
     close(context->cmd_fd);
     free(c);
@@ -266,6 +268,10 @@ static int query_port(struct ibv_context *context, uint8_t port_num, struct ibv_
     if (port_num < 1 || port_num > seg->ports)
         return EINVAL;
     full.lid = addr_lid(c->node, c->device->index, port_num);
+    if (addr_port_is_down(full.lid)) {
+        full.state = IBV_PORT_DOWN;
+        full.phys_state = 2; /* polling for the other end */
+    }
     memcpy(attr, &full, attr_len < sizeof(full) ? attr_len : sizeof(full));
     return 0;
 }

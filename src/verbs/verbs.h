@@ -75,6 +75,9 @@ void verbs_fill_unsupported(struct verbs_context *context);
 /* Keeps a context's asynchronous descriptor right where peers cannot raise it themselves. */
 void verbs_watch_context(struct hca_context *c);
 void verbs_unwatch_context(struct hca_context *c);
+/* Lists a context where others find it who change a port. */
+void verbs_list_device(struct hca_context *c);
+void verbs_unlist_device(struct hca_context *c);
 
 /* Waits until the program has acknowledged the events it has taken for an object. */
 void verbs_await_acks(pthread_mutex_t *mutex, pthread_cond_t *cond, uint32_t *completed,

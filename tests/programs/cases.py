@@ -145,7 +145,6 @@ def perftest_cases():
 def qperf_cases():
     groups = {
         'send': 'rc_lat rc_bw rc_bi_bw uc_lat uc_bw uc_bi_bw ud_lat ud_bw ud_bi_bw',
-        'xrc': 'xrc_lat xrc_bw xrc_bi_bw',
         'rdma': 'rc_rdma_read_lat rc_rdma_read_bw rc_rdma_write_lat rc_rdma_write_bw'
                 ' rc_rdma_write_poll_lat uc_rdma_write_lat uc_rdma_write_bw'
                 ' uc_rdma_write_poll_lat',
@@ -211,8 +210,10 @@ def ucx_cases():
 def libfabric_cases():
     yield Case('fi_info -p verbs', 'fi_info -p verbs',
                server_expect=(r'provider: verbs', r'domain: verbena0', r'FI_EP_MSG'))
-    for provider, kind in (('verbs', 'msg'), ('verbs;ofi_rxm', 'rdm'), ('verbs', 'dgram')):
-        command = f"fi_pingpong -p '{provider}' -e {kind} -d verbena0 -I 100 -c"
+    for provider, kind, domain in (('verbs', 'msg', 'verbena0'),
+                                   ('verbs;ofi_rxm', 'rdm', 'verbena0'),
+                                   ('verbs', 'dgram', 'verbena0-dgram')):
+        command = f"fi_pingpong -p '{provider}' -e {kind} -d {domain} -I 100 -c"
         yield Case(f'fi_pingpong -p {provider} -e {kind}', f'{command} -B {{port}}',
                    f'{command} -P {{port}} {HOST}',
                    client_expect=(r'^64\s+100\s',))

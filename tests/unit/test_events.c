@@ -1,0 +1,206 @@
+/* Asynchronous events and completion channels, as a program takes them. */
+
+#include "fabric.h"
+
+#include "verbena.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct ibv_context *context;
+static struct ibv_pd *pd;
+static uint64_t received;
+static struct ibv_mr *mr;
+
+static int join_fabric(void **state)
+{
+    context = fabric_open();
+    pd = ibv_alloc_pd(context);
+    mr = ibv_reg_mr(pd, &received, sizeof(received), IBV_ACCESS_LOCAL_WRITE);
+    return !mr;
+}
+
+static int leave_fabric(void **state)
+{
+    ibv_dereg_mr(mr);
+    return ibv_dealloc_pd(pd);
+}
+
+static int readable(int fd)
+{
+    struct pollfd p = { .fd = fd, .events = POLLIN };
+
+    return poll(&p, 1, 0);
+}
+
+static void send_word(struct ibv_qp *qp, unsigned flags)
+{
+    uint64_t word = 42;
+    struct ibv_sge sge = { (uintptr_t)&word, sizeof(word), 0 };
+    struct ibv_send_wr *bad, wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND,
+        .send_flags = IBV_SEND_INLINE | flags };
+
+    assert_int_equal(ibv_post_send(qp, &wr, &bad), 0);
+}
+
+static void post_word(struct ibv_qp *qp)
+{
+    struct ibv_sge sge = { (uintptr_t)&received, sizeof(received), mr->lkey };
+    struct ibv_recv_wr *bad, wr = { .sg_list = &sge, .num_sge = 1 };
+
+    assert_int_equal(ibv_post_recv(qp, &wr, &bad), 0);
+}
+
+static void a_port_goes_down_and_up(void **state)
+{
+    struct ibv_async_event event;
+    struct ibv_port_attr port;
+
+    assert_int_equal(verbena_set_port(context, 0, 0), EINVAL);
+    assert_int_equal(verbena_set_port(context, 1, 0), 0);
+    assert_int_equal(ibv_get_async_event(context, &event), 0);
+    assert_int_equal(event.event_type, IBV_EVENT_PORT_ERR);
+    assert_int_equal(event.element.port_num, 1);
+    ibv_ack_async_event(&event);
+    assert_int_equal(ibv_query_port(context, 1, &port), 0);
+    assert_int_equal(port.state, IBV_PORT_DOWN);
+    assert_int_equal(verbena_set_port(context, 1, 0), 0);
+    assert_int_equal(readable(context->async_fd), 0);
+    assert_int_equal(verbena_set_port(context, 1, 1), 0);
+    assert_int_equal(ibv_get_async_event(context, &event), 0);
+    assert_int_equal(event.event_type, IBV_EVENT_PORT_ACTIVE);
+    ibv_ack_async_event(&event);
+}
+
+static void nothing_passes_a_port_that_is_down(void **state)
+{
+    struct ibv_cq *cq = ibv_create_cq(context, 16, NULL, NULL, 0);
+    struct ibv_qp *a = fabric_rc_qp(pd, cq, 4), *b = fabric_rc_qp(pd, cq, 4);
+    struct ibv_async_event event;
+    struct ibv_wc wc;
+    int got;
+
+    fabric_connect(a, b);
+    post_word(b);
+    verbena_set_port(context, 1, 0);
+    send_word(a, IBV_SEND_SIGNALED);
+    while ((got = ibv_poll_cq(cq, 1, &wc)) == 0)
+        ;
+    assert_int_equal(got, 1);
+    assert_int_equal(wc.status, IBV_WC_RETRY_EXC_ERR);
+    verbena_set_port(context, 1, 1);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(ibv_get_async_event(context, &event), 0);
+        ibv_ack_async_event(&event);
+    }
+    ibv_destroy_qp(a);
+    ibv_destroy_qp(b);
+    assert_int_equal(ibv_destroy_cq(cq), 0);
+}
+
+static void an_armed_channel_fires_once(void **state)
+{
+    struct ibv_comp_channel *channel = ibv_create_comp_channel(context);
+    struct ibv_cq *cq = ibv_create_cq(context, 16, (void *)77, channel, 0), *from;
+    struct ibv_qp *a = fabric_rc_qp(pd, cq, 8), *b = fabric_rc_qp(pd, cq, 8);
+    struct ibv_wc wc[8];
+    void *cq_context;
+
+    fabric_connect(a, b);
+    for (int i = 0; i < 4; i++)
+        post_word(b);
+    send_word(a, 0);
+    assert_int_equal(readable(channel->fd), 0);
+    assert_int_equal(ibv_req_notify_cq(cq, 0), 0); /* an entry waits already */
+    assert_int_equal(readable(channel->fd), 1);
+    assert_int_equal(ibv_get_cq_event(channel, &from, &cq_context), 0);
+    assert_ptr_equal(from, cq);
+    assert_ptr_equal(cq_context, (void *)77);
+    assert_int_equal(ibv_poll_cq(cq, 8, wc), 1);
+
+    assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
+    send_word(a, 0);
+    send_word(a, 0);
+    assert_int_equal(ibv_get_cq_event(channel, &from, &cq_context), 0);
+    assert_int_equal(readable(channel->fd), 0);
+    ibv_ack_cq_events(cq, 2);
+    ibv_destroy_qp(a);
+    ibv_destroy_qp(b);
+    assert_int_equal(ibv_destroy_comp_channel(channel), EBUSY);
+    assert_int_equal(ibv_destroy_cq(cq), 0);
+    assert_int_equal(ibv_destroy_comp_channel(channel), 0);
+}
+
+static void solicited_means_solicited(void **state)
+{
+    struct ibv_comp_channel *channel = ibv_create_comp_channel(context);
+    struct ibv_cq *cq = ibv_create_cq(context, 16, NULL, channel, 0), *from;
+    struct ibv_qp *a = fabric_rc_qp(pd, cq, 8), *b = fabric_rc_qp(pd, cq, 8);
+    void *cq_context;
+
+    fabric_connect(a, b);
+    for (int i = 0; i < 4; i++)
+        post_word(b);
+    assert_int_equal(ibv_req_notify_cq(cq, 1), 0);
+    send_word(a, 0);
+    assert_int_equal(readable(channel->fd), 0);
+    send_word(a, IBV_SEND_SOLICITED);
+    assert_int_equal(readable(channel->fd), 1);
+    assert_int_equal(ibv_get_cq_event(channel, &from, &cq_context), 0);
+    ibv_ack_cq_events(cq, 1);
+    ibv_destroy_qp(a);
+    ibv_destroy_qp(b);
+    assert_int_equal(ibv_destroy_cq(cq), 0);
+    assert_int_equal(ibv_destroy_comp_channel(channel), 0);
+}
+
+static void an_overrun_is_told_and_breaks_the_queue_pair(void **state)
+{
+    struct ibv_cq *small = ibv_create_cq(context, 2, NULL, NULL, 0);
+    struct ibv_cq *cq = ibv_create_cq(context, 16, NULL, NULL, 0);
+    struct ibv_qp *a = fabric_rc_qp(pd, cq, 8), *b = fabric_rc_qp(pd, small, 8);
+    struct ibv_async_event event;
+    bool cq_error = false, qp_fatal = false;
+    struct ibv_wc wc[8];
+
+    fabric_connect(a, b);
+    for (int i = 0; i < 4; i++)
+        post_word(b);
+    for (int i = 0; i < 3; i++)
+        send_word(a, IBV_SEND_SIGNALED);
+    assert_int_equal(ibv_poll_cq(cq, 8, wc), 3);
+    assert_int_equal(wc[1].status, IBV_WC_SUCCESS);
+    assert_int_equal(wc[2].status, IBV_WC_REM_OP_ERR);
+    ibv_poll_cq(small, 8, wc);
+    while (ibv_poll_cq(small, 8, wc) > 0)
+        ;
+    while (readable(context->async_fd)) {
+        assert_int_equal(ibv_get_async_event(context, &event), 0);
+        cq_error |= event.event_type == IBV_EVENT_CQ_ERR && event.element.cq == small;
+        qp_fatal |= event.event_type == IBV_EVENT_QP_FATAL && event.element.qp == b;
+        ibv_ack_async_event(&event);
+    }
+    assert_true(cq_error);
+    assert_true(qp_fatal);
+    ibv_destroy_qp(a);
+    ibv_destroy_qp(b);
+    assert_int_equal(ibv_destroy_cq(small), 0);
+    assert_int_equal(ibv_destroy_cq(cq), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_port_goes_down_and_up),
+        cmocka_unit_test(nothing_passes_a_port_that_is_down),
+        cmocka_unit_test(an_armed_channel_fires_once),
+        cmocka_unit_test(solicited_means_solicited),
+        cmocka_unit_test(an_overrun_is_told_and_breaks_the_queue_pair),
+    };
+
+    return cmocka_run_group_tests_name("events", tests, join_fabric, leave_fabric);
+}
