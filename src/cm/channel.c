@@ -77,7 +77,9 @@ void channel_destroy(struct cm_channel *channel)
         close(channel->timerfd);
     close(channel->eventfd);
     close(channel->channel.fd);
-    free(channel);
+    channel->destroyed = true;
+    if (!channel->waiters)
+        free(channel);
 }
 
 /* ---- ids of a channel ---- */
@@ -372,6 +374,23 @@ int channel_wait(struct cm_channel *channel, bool look_again)
     if (poll(&p, 1, look_again ? POLL_INTERVAL_MS : -1) < 0)
         return errno == EINTR && handlers_restart() ? 0 : -1;
     return 0;
+}
+
+void channel_enter(struct cm_channel *channel)
+{
+    cm_lock();
+    channel->waiters++;
+    cm_unlock();
+}
+
+void channel_leave(struct cm_channel *channel)
+{
+    cm_lock();
+    bool destroyed = channel->destroyed;
+    channel->waiters--;
+    cm_unlock();
+    while (destroyed)
+        pause();
 }
 
 /* ---- exported ---- */

@@ -59,6 +59,8 @@ struct cm_channel {
     struct cm_watch *watches;
     struct cm_id *ids;
     uint64_t timer_due; /* 0: not armed */
+    unsigned waiters;   /* threads inside rdma_get_cm_event */
+    bool destroyed;
 };
 
 struct cm_group {
@@ -175,6 +177,10 @@ void channel_look(struct cm_channel *channel);
 bool channel_must_poll(const struct cm_channel *channel);
 /* Sleeps, without cm_lock, until the channel may have something. -1 with errno. */
 int channel_wait(struct cm_channel *channel, bool look_again);
+/* Around all that a thread does to get an event. Does not return from a channel that has been
+ * destroyed meanwhile: as with the kernel, such a wait just never ends. */
+void channel_enter(struct cm_channel *channel);
+void channel_leave(struct cm_channel *channel);
 
 /* Watches over the peer of a connection: its death becomes an event. False: it is dead already. */
 bool channel_watch(struct cm_id *cm);

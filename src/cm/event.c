@@ -63,6 +63,10 @@ static void count_taken(struct cm_event *event)
 static struct cm_event *next_event(struct cm_channel *channel, bool *look_again)
 {
     cm_lock();
+    if (channel->destroyed) {
+        cm_unlock();
+        channel_leave(channel);
+    }
     if (!channel->events)
         channel_look(channel);
     struct cm_event *event = channel_pop(channel);
@@ -108,9 +112,13 @@ int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event *
     if (!channel || !event)
         return cm_fail(EINVAL);
     ch = to_channel(channel);
+    channel_enter(ch);
     while (!(next = next_event(ch, &look_again)))
         if (channel_wait(ch, look_again))
-            return -1;
+            break;
+    channel_leave(ch);
+    if (!next)
+        return -1;
     deliver(next);
     *event = &next->event;
     return 0;

@@ -236,11 +236,9 @@ bool cq_ring_holds(struct hca_cq *cq, uint32_t qpn, uint32_t srqn, uint32_t slot
 static bool scatter(struct hca_rq *rq, uint32_t slot, uint32_t pd, uint32_t skip,
                     const uint8_t *data, uint32_t length)
 {
-    struct recv_wqe *wqe = rq_wqe(rq->shared, slot);
+    struct recv_wqe *wqe = rq_own_wqe(rq, slot);
     struct place place;
 
-    if (unlikely(!wqe))
-        return false;
     for (uint32_t i = 0; i < wqe->num_sge && i < rq->max_sge && length; i++) {
         uint64_t addr = wqe->sge[i].addr;
         uint32_t n = wqe->sge[i].length;
@@ -252,7 +250,7 @@ static bool scatter(struct hca_rq *rq, uint32_t slot, uint32_t pd, uint32_t skip
         n -= skip;
         skip = 0;
         n = n < length ? n : length;
-        if (unlikely(!mr_local(wqe->sge[i].lkey, proc_self, pd, addr, n, true, &place)))
+        if (unlikely(!mr_local(wqe->sge[i].lkey, pd, addr, n, true, &place)))
             return false;
         memcpy(place.kind == PLACE_SEGMENT ? (char *)seg + place.addr : (char *)place.addr, data, n);
         data += n;
@@ -429,6 +427,8 @@ int cq_poll(struct hca_cq *cq, int entries, struct ibv_wc *wc, uint64_t *timesta
 {
     int got = 0;
 
+    if (unlikely(load_relaxed(&cq->event_in_hand)))
+        store_relaxed(&cq->event_in_hand, 0);
     if (is_empty(cq)) {
         idle(cq);
         if (is_empty(cq))
@@ -461,11 +461,18 @@ int cq_poll(struct hca_cq *cq, int entries, struct ibv_wc *wc, uint64_t *timesta
     return got;
 }
 
-static bool is_solicited(struct cqe *e, void *unused)
+/* Two are as good as many. */
+static bool count_any(struct cqe *e, void *count)
+{
+    return ++*(unsigned *)count > 1;
+}
+
+static bool count_solicited(struct cqe *e, void *count)
 {
     uint64_t mark = load_relaxed(&e->mark);
+    bool counts = (mark & CQE_SOLICITED) || (mark >> 24 & 0xff) != IBV_WC_SUCCESS;
 
-    return (mark & CQE_SOLICITED) || (mark >> 24 & 0xff) != IBV_WC_SUCCESS;
+    return counts && count_any(e, count);
 }
 
 int cq_arm(struct hca_cq *cq, bool solicited_only)
@@ -476,13 +483,15 @@ int cq_arm(struct hca_cq *cq, bool solicited_only)
     if (load_relaxed(&cq->shared->armed) < want)
         atomic_store(&cq->shared->armed, want);
     atomic_thread_fence(memory_order_seq_cst);
-    /* What arrived before counts, or a program that polls and then arms would sleep on it. */
+    /* What arrived before counts, or a program that polls and then arms would sleep on it; but the
+     * one completion that its last event told of does not, if it arms first and polls then. */
+    unsigned waiting = 0;
     spin_lock(&cq->lock);
-    bool due = solicited_only
-                   ? any_waiting(cq, is_solicited, NULL)
-                   : !is_empty(cq) || load_relaxed(&cq->shared->tail) != cq->head;
+    any_waiting(cq, solicited_only ? count_solicited : count_any, &waiting);
+    if (!solicited_only)
+        waiting += load_relaxed(&cq->sends_tail) - load_relaxed(&cq->sends_head);
     spin_unlock(&cq->lock);
-    if (due)
+    if (waiting > load_relaxed(&cq->event_in_hand))
         cq_fire(cq->shared, CQE_SOLICITED, IBV_WC_SUCCESS);
     return 0;
 }

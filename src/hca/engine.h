@@ -15,6 +15,8 @@ struct hca_engine {
     void (*drop)(struct hca_qp *qp);
     /* We joined the fabric, before the first object. */
     int (*start)(void);
+    /* We leave it: nothing of the engine may run from here on. */
+    void (*stop)(void);
     /* Others cannot reach our memory or descriptors themselves. */
     void (*serve_peers)(void);
 };

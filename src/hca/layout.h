@@ -176,7 +176,6 @@ struct shared_rq {
     uint64_t order; /* offsets */
     uint64_t wqes;
     uint64_t taker; /* uint32_t per slot: the process that took it and has not completed it */
-    uint32_t size;  /* bytes of the block that holds this struct and its arrays */
     /* written by the owner */
     _Atomic uint32_t posted cache_aligned;
     /* written by whoever sends to it; senders of a connected QP are one process, others lock */

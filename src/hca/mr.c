@@ -57,27 +57,6 @@ void mr_destroy(struct shared_mr *mr)
     table_free(&mr_table, mr->index);
 }
 
-static bool in_range(const struct shared_mr *mr, uint64_t addr, uint64_t length)
-{
-    uint64_t into = addr - mr->iova;
-
-    return addr >= mr->iova && into <= mr->length && length <= mr->length - into;
-}
-
-static bool locate(const struct shared_mr *mr, uint64_t addr, uint64_t length, struct place *place)
-{
-    place->proc = mr->proc;
-    place->addr = mr->addr + (addr - mr->iova);
-    place->length = length;
-    if (unlikely(mr->proc >= MAX_PROCS))
-        return false;
-    place->kind = PLACE_PROCESS;
-    if (likely(mr->kind != MR_DEVICE))
-        return true;
-    place->kind = PLACE_SEGMENT;
-    return seg_at(place->addr & ~7ull, length + (place->addr & 7)) || !length;
-}
-
 static bool mark_touched(struct shared_mr *mr, uint32_t key)
 {
     if (likely(load_relaxed(&mr->touched)))
@@ -86,19 +65,14 @@ static bool mark_touched(struct shared_mr *mr, uint32_t key)
     return atomic_load(&mr->key) == key;
 }
 
-bool mr_local(uint32_t lkey, unsigned proc, uint32_t pd, uint64_t addr, uint64_t length,
-              bool for_writing, struct place *place)
+bool mr_local_of(unsigned proc, uint32_t lkey, uint32_t pd, uint64_t addr, uint64_t length,
+                 bool for_writing, struct place *place)
 {
     struct shared_mr *mr = shared_mr_find(lkey);
 
-    if (unlikely(!mr || mr->proc != proc || mr->pd != pd || mr->kind > MR_DEVICE ||
-                 !in_range(mr, addr, length)))
-        return false;
-    if (for_writing && !(mr->access & IBV_ACCESS_LOCAL_WRITE))
-        return false;
-    if ((int)proc != proc_self && !mark_touched(mr, lkey))
-        return false;
-    return locate(mr, addr, length, place);
+    return mr && mr->proc == proc && mr_allows_local(mr, pd, addr, length, for_writing) &&
+           ((int)proc == proc_self || mark_touched(mr, lkey)) &&
+           mr_locate(mr, addr, length, place);
 }
 
 bool mr_remote(uint32_t rkey, unsigned proc, uint32_t pd, uint32_t qpn, uint64_t addr,
@@ -107,11 +81,11 @@ bool mr_remote(uint32_t rkey, unsigned proc, uint32_t pd, uint32_t qpn, uint64_t
     struct shared_mr *mr = shared_mr_find(rkey);
 
     if (!mr || mr->proc != proc || mr->pd != pd || (mr->access & access) != access ||
-        !in_range(mr, addr, length))
+        !mr_in_range(mr, addr, length))
         return false;
     if (mr->kind == MW_TYPE_2 && mr->bound_qpn != qpn)
         return false;
     if ((int)proc != proc_self && !mark_touched(mr, rkey))
         return false;
-    return locate(mr, addr, length, place);
+    return mr_locate(mr, addr, length, place);
 }

@@ -4,6 +4,7 @@
 /* Registered memory: keys, ranges, and every check that stands before an access. */
 
 #include "hca/objects.h"
+#include "hca/proc.h"
 #include "hca/table.h"
 
 #include <sys/uio.h>
@@ -29,9 +30,50 @@ void mr_destroy(struct shared_mr *mr);
 uint32_t mr_validate(struct shared_mr *mr, uint8_t tag);
 uint8_t mr_next_tag(struct shared_mr *mr);
 
-/* A local scatter/gather element of a queue whose PD is `pd` in process `proc`. */
-bool mr_local(uint32_t lkey, unsigned proc, uint32_t pd, uint64_t addr, uint64_t length,
-              bool for_writing, struct place *place);
+static inline bool mr_in_range(const struct shared_mr *mr, uint64_t addr, uint64_t length)
+{
+    uint64_t into = addr - mr->iova;
+
+    return addr >= mr->iova && into <= mr->length && length <= mr->length - into;
+}
+
+static inline bool mr_locate(const struct shared_mr *mr, uint64_t addr, uint64_t length,
+                             struct place *place)
+{
+    place->proc = mr->proc;
+    place->addr = mr->addr + (addr - mr->iova);
+    place->length = length;
+    if (unlikely(mr->proc >= MAX_PROCS))
+        return false;
+    place->kind = PLACE_PROCESS;
+    if (likely(mr->kind != MR_DEVICE))
+        return true;
+    place->kind = PLACE_SEGMENT;
+    return seg_at(place->addr & ~7ull, length + (place->addr & 7)) || !length;
+}
+
+static inline bool mr_allows_local(const struct shared_mr *mr, uint32_t pd, uint64_t addr,
+                                   uint64_t length, bool for_writing)
+{
+    return likely(mr->pd == pd && mr->kind <= MR_DEVICE && mr_in_range(mr, addr, length)) &&
+           (!for_writing || mr->access & IBV_ACCESS_LOCAL_WRITE);
+}
+
+/* A scatter/gather element of a queue of ours whose PD is `pd`. */
+static inline bool mr_local(uint32_t lkey, uint32_t pd, uint64_t addr, uint64_t length,
+                            bool for_writing, struct place *place)
+{
+    struct shared_mr *mr =
+        table_own_entry(&mr_table, lkey >> 8, MR_CHUNK_SHIFT, sizeof(struct shared_mr));
+
+    return likely(mr && load_acquire(&mr->key) == lkey) && lkey &&
+           mr_allows_local(mr, pd, addr, length, for_writing) &&
+           mr_locate(mr, addr, length, place);
+}
+
+/* The same for a queue of another process. */
+bool mr_local_of(unsigned proc, uint32_t lkey, uint32_t pd, uint64_t addr, uint64_t length,
+                 bool for_writing, struct place *place);
 
 /* A remote access through a QP (of type and number) whose PD is `pd` in process `proc`. */
 bool mr_remote(uint32_t rkey, unsigned proc, uint32_t pd, uint32_t qpn, uint64_t addr,

@@ -89,9 +89,15 @@ struct hca_channel {
     struct hca_channel *next;
 };
 
-/* A receive queue, of a QP or an SRQ. */
+/* A receive queue, of a QP or an SRQ. Its owner knows where everything is by itself, and does not
+ * follow what the segment says. */
 struct hca_rq {
     struct shared_rq *shared;
+    struct recv_order *order;
+    _Atomic uint32_t *takers;
+    char *wqes;
+    uint64_t size; /* of the block in the segment */
+    uint32_t depth, stride;
     struct spinlock lock;
     uint32_t max_wr, max_sge;
     uint64_t *wr_ids;
@@ -124,6 +130,8 @@ struct hca_cq {
     struct send_completion *sends;
     uint32_t sends_room; /* power of two */
     _Atomic uint32_t sends_head, sends_tail;
+    _Atomic uint32_t sends_notified; /* sends_tail when the last event was raised */
+    _Atomic uint32_t event_in_hand; /* 1: the program got an event and has not polled since */
     uint32_t empty_polls;
     uint32_t stuck_polls;
     uint32_t events_taken; /* of shared->fired */

@@ -160,9 +160,9 @@ void qp_recheck_receives(void)
     pthread_mutex_lock(&qp_list_mutex);
     for (struct hca_qp *qp = qp_list; qp; qp = qp->next)
         if (qp->rq.shared)
-            rq_recheck(&qp->rq, proc_self, qp->pd->id);
+            rq_recheck(&qp->rq, qp->pd->id);
     for (struct hca_srq *srq = srq_list; srq; srq = srq->next)
-        rq_recheck(&srq->rq, proc_self, srq->pd->id);
+        rq_recheck(&srq->rq, srq->pd->id);
     pthread_mutex_unlock(&qp_list_mutex);
 }
 

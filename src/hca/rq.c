@@ -38,8 +38,13 @@ int rq_create(struct hca_rq *rq, uint32_t max_wr, uint32_t max_sge)
     shared->order = seg_offset(shared) + order_at;
     shared->taker = seg_offset(shared) + taker_at;
     shared->wqes = seg_offset(shared) + wqes_at;
-    shared->size = size;
     rq->shared = shared;
+    rq->order = (struct recv_order *)((char *)shared + order_at);
+    rq->takers = (_Atomic uint32_t *)((char *)shared + taker_at);
+    rq->wqes = (char *)shared + wqes_at;
+    rq->size = size;
+    rq->depth = depth;
+    rq->stride = wqe_stride(max_sge);
     rq->max_wr = max_wr;
     rq->max_sge = max_sge;
     rq_reset(rq);
@@ -50,7 +55,7 @@ void rq_destroy(struct hca_rq *rq)
 {
     if (!rq->shared)
         return;
-    arena_free(rq->shared, rq->shared->size);
+    arena_free(rq->shared, rq->size);
     free(rq->wr_ids);
     free(rq->free_slots);
     free(rq->outstanding);
@@ -64,19 +69,19 @@ void rq_reset(struct hca_rq *rq)
     store_relaxed(&shared->posted, 0);
     store_relaxed(&shared->head, 0);
     shared->posted_seen = 0;
-    memset(rq->outstanding, 0, shared->depth);
+    memset(rq->outstanding, 0, rq->depth);
     for (uint32_t i = 0; i < rq->max_wr; i++)
         rq->free_slots[i] = rq->max_wr - 1 - i;
     rq->free_count = rq->max_wr;
 }
 
-static uint32_t capacity_of(const struct recv_wqe *wqe, unsigned proc, uint32_t pd)
+static inline uint32_t capacity_of(const struct recv_wqe *wqe, uint32_t max_sge, uint32_t pd)
 {
     struct place place;
     uint64_t total = 0;
 
-    for (uint32_t i = 0; i < wqe->num_sge; i++) {
-        if (wqe->sge[i].length && !mr_local(wqe->sge[i].lkey, proc, pd, wqe->sge[i].addr,
+    for (uint32_t i = 0; i < wqe->num_sge && i < max_sge; i++) {
+        if (wqe->sge[i].length && !mr_local(wqe->sge[i].lkey, pd, wqe->sge[i].addr,
                                             wqe->sge[i].length, true, &place))
             return RECV_BROKEN;
         total += wqe->sge[i].length;
@@ -84,58 +89,40 @@ static uint32_t capacity_of(const struct recv_wqe *wqe, unsigned proc, uint32_t 
     return total < RECV_BROKEN ? total : RECV_BROKEN - 1;
 }
 
-void rq_recheck(struct hca_rq *rq, unsigned proc, uint32_t pd)
+void rq_recheck(struct hca_rq *rq, uint32_t pd)
 {
-    struct rq_view view;
-
-    if (!rq_open(seg_offset(rq->shared), &view))
-        return;
     spin_lock(&rq->lock);
-    uint32_t head = load_relaxed(&view.rq->head), posted = load_relaxed(&view.rq->posted);
+    uint32_t head = load_relaxed(&rq->shared->head), posted = load_relaxed(&rq->shared->posted);
     for (uint32_t i = head; i != posted && i - head < rq->max_wr; i++) {
-        struct recv_order *order = &view.order[i & view.mask];
-        struct recv_wqe *wqe = rq_wqe(view.rq, order->slot);
-        if (wqe)
-            order->capacity = capacity_of(wqe, proc, pd);
+        struct recv_order *order = &rq->order[i & (rq->depth - 1)];
+        if (order->slot < rq->max_wr)
+            order->capacity = capacity_of(rq_own_wqe(rq, order->slot), rq->max_sge, pd);
     }
     spin_unlock(&rq->lock);
 }
 
-static _Atomic uint32_t *taker_of(const struct shared_rq *rq, uint32_t slot)
+int rq_post(struct hca_rq *rq, uint32_t pd, const struct ibv_recv_wr *wr)
 {
-    _Atomic uint32_t *takers = seg_at(rq->taker, (uint64_t)rq->depth * sizeof(uint32_t));
-
-    return takers && slot < rq->depth ? &takers[slot] : NULL;
-}
-
-int rq_post(struct hca_rq *rq, unsigned proc, uint32_t pd, const struct ibv_recv_wr *wr)
-{
-    struct shared_rq *shared = rq->shared;
-    uint32_t posted = load_relaxed(&shared->posted);
+    uint32_t posted = load_relaxed(&rq->shared->posted);
 
     if (unlikely(wr->num_sge < 0 || (uint32_t)wr->num_sge > rq->max_sge))
         return EINVAL;
     if (unlikely(!rq->free_count))
         return ENOMEM;
     uint32_t slot = rq->free_slots[--rq->free_count];
-    struct recv_wqe *wqe = rq_wqe(shared, slot);
-    if (unlikely(!wqe)) /* the segment has been damaged */
-        return EIO;
+    struct recv_wqe *wqe = rq_own_wqe(rq, slot);
     wqe->num_sge = wr->num_sge;
-    if (wr->num_sge)
-        memcpy(wqe->sge, wr->sg_list, wr->num_sge * sizeof(wqe->sge[0]));
-    struct recv_order *order =
-        seg_at(shared->order, (uint64_t)shared->depth * sizeof(struct recv_order));
-    if (unlikely(!order || (shared->depth & (shared->depth - 1))))
-        return EIO;
-    order[posted & (shared->depth - 1)] =
-        (struct recv_order){ slot, capacity_of(wqe, proc, pd) };
-    _Atomic uint32_t *taker = taker_of(shared, slot);
-    if (likely(taker))
-        store_relaxed(taker, 0);
+    for (int i = 0; i < wr->num_sge; i++) {
+        wqe->sge[i].addr = wr->sg_list[i].addr;
+        wqe->sge[i].length = wr->sg_list[i].length;
+        wqe->sge[i].lkey = wr->sg_list[i].lkey;
+    }
+    rq->order[posted & (rq->depth - 1)] =
+        (struct recv_order){ slot, capacity_of(wqe, rq->max_sge, pd) };
+    store_relaxed(&rq->takers[slot], 0);
     rq->wr_ids[slot] = wr->wr_id;
     rq->outstanding[slot] = 1;
-    store_release(&shared->posted, posted + 1);
+    store_release(&rq->shared->posted, posted + 1);
     return 0;
 }
 
@@ -194,6 +181,13 @@ void rq_advance(struct rq_view *view)
     store_release(&view->rq->head, load_relaxed(&view->rq->head) + 1);
 }
 
+static _Atomic uint32_t *taker_of(const struct shared_rq *rq, uint32_t slot)
+{
+    _Atomic uint32_t *takers = seg_at(rq->taker, (uint64_t)rq->depth * sizeof(uint32_t));
+
+    return takers && slot < rq->depth ? &takers[slot] : NULL;
+}
+
 bool rq_take(struct rq_view *view, uint32_t *left)
 {
     struct shared_rq *rq = view->rq;
@@ -213,24 +207,19 @@ bool rq_take(struct rq_view *view, uint32_t *left)
 
 void rq_recover(struct hca_rq *rq, bool (*in_ring)(void *arg, uint32_t slot), void *arg)
 {
-    struct rq_view view;
-
-    if (!rq->shared || !rq_open(seg_offset(rq->shared), &view))
-        return;
     spin_lock(&rq->lock);
     for (uint32_t slot = 0; slot < rq->max_wr; slot++) {
-        _Atomic uint32_t *taker = taker_of(rq->shared, slot);
-        uint32_t by = taker ? load_acquire(taker) : 0;
+        uint32_t by = load_acquire(&rq->takers[slot]);
         if (!by || !rq->outstanding[slot] || proc_word_alive(by))
             continue;
-        store_relaxed(taker, 0);
+        store_relaxed(&rq->takers[slot], 0);
         if (in_ring(arg, slot))
             continue;
-        struct recv_wqe *wqe = rq_wqe(rq->shared, slot);
+        struct recv_wqe *wqe = rq_own_wqe(rq, slot);
         uint32_t posted = load_relaxed(&rq->shared->posted), capacity = 0;
-        for (uint32_t i = 0; wqe && i < wqe->num_sge && i < rq->max_sge; i++)
+        for (uint32_t i = 0; i < wqe->num_sge && i < rq->max_sge; i++)
             capacity += wqe->sge[i].length;
-        view.order[posted & view.mask] = (struct recv_order){ slot, capacity };
+        rq->order[posted & (rq->depth - 1)] = (struct recv_order){ slot, capacity };
         store_release(&rq->shared->posted, posted + 1);
     }
     spin_unlock(&rq->lock);

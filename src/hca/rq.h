@@ -11,14 +11,19 @@ void rq_destroy(struct hca_rq *rq);
 /* Forgets all posted receives. No sender may be able to find the queue. */
 void rq_reset(struct hca_rq *rq);
 
-int rq_post(struct hca_rq *rq, unsigned proc, uint32_t pd, const struct ibv_recv_wr *wr);
+int rq_post(struct hca_rq *rq, uint32_t pd, const struct ibv_recv_wr *wr);
 
 /* Looks again at the keys of the posted receives, after a region has changed under them. */
-void rq_recheck(struct hca_rq *rq, unsigned proc, uint32_t pd);
+void rq_recheck(struct hca_rq *rq, uint32_t pd);
 
 /* The receive in `slot` has completed: its request id, and the slot is free again. False when the
  * slot is none that is out. */
 bool rq_complete(struct hca_rq *rq, uint32_t slot, uint64_t *wr_id);
+
+static inline struct recv_wqe *rq_own_wqe(const struct hca_rq *rq, uint32_t slot)
+{
+    return (struct recv_wqe *)(rq->wqes + (uint64_t)slot * rq->stride);
+}
 
 /* For senders, inside an epoch. */
 struct rq_view {

@@ -2,6 +2,7 @@
 
 #include "hca/arena.h"
 #include "hca/bounce.h"
+#include "hca/engine.h"
 #include "hca/epoch.h"
 #include "hca/proc.h"
 #include "hca/qp.h"
@@ -21,6 +22,7 @@
 
 struct segment *seg;
 uint64_t seg_limit;
+uint64_t seg_known;
 
 static struct fabric_config config;
 static char path[384];
@@ -105,6 +107,16 @@ int segment_fd(void)
     return fd;
 }
 
+bool segment_reaches(uint64_t end)
+{
+    struct stat st;
+
+    if (fstat(segment_fd(), &st))
+        return false;
+    seg_known = (uint64_t)st.st_size < seg_limit ? (uint64_t)st.st_size : seg_limit;
+    return end <= seg_known;
+}
+
 /* Out of the way of programs that expect low descriptors or close the first few. */
 static int move_up(int fd)
 {
@@ -147,6 +159,7 @@ static int map_file(int fd)
             madvise(base, size, MADV_DONTDUMP);
             seg = base;
             seg_limit = size;
+            seg_known = 0;
             return 0;
         }
     }
@@ -158,6 +171,7 @@ static void unmap_file(void)
     munmap(seg, seg_limit);
     seg = NULL;
     seg_limit = 0;
+    seg_known = 0;
 }
 
 static int make_segment(int fd)
@@ -347,6 +361,7 @@ __attribute__((destructor)) static void leave(void)
     if (proc_self < 0)
         return;
     int fd = segment_fd();
+    hca_engine->stop();
     proc_leave();
     if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && !proc_any_alive())
         unlink(path);

@@ -13,6 +13,10 @@ struct fabric_config {
 
 extern struct segment *seg;
 extern uint64_t seg_limit; /* bytes that are mapped */
+extern uint64_t seg_known; /* of those, how many the file is known to have: it only grows */
+
+/* Looks whether the file has grown to that size. */
+bool segment_reaches(uint64_t end);
 
 /* Reads VERBENA_*; a bad value is logged and answered with EINVAL. */
 int fabric_config_read(struct fabric_config *config);
@@ -24,11 +28,13 @@ const struct fabric_config *segment_config(void);
 /* The segment's file, reopened if the program has closed it under us; -1 with errno. */
 int segment_fd(void);
 
-/* A pointer to `size` bytes at `offset`, or NULL when that is not inside the mapping or misaligned. */
+/* A pointer to `size` bytes at `offset`, or NULL when that is not inside the file or misaligned. */
 static inline void *seg_at(uint64_t offset, uint64_t size)
 {
     if (unlikely(offset < sizeof(struct segment) || offset >= seg_limit ||
                  size > seg_limit - offset || (offset & 7)))
+        return NULL;
+    if (unlikely(offset + size > seg_known) && !segment_reaches(offset + size))
         return NULL;
     return (char *)seg + offset;
 }

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 static _Atomic uint64_t *qp_dir(void)
 {
@@ -54,6 +55,7 @@ static int add_chunk(struct table *t)
         if (load_relaxed(&t->dir()[c]) ||
             !atomic_compare_exchange_strong(&t->dir()[c], &empty, seg_offset(chunk)))
             continue;
+        t->own_chunks[c] = chunk;
         for (uint32_t i = entries; i-- > 0;) {
             uint32_t index = c << t->chunk_shift | i;
             if (index > 1) /* 0 is "none"; QP numbers 0 and 1 are the management QPs */
@@ -65,22 +67,31 @@ static int add_chunk(struct table *t)
     return ENOMEM;
 }
 
+static int start_afresh(struct table *t)
+{
+    if (!t->own_chunks)
+        t->own_chunks = calloc(t->chunks, sizeof(*t->own_chunks));
+    if (!t->own_chunks)
+        return ENOMEM;
+    memset(t->own_chunks, 0, t->chunks * sizeof(*t->own_chunks));
+    t->free_count = 0;
+    t->owner = proc_self;
+    return 0;
+}
+
 void *table_alloc(struct table *t, uint32_t *index)
 {
     void *entry = NULL;
     int err = 0;
 
     spin_lock(&t->lock);
-    if (t->owner != proc_self) { /* first use, or a forked child: its parent's entries are not ours */
-        t->free_count = 0;
-        t->owner = proc_self;
-    }
-    if (!t->free_count)
+    if (t->owner != proc_self) /* first use, or a forked child: its parent's entries are not ours */
+        err = start_afresh(t);
+    if (!err && !t->free_count)
         err = add_chunk(t);
     if (!err) {
         *index = t->free_indices[--t->free_count];
-        entry = table_entry(t->dir(), *index, t->chunk_shift, t->chunks, t->entry_size);
-        err = entry ? 0 : EIO;
+        entry = table_own_entry(t, *index, t->chunk_shift, t->entry_size);
     }
     spin_unlock(&t->lock);
     if (!entry)

@@ -17,7 +17,8 @@ struct table {
     struct spinlock lock;
     uint32_t *free_indices;
     uint32_t free_count, free_room;
-    int owner; /* process slot that the free indices belong to */
+    int owner;         /* process slot that the free indices belong to */
+    char **own_chunks; /* by chunk number, those that are ours: found without asking the segment */
 };
 
 extern struct table qp_table, srq_table, mr_table;
@@ -25,6 +26,17 @@ extern struct table qp_table, srq_table, mr_table;
 /* Returns the entry and its index (never 0), or NULL with errno. */
 void *table_alloc(struct table *t, uint32_t *index);
 void table_free(struct table *t, uint32_t index);
+
+/* An entry of our own, or NULL. */
+static inline void *table_own_entry(const struct table *t, uint32_t index, uint32_t chunk_shift,
+                                    uint32_t entry_size)
+{
+    uint32_t chunk = index >> chunk_shift;
+
+    if (unlikely(chunk >= t->chunks || !t->own_chunks || !t->own_chunks[chunk]))
+        return NULL;
+    return t->own_chunks[chunk] + (uint64_t)(index & ((1u << chunk_shift) - 1)) * entry_size;
+}
 
 static inline void *table_entry(_Atomic uint64_t *dir, uint32_t index, uint32_t chunk_shift,
                                 uint32_t chunks, uint32_t entry_size)

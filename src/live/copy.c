@@ -203,6 +203,8 @@ static int process_copy(unsigned proc, struct iovec *local, unsigned locals, str
     if (must_ask(proc))
         return agent_copy(proc, (struct cursor){ local, locals },
                           (struct cursor){ remote, remotes }, out);
+    if (unlikely(!proc_alive(proc))) /* its number may by now be a stranger's */
+        return ESRCH;
     memcpy(kept, local, locals * sizeof(*local));
     memcpy(kept_remote, remote, remotes * sizeof(*remote));
     int err = vm_copy(proc_slot(proc)->pid, local, locals, remote, remotes, length, out);

@@ -78,7 +78,7 @@ static enum ibv_wc_status place_directly(const struct target *t, const struct me
         addr += skip;
         n = n - skip < left ? n - skip : left;
         skip = 0;
-        if (!mr_local(wqe->sge[i].lkey, t->proc, t->pd, addr, n, true, &places[count++]))
+        if (!mr_local_of(t->proc, wqe->sge[i].lkey, t->pd, addr, n, true, &places[count++]))
             return IBV_WC_LOC_PROT_ERR;
         left -= n;
     }

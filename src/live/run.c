@@ -28,7 +28,7 @@ static bool build_local(const struct hca_qp *qp, const struct send_wqe *w, bool 
             continue;
         if (w->flags & IBV_SEND_INLINE)
             place = (struct place){ .kind = PLACE_PROCESS, .addr = sge->addr };
-        else if (unlikely(!mr_local(sge->lkey, proc_self, qp->pd->id, sge->addr, sge->length,
+        else if (unlikely(!mr_local(sge->lkey, qp->pd->id, sge->addr, sge->length,
                                     for_writing, &place)))
             return false;
         list->iov[list->count++] = (struct iovec){ own_pointer(&place), sge->length };
@@ -268,7 +268,7 @@ static int run_bind(struct hca_qp *qp, const struct send_wqe *w)
 
     if (b->length &&
         (!(mr->shared->access & IBV_ACCESS_MW_BIND) || mr->shared->pd != qp->pd->id ||
-         !mr_local(mr->ibv.lkey, proc_self, qp->pd->id, b->addr, b->length,
+         !mr_local(mr->ibv.lkey, qp->pd->id, b->addr, b->length,
                    b->mw_access_flags & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC),
                    &place)))
         return IBV_WC_MW_BIND_ERR;

@@ -24,7 +24,7 @@
 
 static pthread_mutex_t start_mutex = PTHREAD_MUTEX_INITIALIZER;
 static int running_in = -1; /* process slot whose thread this is; fork leaves it behind */
-static atomic_bool sleeping;
+static atomic_bool sleeping, stopping;
 
 /* It says that it sleeps before it looks for work, whoever has work says so before it looks whether
  * the thread sleeps. */
@@ -42,11 +42,10 @@ static void sleep_until_needed(struct proc_slot *slot, uint32_t seen)
 
 static void *serve(void *unused)
 {
-    int self = proc_self;
-    struct proc_slot *slot = proc_slot(self);
+    struct proc_slot *slot = proc_slot(proc_self);
     uint64_t last_reap = now_ns();
 
-    while (proc_self == self) {
+    while (!load_relaxed(&stopping)) {
         uint32_t seen = load_acquire(&slot->doorbell);
         copy_serve_peer();
         if (retry_any_waiting())
@@ -62,7 +61,21 @@ static void *serve(void *unused)
         if (load_acquire(&slot->doorbell) == seen)
             sleep_until_needed(slot, seen);
     }
+    atomic_store(&stopping, false);
     return NULL;
+}
+
+static void service_stop(void)
+{
+    uint64_t started = now_ns();
+
+    if (running_in != proc_self)
+        return;
+    atomic_store(&stopping, true);
+    proc_attention(proc_self);
+    while (load_acquire(&stopping) && now_ns() - started < 1000000000ull)
+        sched_yield();
+    running_in = -1;
 }
 
 static void start_locked(void)
@@ -125,5 +138,6 @@ const struct hca_engine live_engine = {
     .progress = retry_progress,
     .drop = retry_drop,
     .start = service_init,
+    .stop = service_stop,
     .serve_peers = service_start,
 };

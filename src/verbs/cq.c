@@ -200,6 +200,7 @@ static struct hca_cq *find_fired(struct hca_channel *channel)
     while (cq && !found) {
         if (has_event(cq)) {
             cq->events_taken++;
+            store_relaxed(&cq->event_in_hand, 1);
             found = cq;
             channel->next_to_look_at = cq->next_on_channel;
         }

@@ -210,7 +210,7 @@ int verbs_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_
     if (advice > IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT)
         return EOPNOTSUPP;
     for (uint32_t i = 0; i < num_sge; i++)
-        if (!mr_local(sg_list[i].lkey, proc_self, real_pd(pd)->id, sg_list[i].addr,
+        if (!mr_local(sg_list[i].lkey, real_pd(pd)->id, sg_list[i].addr,
                       sg_list[i].length, advice == IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, &place))
             return EINVAL;
     return 0; /* memory is used where it is: there is nothing to fetch beforehand */

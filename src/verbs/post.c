@@ -183,7 +183,7 @@ int verbs_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_
         return EINVAL;
     }
     spin_lock(&qp->rq.lock);
-    for (; wr && !(err = rq_post(&qp->rq, proc_self, qp->pd->id, wr)); wr = wr->next)
+    for (; wr && !(err = rq_post(&qp->rq, qp->pd->id, wr)); wr = wr->next)
         ;
     if (unlikely(qp_state(qp) == IBV_QPS_ERR))
         qp_flush_late_receive(qp);
@@ -199,7 +199,7 @@ int verbs_post_srq_recv(struct ibv_srq *ibv, struct ibv_recv_wr *wr, struct ibv_
     int err = 0;
 
     spin_lock(&srq->rq.lock);
-    for (; wr && !(err = rq_post(&srq->rq, proc_self, srq->pd->id, wr)); wr = wr->next)
+    for (; wr && !(err = rq_post(&srq->rq, srq->pd->id, wr)); wr = wr->next)
         ;
     spin_unlock(&srq->rq.lock);
     if (unlikely(err))

@@ -90,11 +90,11 @@ static void a_key_is_valid_only_while_it_is_registered(void **state)
                                      IBV_ACCESS_LOCAL_WRITE, &key);
 
     assert_non_null(mr);
-    assert_true(mr_local(key, proc_self, 7, (uintptr_t)bytes, 100, true, &place));
+    assert_true(mr_local(key, 7, (uintptr_t)bytes, 100, true, &place));
     assert_int_equal(place.addr, (uintptr_t)bytes);
-    assert_false(mr_local(key + 1, proc_self, 7, (uintptr_t)bytes, 1, true, &place));
+    assert_false(mr_local(key + 1, 7, (uintptr_t)bytes, 1, true, &place));
     mr_destroy(mr);
-    assert_false(mr_local(key, proc_self, 7, (uintptr_t)bytes, 100, true, &place));
+    assert_false(mr_local(key, 7, (uintptr_t)bytes, 100, true, &place));
     mr = mr_create(7, MR_USER, (uintptr_t)bytes, (uintptr_t)bytes, sizeof(bytes), 0, &next);
     assert_int_not_equal(key, next);
     mr_destroy(mr);
@@ -120,8 +120,8 @@ static void every_check_of_a_region_counts(void **state)
     assert_false(mr_remote(key, proc_self, 4, 1, iova, 1, read, &place));
     assert_false(mr_remote(key, proc_self + 1, 3, 1, iova, 1, read, &place));
     assert_false(mr_remote(key, proc_self, 3, 1, iova, 1, IBV_ACCESS_REMOTE_WRITE, &place));
-    assert_false(mr_local(key, proc_self, 3, iova, 1, true, &place));
-    assert_true(mr_local(key, proc_self, 3, iova, 1, false, &place));
+    assert_false(mr_local(key, 3, iova, 1, true, &place));
+    assert_true(mr_local(key, 3, iova, 1, false, &place));
     mr_destroy(mr);
 }
 
