@@ -54,7 +54,7 @@ static void post_all_receives(struct pair *pair)
 static void measure(struct pair *pair, unsigned count)
 {
     uint64_t before, idle, posted;
-    double ends = 2.0 * count;
+    double each, growth;
 
     /* The first few pay for tables that later ones share. */
     pair_connect(pair, WARM_UP_QPS);
@@ -68,10 +68,11 @@ static void measure(struct pair *pair, unsigned count)
     harness_barrier(&pair->peer);
     if (!pair->peer.initiator)
         return;
+    each = (double)(idle - before) / (2.0 * count);
+    growth = (double)(posted - idle) / (2.0 * pair->qp_count);
     printf("{\"program\": \"footprint\", \"qps\": %u, \"send_depth\": %u, \"recv_depth\": %u, "
            "\"bytes\": %.0f, \"bytes_receives_posted\": %.0f}\n",
-           2 * count, pair->config.send_depth, pair->config.recv_depth,
-           (double)(idle - before) / ends, (double)(posted - before) / (ends + 2.0 * WARM_UP_QPS));
+           2 * count, pair->config.send_depth, pair->config.recv_depth, each, each + growth);
 }
 
 static int usage(FILE *out, int status)

@@ -2,6 +2,7 @@
 /* Our own loop over the verbs API between two processes: latency, and rate or bandwidth. */
 #include "pair.h"
 
+#include <arpa/inet.h>
 #include <err.h>
 #include <getopt.h>
 #include <stdio.h>
@@ -25,6 +26,7 @@ struct options {
     const struct operation *operation;
     bool rate;
     bool use_inline;
+    bool overrun_receives;
     unsigned qps;
     unsigned window;
     unsigned burst;
@@ -47,10 +49,10 @@ struct loop {
     struct ibv_send_wr work;
     struct receives *receives;
     unsigned *unsignalled; /* per queue pair, posts since the last that asks for a completion */
-    unsigned recv_batch;
+    unsigned recv_batch, recv_posted;
     unsigned outstanding;
-    uint64_t arrived;
-    uint64_t expected;
+    uint32_t sent, consumed_there; /* messages of a stream, and how many the other side has seen */
+    uint32_t arrived, expected, reported;
 };
 
 static void post_receives(struct loop *loop, unsigned q)
@@ -78,6 +80,8 @@ static void reap(struct loop *loop)
             continue;
         }
         loop->arrived++;
+        if (done[i].wc_flags & IBV_WC_WITH_IMM)
+            loop->consumed_there = ntohl(done[i].imm_data);
         if (++loop->receives[done[i].wr_id].owed == loop->recv_batch)
             post_receives(loop, (unsigned)done[i].wr_id);
     }
@@ -102,11 +106,10 @@ static void post(struct loop *loop, unsigned q, bool last)
         errx(1, "ibv_post_send failed");
 }
 
-/* Counted from the start: an eager initiator's next messages may come before this side asks. */
 static void wait_for_arrivals(struct loop *loop, unsigned count)
 {
     loop->expected += count;
-    while (loop->arrived < loop->expected)
+    while (loop->arrived != loop->expected)
         reap(loop);
 }
 
@@ -130,11 +133,47 @@ static double ping_pong(struct loop *loop)
     return harness_now() - start;
 }
 
+/*
+ * As programs on reliable connections do, a stream never has more messages under way than the other
+ * side keeps receives posted, unless told to run into RNR.
+ */
+static void await_credit(struct loop *loop)
+{
+    unsigned room = loop->recv_posted - loop->recv_batch + 1;
+
+    while (!loop->o->overrun_receives && loop->sent - loop->consumed_there >= room)
+        reap(loop);
+    loop->sent++;
+}
+
+static void report_consumed(struct loop *loop)
+{
+    loop->reported = loop->arrived;
+    loop->work.opcode = IBV_WR_SEND_WITH_IMM;
+    loop->work.imm_data = htonl(loop->arrived);
+    post(loop, 0, true);
+}
+
+static void consume_stream(struct loop *loop)
+{
+    unsigned grant = loop->recv_posted / 4;
+
+    loop->expected += loop->o->iterations;
+    while (loop->arrived != loop->expected) {
+        reap(loop);
+        if (loop->arrived - loop->reported > grant && loop->arrived != loop->expected)
+            report_consumed(loop);
+    }
+    report_consumed(loop);
+}
+
 static void post_stream(struct loop *loop)
 {
     unsigned q = 0;
 
     for (unsigned i = 0, in_burst = 0; i < loop->o->iterations; i++) {
+        if (loop->o->operation->opcode == IBV_WR_SEND)
+            await_credit(loop);
         /* Close to the end every queue pair's last post must ask for its completion. */
         post(loop, q, loop->o->iterations - i <= loop->o->qps * loop->o->burst);
         if (++in_burst == loop->o->burst) {
@@ -144,18 +183,17 @@ static void post_stream(struct loop *loop)
     }
 }
 
-/* Timed until the receiver's own answer to the last message: nothing counts that is not delivered.
- */
+/* Timed until the receiver tells that it has the last message: only what is delivered counts. */
 static double send_stream(struct loop *loop)
 {
     double start = harness_now();
 
     if (loop->pair->peer.initiator) {
         post_stream(loop);
-        wait_for_arrivals(loop, 1);
+        while (loop->consumed_there != loop->sent)
+            reap(loop);
     } else {
-        wait_for_arrivals(loop, loop->o->iterations);
-        post(loop, 0, true);
+        consume_stream(loop);
     }
     wait_for_completions(loop);
     return harness_now() - start;
@@ -192,7 +230,7 @@ static void prepare_receives(struct loop *loop)
                 .num_sge = 1,
             };
         }
-        receives->owed = loop->o->recv_depth / loop->recv_batch * loop->recv_batch;
+        receives->owed = loop->recv_posted;
         while (receives->owed)
             post_receives(loop, q);
     }
@@ -215,6 +253,7 @@ static void loop_open(struct loop *loop, const struct options *o, struct pair *p
                       : quarter                ? quarter
                                                : 1,
     };
+    loop->recv_posted = o->recv_depth / loop->recv_batch * loop->recv_batch;
     if (!loop->receives || !loop->unsignalled)
         err(1, "calloc");
     loop->work = (struct ibv_send_wr){
@@ -285,6 +324,7 @@ static int usage(FILE *out, int status)
           "  --burst N              (1)        posts to a queue pair before the next one's turn\n"
           "  --signal N             (1)        a completion for every Nth post\n"
           "  --recv-depth N         (512)      receives kept posted on each queue pair\n"
+          "  --rnr                             a send stream may run out of receives\n"
           "  --iters N --repeats N  (2000, 20) timed operations in a repeat, repeats\n"
           "  --heap                            buffers from malloc, not whole pages of their own\n"
           "  --device NAME                     (the first)\n",
@@ -344,6 +384,9 @@ static void set_option(struct options *o, int option, const char *value)
     case 'i':
         o->use_inline = true;
         break;
+    case 'N':
+        o->overrun_receives = true;
+        break;
     case 'H':
         o->pair.heap = true;
         break;
@@ -356,21 +399,14 @@ static void set_option(struct options *o, int option, const char *value)
 int main(int argc, char **argv)
 {
     static const struct option table[] = {
-        { "op", required_argument, NULL, 'o' },
-        { "mode", required_argument, NULL, 'm' },
-        { "size", required_argument, NULL, 's' },
-        { "qps", required_argument, NULL, 'q' },
-        { "window", required_argument, NULL, 'w' },
-        { "burst", required_argument, NULL, 'b' },
-        { "signal", required_argument, NULL, 'g' },
-        { "recv-depth", required_argument, NULL, 'd' },
-        { "iters", required_argument, NULL, 'n' },
-        { "repeats", required_argument, NULL, 'r' },
-        { "inline", no_argument, NULL, 'i' },
-        { "heap", no_argument, NULL, 'H' },
-        { "device", required_argument, NULL, 'D' },
-        { "help", no_argument, NULL, 'h' },
-        { NULL, 0, NULL, 0 },
+        { "op", required_argument, NULL, 'o' },     { "mode", required_argument, NULL, 'm' },
+        { "size", required_argument, NULL, 's' },   { "qps", required_argument, NULL, 'q' },
+        { "window", required_argument, NULL, 'w' }, { "burst", required_argument, NULL, 'b' },
+        { "signal", required_argument, NULL, 'g' }, { "recv-depth", required_argument, NULL, 'd' },
+        { "iters", required_argument, NULL, 'n' },  { "repeats", required_argument, NULL, 'r' },
+        { "inline", no_argument, NULL, 'i' },       { "rnr", no_argument, NULL, 'N' },
+        { "heap", no_argument, NULL, 'H' },         { "device", required_argument, NULL, 'D' },
+        { "help", no_argument, NULL, 'h' },         { NULL, 0, NULL, 0 },
     };
     struct options o = {
         .operation = operations,

@@ -32,6 +32,7 @@ struct cm_channel *channel_create(void)
 
     if (!ch)
         return NULL;
+    ch->owner = getpid();
     ch->events_end = &ch->events;
     ch->timerfd = -1;
     ch->channel.fd = epoll_create1(EPOLL_CLOEXEC);

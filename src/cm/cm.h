@@ -52,6 +52,7 @@ struct cm_watch {
  * the timer of one of the ids is over. */
 struct cm_channel {
     struct rdma_event_channel channel;
+    int owner; /* pid: a forked child shares the descriptors, and must leave them alone */
     int eventfd;
     int timerfd;
     uint32_t notify;

@@ -478,7 +478,7 @@ int rdma_disconnect(struct rdma_cm_id *id)
     bool waits;
     int err;
 
-    if (cm->state >= CM_REPLY_SENT && cm->state <= CM_CONNECTED)
+    if (cm->state >= CM_REPLY_SENT && cm->state <= CM_DISCONNECTED && !cm_is_ud(cm))
         qp_to_error(cm);
     cm_lock();
     err = disconnect_locked(cm, &waits);

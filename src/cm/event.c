@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct cm_event *event_make(struct cm_id *cm, enum rdma_cm_event_type type, int status)
 {
@@ -92,7 +93,6 @@ static void deliver(struct cm_event *event)
             connect_finish_reply(event);
         break;
     case RDMA_CM_EVENT_REJECTED:
-    case RDMA_CM_EVENT_DISCONNECTED:
         qp_to_error(cm);
         break;
     case RDMA_CM_EVENT_MULTICAST_JOIN:
@@ -112,6 +112,8 @@ int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event *
     if (!channel || !event)
         return cm_fail(EINVAL);
     ch = to_channel(channel);
+    if (ch->owner != getpid())
+        return cm_fail(EINVAL);
     channel_enter(ch);
     while (!(next = next_event(ch, &look_again)))
         if (channel_wait(ch, look_again))

@@ -254,9 +254,10 @@ int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_
     memcpy(&attr, qp_init_attr, sizeof(*qp_init_attr)); /* the extended form begins like it */
     attr.comp_mask = pd ? IBV_QP_INIT_ATTR_PD : 0;      /* where the plain form ends in padding */
     attr.pd = pd;
-    int rc = rdma_create_qp_ex(id, &attr);
+    if (rdma_create_qp_ex(id, &attr))
+        return -1;
     memcpy(qp_init_attr, &attr, sizeof(*qp_init_attr));
-    return rc;
+    return 0;
 }
 
 void rdma_destroy_qp(struct rdma_cm_id *id)

@@ -111,6 +111,9 @@ static struct mailbox_ring *ring_of(struct mailbox *box)
     if (!ring || ring->size == 0 || ring->size > MAILBOX_MAX || (ring->size & (ring->size - 1)) ||
         !seg_at(offset, sizeof(*ring) + (uint64_t)ring->size * sizeof(ring->messages[0])))
         return NULL;
+    if (load_relaxed(&box->tail) - load_relaxed(&box->head) > ring->size)
+        store_relaxed(&box->head,
+                      load_relaxed(&box->tail)); /* damaged: nothing in it can be right */
     return ring;
 }
 

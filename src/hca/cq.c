@@ -230,6 +230,27 @@ bool cq_ring_holds(struct hca_cq *cq, uint32_t qpn, uint32_t srqn, uint32_t slot
     return found;
 }
 
+struct slot_marks {
+    uint32_t qpn, count;
+    uint8_t *slots;
+};
+
+static bool mark_slot(struct cqe *e, void *arg)
+{
+    struct slot_marks *marks = arg;
+
+    if (e->qpn == marks->qpn && !e->srqn && e->slot < marks->count)
+        marks->slots[e->slot] = 1;
+    return false;
+}
+
+void cq_mark_waiting(struct hca_cq *cq, uint32_t qpn, uint8_t *slots, uint32_t count)
+{
+    struct slot_marks marks = { qpn, count, slots };
+
+    any_waiting(cq, mark_slot, &marks);
+}
+
 /* ---- receive completions ---- */
 
 /* Copies into the scatter list of a receive of our own, from byte `skip` of it on. */

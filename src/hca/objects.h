@@ -130,11 +130,11 @@ struct hca_cq {
     struct send_completion *sends;
     uint32_t sends_room; /* power of two */
     _Atomic uint32_t sends_head, sends_tail;
-    _Atomic uint32_t sends_notified; /* sends_tail when the last event was raised */
     _Atomic uint32_t event_in_hand; /* 1: the program got an event and has not polled since */
     uint32_t empty_polls;
     uint32_t stuck_polls;
     uint32_t events_taken; /* of shared->fired */
+    uint32_t events_given; /* to the program, which acknowledges them */
     uint32_t async_taken;
     atomic_int users;
     bool needs_flush;

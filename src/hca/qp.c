@@ -135,12 +135,30 @@ static void flush_receives(struct hca_qp *qp)
     epoch_exit();
 }
 
+/* What a sender had taken when it died is neither queued nor completed: it is flushed as well. */
+static void recover_lost_receives(struct hca_qp *qp)
+{
+    struct hca_cq *cq = (struct hca_cq *)qp->ibv.recv_cq;
+    uint8_t *accounted = calloc(qp->rq.max_wr + 1, 1);
+
+    if (!accounted)
+        return;
+    spin_lock(&cq->lock);
+    spin_lock(&qp->rq.lock);
+    cq_mark_waiting(cq, qp->ibv.qp_num, accounted, qp->rq.max_wr);
+    rq_put_back_lost(&qp->rq, accounted);
+    spin_unlock(&qp->rq.lock);
+    spin_unlock(&cq->lock);
+    free(accounted);
+}
+
 static void flush(struct hca_qp *qp)
 {
     qp->flushed = true;
     epoch_grace();
     hca_engine->drop(qp);
     if (qp->rq.shared) {
+        recover_lost_receives(qp);
         spin_lock(&qp->rq.lock);
         flush_receives(qp);
         spin_unlock(&qp->rq.lock);
@@ -212,11 +230,11 @@ void qp_look_after_errors(void)
             qp_fail(qp->shared, IBV_EVENT_QP_FATAL);
         if (qp_state(qp) == IBV_QPS_ERR && !qp->flushed)
             flush(qp);
-        if (reaped && qp->ibv.qp_type == IBV_QPT_UD)
-            rq_recover(&qp->rq, completion_waits, qp);
+        if (reaped && qp->ibv.qp_type == IBV_QPT_UD && qp->rq.shared && !qp->flushed)
+            rq_recover(&qp->rq, qp->pd->id, completion_waits, qp);
     }
     for (struct hca_srq *srq = srq_list; srq && reaped; srq = srq->next)
-        rq_recover(&srq->rq, srq_completion_waits, srq);
+        rq_recover(&srq->rq, srq->pd->id, srq_completion_waits, srq);
     pthread_mutex_unlock(&qp_list_mutex);
     if (reaped)
         bounce_free_abandoned();

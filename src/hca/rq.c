@@ -205,22 +205,45 @@ bool rq_take(struct rq_view *view, uint32_t *left)
     return got;
 }
 
-void rq_recover(struct hca_rq *rq, bool (*in_ring)(void *arg, uint32_t slot), void *arg)
+static bool is_abandoned(struct hca_rq *rq, uint32_t slot, uint32_t *by)
 {
-    spin_lock(&rq->lock);
+    *by = load_acquire(&rq->takers[slot]);
+    return *by && rq->outstanding[slot] && !proc_word_alive(*by);
+}
+
+/* `in_ring` takes a CQ's lock, which comes before ours: so we look twice. */
+void rq_recover(struct hca_rq *rq, uint32_t pd, bool (*in_ring)(void *arg, uint32_t slot),
+                void *arg)
+{
     for (uint32_t slot = 0; slot < rq->max_wr; slot++) {
-        uint32_t by = load_acquire(&rq->takers[slot]);
-        if (!by || !rq->outstanding[slot] || proc_word_alive(by))
+        uint32_t by, again;
+        if (likely(!is_abandoned(rq, slot, &by)))
             continue;
-        store_relaxed(&rq->takers[slot], 0);
-        if (in_ring(arg, slot))
-            continue;
-        struct recv_wqe *wqe = rq_own_wqe(rq, slot);
-        uint32_t posted = load_relaxed(&rq->shared->posted), capacity = 0;
-        for (uint32_t i = 0; i < wqe->num_sge && i < rq->max_sge; i++)
-            capacity += wqe->sge[i].length;
-        rq->order[posted & (rq->depth - 1)] = (struct recv_order){ slot, capacity };
-        store_release(&rq->shared->posted, posted + 1);
+        bool completed = in_ring(arg, slot);
+        spin_lock(&rq->lock);
+        if (is_abandoned(rq, slot, &again) && again == by) {
+            store_relaxed(&rq->takers[slot], 0);
+            if (!completed) {
+                uint32_t posted = load_relaxed(&rq->shared->posted);
+                rq->order[posted & (rq->depth - 1)] = (struct recv_order){
+                    slot, capacity_of(rq_own_wqe(rq, slot), rq->max_sge, pd)
+                };
+                store_release(&rq->shared->posted, posted + 1);
+            }
+        }
+        spin_unlock(&rq->lock);
     }
-    spin_unlock(&rq->lock);
+}
+
+void rq_put_back_lost(struct hca_rq *rq, uint8_t *accounted)
+{
+    uint32_t head = load_relaxed(&rq->shared->head), posted = load_relaxed(&rq->shared->posted);
+
+    for (uint32_t i = head; i != posted && i - head < rq->depth; i++)
+        if (rq->order[i & (rq->depth - 1)].slot < rq->max_wr)
+            accounted[rq->order[i & (rq->depth - 1)].slot] = 1;
+    for (uint32_t slot = 0; slot < rq->max_wr; slot++)
+        if (rq->outstanding[slot] && !accounted[slot] && posted - head < rq->depth)
+            rq->order[--head & (rq->depth - 1)] = (struct recv_order){ slot, 0 };
+    store_release(&rq->shared->head, head);
 }

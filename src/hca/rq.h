@@ -43,6 +43,12 @@ struct recv_wqe *rq_wqe(const struct shared_rq *rq, uint32_t slot);
 
 /* Puts back what a sender took and, dead now, never completed. `in_ring` tells whether a
  * completion for the slot is on its way. */
-void rq_recover(struct hca_rq *rq, bool (*in_ring)(void *arg, uint32_t slot), void *arg);
+void rq_recover(struct hca_rq *rq, uint32_t pd, bool (*in_ring)(void *arg, uint32_t slot),
+                void *arg);
+
+/* When nobody can take from the queue any more: receives that are out, but neither queued nor
+ * marked in `accounted` (by slot), were taken by a sender that died; they are queued again, first.
+ * With the queue's lock held. */
+void rq_put_back_lost(struct hca_rq *rq, uint8_t *accounted);
 
 #endif

@@ -161,7 +161,7 @@ static int agent_copy(unsigned proc, struct cursor local, struct cursor remote, 
     return err;
 }
 
-const char *copy_refused_because(void)
+const char *copy_refused_because(bool *asked_for)
 {
     const char *mode = getenv("VERBENA_COPY");
     static char why[128];
@@ -169,7 +169,8 @@ const char *copy_refused_because(void)
     struct iovec here = { &word, 1 }, there = { &back, 1 };
     int scope = 0;
 
-    if (mode && !strcmp(mode, "agent"))
+    *asked_for = mode && !strcmp(mode, "agent");
+    if (*asked_for)
         return "VERBENA_COPY=agent";
     if (process_vm_readv(getpid(), &there, 1, &here, 1, 0) != 1) {
         snprintf(why, sizeof(why), "process_vm_readv: %s", strerror(errno));

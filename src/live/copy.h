@@ -22,8 +22,9 @@ int copy_in(const struct local_list *local, const struct place *place);
 /* One word, for atomics. */
 int copy_word(const struct place *place, uint64_t *word, bool to_place);
 
-/* Whether peers must ask owners to copy, because the system refuses process_vm_*; the reason. */
-const char *copy_refused_because(void);
+/* Why peers must ask this process to copy for them: the system refuses process_vm_*, or the user
+ * wants it so. NULL: they need not. */
+const char *copy_refused_because(bool *asked_for);
 
 /* Makes the copy that a peer has asked of us, if any. */
 void copy_serve_peer(void);

@@ -123,10 +123,12 @@ void service_start(void)
 
 int service_init(void)
 {
-    const char *why = copy_refused_because();
+    bool asked_for;
+    const char *why = copy_refused_because(&asked_for);
 
     if (why) {
-        log_info("peers cannot copy this process's memory (%s): it copies for them, slower", why);
+        log_at(asked_for ? LOG_LEVEL_INFO : LOG_LEVEL_WARN,
+               "peers cannot copy this process's memory (%s): it copies for them, slower", why);
         service_start();
     }
     return 0;

@@ -103,7 +103,7 @@ EXPORT int ibv_destroy_cq(struct ibv_cq *ibv)
         free(cq); /* inherited through fork: the parent's own lives on */
         return 0;
     }
-    verbs_await_acks(&ibv->mutex, &ibv->cond, &ibv->comp_events_completed, cq->events_taken);
+    verbs_await_acks(&ibv->mutex, &ibv->cond, &ibv->comp_events_completed, cq->events_given);
     verbs_await_acks(&ibv->mutex, &ibv->cond, &ibv->async_events_completed, cq->async_taken);
     cq_destroy(cq);
     return 0;
@@ -202,11 +202,18 @@ static struct hca_cq *find_fired(struct hca_channel *channel)
             cq->events_taken++;
             store_relaxed(&cq->event_in_hand, 1);
             found = cq;
-            channel->next_to_look_at = cq->next_on_channel;
         }
         cq = cq->next_on_channel ? cq->next_on_channel : channel->cqs;
         if (cq == start)
             break;
+    }
+    /* A peer and keep_readable may both have raised the descriptor for one event. Who was told that
+     * it is readable must not be made to wait: an event too many does no harm. */
+    if (!found)
+        found = start;
+    if (found) {
+        found->events_given++;
+        channel->next_to_look_at = found->next_on_channel;
     }
     spin_unlock(&channel->lock);
     return found;

@@ -8,6 +8,8 @@
 #include "hca/qp.h"
 
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #define SUPPORTED_ACCESS                                                                           \
     (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |                   \
@@ -97,6 +99,27 @@ static bool access_is_valid(unsigned access)
            (!(access & NEEDS_LOCAL_WRITE) || access & IBV_ACCESS_LOCAL_WRITE);
 }
 
+static bool can_populate(uintptr_t page)
+{
+    static char probe;
+
+    return !madvise((void *)((uintptr_t)&probe & ~(page - 1)), page, MADV_POPULATE_READ);
+}
+
+/* An adapter pins what is registered, so it must be there and allow what the region allows. A
+ * kernel before 5.14 can only say whether it is mapped. */
+static bool memory_is_there(const void *addr, size_t length, unsigned access)
+{
+    uintptr_t page = sysconf(_SC_PAGESIZE);
+    uintptr_t first = (uintptr_t)addr & ~(page - 1);
+    size_t span = (uintptr_t)addr + length - first;
+    int fill = access & IBV_ACCESS_LOCAL_WRITE ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
+
+    if (!length || access & IBV_ACCESS_ON_DEMAND || !madvise((void *)first, span, fill))
+        return true;
+    return !can_populate(page) && !madvise((void *)first, span, MADV_NORMAL);
+}
+
 static struct ibv_mr *new_mr(struct ibv_pd *pd, enum mr_kind kind, void *addr, uint64_t place,
                              uint64_t iova, size_t length, unsigned access)
 {
@@ -131,6 +154,8 @@ EXPORT struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t len
         return fail(err);
     if (!access_is_valid(access) || (!implicit && (uintptr_t)addr + length < (uintptr_t)addr))
         return fail(EINVAL);
+    if (!memory_is_there(addr, length, access))
+        return fail(EFAULT);
     if (access & IBV_ACCESS_ZERO_BASED)
         iova = 0;
     return new_mr(pd, MR_USER, addr, (uintptr_t)addr, iova, length, access);
@@ -162,6 +187,13 @@ EXPORT int ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *
          (!addr || (uintptr_t)addr + length < (uintptr_t)addr)) ||
         (flags & IBV_REREG_MR_CHANGE_PD && !pd) || mr->dm || load_relaxed(&mr->windows)) {
         errno = EINVAL;
+        return IBV_REREG_MR_ERR_INPUT;
+    }
+    bool moves = flags & IBV_REREG_MR_CHANGE_TRANSLATION;
+    if (!memory_is_there(moves ? addr : ibv->addr, moves ? length : ibv->length,
+                         flags & IBV_REREG_MR_CHANGE_ACCESS ? (unsigned)access
+                                                            : mr->shared->access)) {
+        errno = EFAULT;
         return IBV_REREG_MR_ERR_INPUT;
     }
     mr_invalidate(mr->shared);

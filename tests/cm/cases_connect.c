@@ -460,6 +460,51 @@ static void many_active(void)
     }
 }
 
+/* ---- several threads, each with its own channel ---- */
+
+#define THREADS 4
+
+static void *caller_thread(void *port)
+{
+    struct rdma_event_channel *channel = open_channel();
+    struct rdma_conn_param param = conn_param(NULL, 0);
+
+    for (int i = 0; i < ROUNDS * AT_ONCE / THREADS; i++) {
+        struct rdma_cm_id *id;
+        CHECK(!rdma_create_id(channel, &id, NULL, RDMA_PS_TCP));
+        struct sockaddr_in to = {
+            .sin_family = AF_INET,
+            .sin_port = htons((uintptr_t)port),
+            .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+        };
+        CHECK(!rdma_resolve_addr(id, NULL, (struct sockaddr *)&to, 1000));
+        EXPECT_ACK(channel, RDMA_CM_EVENT_ADDR_RESOLVED);
+        CHECK(!rdma_resolve_route(id, 1000));
+        EXPECT_ACK(channel, RDMA_CM_EVENT_ROUTE_RESOLVED);
+        make_qp(id);
+        CHECK(!rdma_connect(id, &param));
+        EXPECT_ACK(channel, RDMA_CM_EVENT_ESTABLISHED);
+        if (i % 2) {
+            CHECK(!rdma_disconnect(id));
+            EXPECT_ACK(channel, RDMA_CM_EVENT_DISCONNECTED);
+        }
+        close_id(id);
+    }
+    rdma_destroy_event_channel(channel);
+    return NULL;
+}
+
+static void threads_active(void)
+{
+    void *port = (void *)(uintptr_t)hear();
+    pthread_t threads[THREADS];
+
+    for (int i = 0; i < THREADS; i++)
+        CHECK(!pthread_create(&threads[i], NULL, caller_thread, port));
+    for (int i = 0; i < THREADS; i++)
+        CHECK(!pthread_join(threads[i], NULL));
+}
+
 const struct cm_case connect_cases[] = {
     { "connect", whole_passive, whole_active, 0 },
     { "reject", reject_passive, reject_active, 0 },
@@ -470,5 +515,6 @@ const struct cm_case connect_cases[] = {
     { "one-process", loop_whole, NULL, 0 },
     { "acknowledge", ack_whole, NULL, 0 },
     { "many", many_passive, many_active, 0 },
+    { "threads", many_passive, threads_active, 0 },
     { 0 },
 };

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static struct rdma_addrinfo *look_up(uint16_t port, int flags)
@@ -75,10 +76,12 @@ static void endpoint_active(void)
     CHECK(!rdma_disconnect(id));
     rdma_destroy_ep(id);
 
+    attr = qp_attr(); /* it named the CQs of the first */
     CHECK(!rdma_create_ep(&id, res, NULL, &attr));
     CHECK_ERRNO(rdma_connect(id, NULL), ECONNREFUSED);
     rdma_destroy_ep(id);
     hear(); /* the listener is gone */
+    attr = qp_attr();
     CHECK(!rdma_create_ep(&id, res, NULL, &attr));
     CHECK_ERRNO(rdma_connect(id, NULL), ECONNREFUSED);
     CHECK(id->event->status == 8);
@@ -243,11 +246,57 @@ static void wrong_whole(void)
     CHECK(!strcmp(rdma_event_str(99), "UNKNOWN EVENT"));
 }
 
+/* ---- a fork: the ids stay with the parent ---- */
+
+static void child_of_fork(struct rdma_event_channel *channel, struct rdma_cm_id *listener)
+{
+    struct rdma_cm_event *event;
+    struct rdma_cm_id *own;
+
+    alarm(10); /* the parent's is not inherited */
+    CHECK_ERRNO(rdma_listen(listener, 1), EINVAL);
+    CHECK_ERRNO(rdma_get_cm_event(channel, &event), EINVAL);
+    CHECK_ERRNO(rdma_migrate_id(listener, NULL), EINVAL);
+    CHECK(!rdma_destroy_id(listener));
+    CHECK(!rdma_create_id(NULL, &own, NULL, RDMA_PS_TCP));
+    CHECK(!rdma_resolve_addr(own, NULL, ip_address("127.0.0.1", 1), 100));
+    close_id(own);
+    exit(0);
+}
+
+static void fork_whole(void)
+{
+    struct rdma_event_channel *channel = open_channel();
+    struct rdma_conn_param param = conn_param(NULL, 0);
+    struct rdma_cm_id *listener;
+    int status;
+
+    CHECK(!rdma_create_id(channel, &listener, NULL, RDMA_PS_TCP));
+    CHECK(!rdma_bind_addr(listener, ip_address("127.0.0.1", 0)));
+    CHECK(!rdma_listen(listener, 1));
+    pid_t child = fork();
+    if (!child)
+        child_of_fork(channel, listener);
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+    struct rdma_cm_id *id =
+        resolve(channel, RDMA_PS_TCP, "127.0.0.1", ntohs(rdma_get_src_port(listener)));
+    CHECK(!rdma_connect(id, &param));
+    struct rdma_cm_event *event = EXPECT(channel, RDMA_CM_EVENT_CONNECT_REQUEST);
+    struct rdma_cm_id *asked = event->id;
+    rdma_ack_cm_event(event);
+    close_id(asked);
+    EXPECT_ACK(channel, RDMA_CM_EVENT_REJECTED);
+    close_id(id);
+    close_id(listener);
+    rdma_destroy_event_channel(channel);
+}
+
 const struct cm_case endpoint_cases[] = {
     { "endpoints", endpoint_passive, endpoint_active, 0 },
     { "addresses", addresses_whole, NULL, 0 },
     { "ports", ports_whole, NULL, 0 },
     { "nodes", nodes_passive, nodes_active, 0 },
     { "wrong-state", wrong_whole, NULL, 0 },
+    { "fork", fork_whole, NULL, 0 },
     { 0 },
 };

@@ -314,6 +314,18 @@ static void die_in_child(void)
     CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL, "the victim ended with %#x", status);
 }
 
+static int exchange_of_its_own(void)
+{
+    plain_exchange(false);
+    return 0;
+}
+
+static int exchange_with_another(void)
+{
+    plain_exchange(true);
+    return 0;
+}
+
 static void stale_segment(bool remote)
 {
     char path[256];
@@ -321,7 +333,7 @@ static void stale_segment(bool remote)
     segment_path(path, sizeof(path));
     die_in_child();
     CHECK(!access(path, F_OK), "the crash left no segment to test with");
-    plain_exchange(remote);
+    CHECK_INT(run_in_child(remote ? exchange_with_another : exchange_of_its_own), 0);
     CHECK(access(path, F_OK), "the next user left the segment behind");
 }
 
@@ -451,12 +463,6 @@ static void refused_membarrier(bool remote)
 }
 
 /* ---- forks ---- */
-
-static int exchange_of_its_own(void)
-{
-    plain_exchange(false);
-    return 0;
-}
 
 static int just_exit(void)
 {

@@ -226,6 +226,9 @@ void world_begin(struct world *world)
     world->mr[0] = ibv_reg_mr(rig.pd, arena, ARENA_BYTES, RIG_ACCESS_ALL | IBV_ACCESS_MW_BIND);
     if (!world->channel || !world->cq[0] || !world->mr[0])
         violated("the first objects: %s", strerror(errno));
+    world->mr[1] = ibv_reg_mr(rig.pd, arena, 2 * ARENA_BYTES, RIG_ACCESS_ALL);
+    if (world->mr[1])
+        violated("memory that is not there was registered");
     for (int i = 0; i < 2; i++)
         world->qp[i] = plain_qp(&rig, world->cq[0]);
     connect_pair(&rig, world->qp[0], world->qp[1]);

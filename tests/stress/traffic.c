@@ -216,8 +216,10 @@ bool endpoint_send_more(struct endpoint *ep)
             ep->tx_exhausted = !ep->have_next;
             continue;
         }
-        if (!has_credit(ep, &ep->next_op))
+        if (!has_credit(ep, &ep->next_op)) {
+            ep->worker->awaits_credit = true;
             break;
+        }
         build(ep, &ep->next_op, &wr[count], sge[count]);
         ep->have_next = false;
         count++;

@@ -14,7 +14,6 @@
 
 #define DEATH_NOTICE_US 5000000u
 #define MOURN_US        8000000u
-#define QUIET_POLLS     200
 
 static struct worker *the_worker;
 
@@ -79,6 +78,7 @@ static void oob_deliver(struct endpoint *ep, const struct oob *msg)
         break;
     default:
         ep->peer_done = true;
+        ep->done_at_round = ep->worker->empty_rounds;
     }
 }
 
@@ -205,10 +205,12 @@ static void wait_for_events(struct worker *worker)
     for (int p = 0; p < worker->plan->procs; p++)
         if (p != worker->me && !worker->peer[p].dead)
             fds[count++] = (struct pollfd){ .fd = worker->peer[p].fd, .events = POLLIN };
-    int n = poll(fds, count, 20);
+    int n = poll(fds, count, worker->awaits_credit ? 1 : 20);
+    worker->awaits_credit = false;
     if (fds[0].revents & POLLIN)
         take_event(worker);
-    else if (n == 0 && drain_cqs(worker) && !channel_ready(worker, 500))
+    else if (n == 0 && drain_cqs(worker) && !worker->someone_died &&
+             !channel_ready(worker, 500))
         worker_fail(worker, "a completion came without its event");
 }
 
@@ -224,6 +226,8 @@ static void mourn(struct endpoint *ep)
 {
     bool connected = ep->state >= LINK_WIRED;
     bool reliable = !link_carries_header(ep->link);
+    uint32_t promised =
+        atomic_load(&ep->worker->board->side[ep->link->index][!ep->side].completed_receives);
 
     if (ep->state < LINK_MOURN) {
         ep->state = LINK_MOURN;
@@ -234,8 +238,11 @@ static void mourn(struct endpoint *ep)
         }
     }
     if (rig_now_us() - ep->broken_since > MOURN_US)
-        endpoint_fail(ep, "%u operations pending and %s error %u s after the peer's death",
-                      ep->head - ep->tail, ep->broken ? "an" : "no", MOURN_US / 1000000);
+        endpoint_fail(ep,
+                      "%u s after the peer's death: %u operations pending, %s error, %u messages "
+                      "completed there and %u arrived",
+                      MOURN_US / 1000000, ep->head - ep->tail, ep->broken ? "an" : "no", promised,
+                      ep->rx_count);
     if (awaits_completion(ep))
         return;
     /* Receives that the dead posted may still take a message; then the loss must show. */
@@ -243,13 +250,8 @@ static void mourn(struct endpoint *ep)
         endpoint_send_probe(ep);
         return;
     }
-    if (++ep->empty_polls < QUIET_POLLS)
-        return;
-    uint32_t promised =
-        atomic_load(&ep->worker->board->side[ep->link->index][!ep->side].completed_receives);
     if (ep->rx_count < promised && !ep->link->lossy)
-        endpoint_fail(ep, "%u messages completed at the dead sender, %u arrived", promised,
-                      ep->rx_count);
+        return;
     int err = rig_qp_error(ep->qp);
     if (err)
         endpoint_fail(ep, "modify to ERR: %s", strerror(err));
@@ -260,8 +262,9 @@ static bool is_finished(struct endpoint *ep)
 {
     if (!ep->peer_done || !ep->done_sent)
         return false;
+    /* All that the peer sent had been delivered before it said so. */
     if (ep->link->lossy)
-        return ++ep->empty_polls >= QUIET_POLLS;
+        return ep->worker->empty_rounds - ep->done_at_round >= 2;
     return ep->rx_count == ep->rx_total;
 }
 
@@ -332,8 +335,9 @@ static void run_schedule(struct worker *worker)
 
         for (int i = 0; i < worker->endpoints; i++)
             progress |= advance(&worker->endpoint[i]);
-        progress |= drain_cqs(worker);
-        if (progress)
+        bool completions = drain_cqs(worker);
+        worker->empty_rounds += !completions;
+        if (progress || completions)
             continue;
         if (worker->channel)
             wait_for_events(worker);

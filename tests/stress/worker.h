@@ -89,7 +89,7 @@ struct endpoint {
     bool broken;    /* an error was seen, here or there */
     bool tx_failed; /* a send completed with an error */
     uint64_t broken_since;
-    int empty_polls;
+    uint32_t done_at_round;
 
     struct op_walk tx;
     bool tx_exhausted;
@@ -145,6 +145,8 @@ struct worker {
     struct endpoint endpoint[MAX_ENDPOINTS];
     int endpoints;
     bool someone_died;
+    bool awaits_credit;    /* which comes without any event */
+    uint32_t empty_rounds; /* of looking at all CQs and finding nothing */
     pthread_t churn;
     atomic_bool churn_stop;
 };

@@ -174,7 +174,7 @@ static void a_receive_taken_by_the_dead_is_put_back(void **state)
     assert_int_equal(taker[view.slot], proc_word(proc_self));
     taker[view.slot] = proc_word(proc_self) ^ 0x8000; /* a generation that is gone */
     assert_false(rq_peek(&view));
-    rq_recover(&rq, never, NULL);
+    rq_recover(&rq, ((struct hca_pd *)pd)->id, never, NULL);
     assert_true(rq_take(&view, &left));
     assert_true(rq_complete(&rq, view.slot, &wr_id));
     assert_int_equal(wr_id, 77);
