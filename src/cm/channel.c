@@ -61,6 +61,20 @@ static void free_watch(struct cm_watch *watch)
     free(watch);
 }
 
+/* Programs end with a thread still asking for events while another destroys the channel. What the
+ * thread finds must say so for a while, and as long as it waits inside. */
+static void retire(struct cm_channel *channel)
+{
+    static struct cm_channel *retired[64];
+    static unsigned next;
+    struct cm_channel **slot = &retired[next++ % ARRAY_SIZE(retired)];
+
+    channel->destroyed = true;
+    if (*slot && !(*slot)->waiters)
+        free(*slot);
+    *slot = channel;
+}
+
 void channel_destroy(struct cm_channel *channel)
 {
     struct cm_event *event;
@@ -78,9 +92,7 @@ void channel_destroy(struct cm_channel *channel)
         close(channel->timerfd);
     close(channel->eventfd);
     close(channel->channel.fd);
-    channel->destroyed = true;
-    if (!channel->waiters)
-        free(channel);
+    retire(channel);
 }
 
 /* ---- ids of a channel ---- */

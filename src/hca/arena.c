@@ -106,11 +106,17 @@ uint64_t arena_bytes_used(void)
 #define LARGEST_SHIFT  15
 #define CLASSES        (LARGEST_SHIFT - SMALLEST_SHIFT + 1)
 
-static struct spinlock class_lock;
-static struct block_class {
-    void **free_blocks;
-    uint32_t count, room;
-} classes[CLASSES];
+/* A unit cut into blocks of one size. Where its blocks are is known to this process alone. */
+struct slab {
+    char *base;
+    struct slab *next, **link; /* in the list of its class, while it has a free block */
+    uint16_t free_count, total;
+    uint16_t free_blocks[UNIT_SIZE >> SMALLEST_SHIFT];
+};
+
+static struct spinlock slab_lock;
+static struct slab *classes[CLASSES];
+static struct slab *slab_of_unit[MAX_UNITS];
 
 static unsigned class_of(uint64_t size)
 {
@@ -121,26 +127,46 @@ static unsigned class_of(uint64_t size)
     return c;
 }
 
-static bool push_block(struct block_class *c, void *block)
+static void list_slab(unsigned c, struct slab *slab)
 {
-    if (c->count == c->room) {
-        uint32_t room = c->room ? 2 * c->room : 64;
-        void **grown = realloc(c->free_blocks, room * sizeof(*grown));
-        if (!grown)
-            return false; /* the block is lost until the process ends */
-        c->free_blocks = grown;
-        c->room = room;
-    }
-    c->free_blocks[c->count++] = block;
-    return true;
+    slab->next = classes[c];
+    slab->link = &classes[c];
+    if (slab->next)
+        slab->next->link = &slab->next;
+    classes[c] = slab;
 }
 
-static void refill(struct block_class *c, uint64_t block_size)
+static void unlist_slab(struct slab *slab)
 {
-    char *unit = alloc_units(1, proc_self + 1);
+    *slab->link = slab->next;
+    if (slab->next)
+        slab->next->link = slab->link;
+}
 
-    for (uint64_t at = 0; unit && at < UNIT_SIZE; at += block_size)
-        push_block(c, unit + at);
+static struct slab *new_slab(unsigned c)
+{
+    struct slab *slab = malloc(sizeof(*slab));
+    char *base = slab ? alloc_units(1, proc_self + 1) : NULL;
+
+    if (!base) {
+        free(slab);
+        return NULL;
+    }
+    slab->base = base;
+    slab->total = UNIT_SIZE >> (c + SMALLEST_SHIFT);
+    slab->free_count = slab->total;
+    for (unsigned i = 0; i < slab->total; i++)
+        slab->free_blocks[i] = slab->total - 1 - i;
+    slab_of_unit[seg_offset(base) >> UNIT_SHIFT] = slab;
+    list_slab(c, slab);
+    return slab;
+}
+
+static void free_units(void *base, uint64_t size)
+{
+    shm_lock(&seg->arena_lock);
+    free_run(seg_offset(base) >> UNIT_SHIFT, round_up(size, UNIT_SIZE) >> UNIT_SHIFT);
+    shm_unlock(&seg->arena_lock);
 }
 
 void *arena_alloc(uint64_t size)
@@ -148,18 +174,34 @@ void *arena_alloc(uint64_t size)
     if (size > (1u << LARGEST_SHIFT))
         return alloc_units(round_up(size, UNIT_SIZE) >> UNIT_SHIFT, proc_self + 1);
 
-    struct block_class *c = &classes[class_of(size)];
-    uint64_t block_size = 1ull << (c - classes + SMALLEST_SHIFT);
-    void *block = NULL;
-    spin_lock(&class_lock);
-    if (!c->count)
-        refill(c, block_size);
-    if (c->count)
-        block = c->free_blocks[--c->count];
-    spin_unlock(&class_lock);
+    unsigned c = class_of(size);
+    char *block = NULL;
+    spin_lock(&slab_lock);
+    struct slab *slab = classes[c] ? classes[c] : new_slab(c);
+    if (slab) {
+        block = slab->base +
+                ((uint64_t)slab->free_blocks[--slab->free_count] << (c + SMALLEST_SHIFT));
+        if (!slab->free_count)
+            unlist_slab(slab);
+    }
+    spin_unlock(&slab_lock);
     if (block)
-        memset(block, 0, block_size);
+        memset(block, 0, 1ull << (c + SMALLEST_SHIFT));
     return block;
+}
+
+/* A slab that is all free goes back, unless it is the last with room in its class. */
+static void free_block(struct slab *slab, unsigned c, char *block)
+{
+    if (!slab->free_count)
+        list_slab(c, slab);
+    slab->free_blocks[slab->free_count++] = (block - slab->base) >> (c + SMALLEST_SHIFT);
+    if (slab->free_count < slab->total || (classes[c] == slab && !slab->next))
+        return;
+    unlist_slab(slab);
+    slab_of_unit[seg_offset(slab->base) >> UNIT_SHIFT] = NULL;
+    free_units(slab->base, UNIT_SIZE);
+    free(slab);
 }
 
 void arena_free(void *ptr, uint64_t size)
@@ -167,14 +209,14 @@ void arena_free(void *ptr, uint64_t size)
     if (!ptr)
         return;
     if (size > (1u << LARGEST_SHIFT)) {
-        shm_lock(&seg->arena_lock);
-        free_run(seg_offset(ptr) >> UNIT_SHIFT, round_up(size, UNIT_SIZE) >> UNIT_SHIFT);
-        shm_unlock(&seg->arena_lock);
+        free_units(ptr, size);
         return;
     }
-    spin_lock(&class_lock);
-    push_block(&classes[class_of(size)], ptr);
-    spin_unlock(&class_lock);
+    spin_lock(&slab_lock);
+    struct slab *slab = slab_of_unit[seg_offset(ptr) >> UNIT_SHIFT];
+    if (slab)
+        free_block(slab, class_of(size), ptr);
+    spin_unlock(&slab_lock);
 }
 
 void *arena_alloc_for(unsigned proc, uint64_t size)
@@ -189,7 +231,7 @@ void *arena_alloc_permanent(uint64_t size)
 
 void arena_forget(void)
 {
-    for (unsigned i = 0; i < CLASSES; i++)
-        classes[i].count = 0;
-    store_relaxed(&class_lock.held, 0);
+    for (unsigned c = 0; c < CLASSES; c++)
+        classes[c] = NULL;
+    store_relaxed(&slab_lock.held, 0);
 }

@@ -3,6 +3,9 @@
 #include "hca/notify.h"
 #include "hca/proc.h"
 
+#include <poll.h>
+#include <unistd.h>
+
 void async_raise(unsigned proc, struct event_box *box, enum ibv_event_type type)
 {
     if (atomic_fetch_or(&box->bits, 1u << type) & 1u << type)
@@ -19,6 +22,17 @@ bool async_take(struct event_box *box, enum ibv_event_type *type)
         return false;
     *type = __builtin_ctz(bits);
     return atomic_fetch_and(&box->bits, ~(1u << *type)) & 1u << *type;
+}
+
+void async_withdraw(struct event_box *box, int fd)
+{
+    uint32_t bits = atomic_exchange(&box->bits, 0);
+    struct pollfd p = { .fd = fd, .events = POLLIN };
+    uint64_t one;
+
+    for (; bits; bits &= bits - 1)
+        if (poll(&p, 1, 0) == 1 && read(fd, &one, sizeof(one)) < 0)
+            return;
 }
 
 void async_cq_error(struct shared_cq *cq)

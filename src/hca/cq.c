@@ -19,7 +19,8 @@
 #define FIRST_RING_MAX  128
 #define FIRST_RING_MIN  16
 #define YIELD_AFTER     200  /* empty polls in a row: the peer may need this core */
-#define STUCK_AFTER     1000 /* polls that find a ticket taken but nothing published */
+#define LOOK_AT_TAIL    64   /* empty polls between looks at the senders' line */
+#define STUCK_AFTER     16   /* looks that find a ticket taken but nothing published */
 
 struct spinlock cq_list_lock;
 struct hca_cq *cq_list;
@@ -116,6 +117,7 @@ void cq_destroy(struct hca_cq *cq)
     spin_unlock(&cq_list_lock);
     if (cq->ibv.channel)
         leave_channel(cq, (struct hca_channel *)cq->ibv.channel);
+    async_withdraw(&cq->shared->events, cq->ibv.context->async_fd);
     for (struct cq_ring *ring = cq->ring; ring;) {
         struct cq_ring *next = seg_at(load_relaxed(&ring->next), sizeof(*ring));
         arena_free(ring, ring_bytes(ring->size));
@@ -145,7 +147,7 @@ static void move_limit(struct hca_cq *cq)
     uint64_t limit = load_acquire(&ring->limit);
 
     if (!(limit & LIMIT_FROZEN)) {
-        if (cq->head + ring->size - limit < ring->size / 8)
+        if (cq->head + ring->size - limit < ring->size / 4)
             return;
         if (atomic_compare_exchange_strong(&ring->limit, &limit, cq->head + ring->size)) {
             cq->limit_published = cq->head + ring->size;
@@ -170,7 +172,7 @@ static void consume(struct hca_cq *cq)
 {
     cq->head++;
     store_release(&cq->shared->head, cq->head);
-    if (unlikely(cq->head + cq->ring->size - cq->limit_published >= cq->ring->size / 8 ||
+    if (unlikely(cq->head + cq->ring->size - cq->limit_published >= cq->ring->size / 4 ||
                  cq->head >= cq->limit_published))
         move_limit(cq);
     __builtin_prefetch(next_entry(cq));
@@ -273,7 +275,11 @@ static bool scatter(struct hca_rq *rq, uint32_t slot, uint32_t pd, uint32_t skip
         n = n < length ? n : length;
         if (unlikely(!mr_local(wqe->sge[i].lkey, pd, addr, n, true, &place)))
             return false;
-        memcpy(place.kind == PLACE_SEGMENT ? (char *)seg + place.addr : (char *)place.addr, data, n);
+        char *to = place.kind == PLACE_SEGMENT ? (char *)seg + place.addr : (char *)place.addr;
+        if (n <= CQE_INLINE)
+            copy_short(to, data, n);
+        else
+            memcpy(to, data, n);
         data += n;
         length -= n;
     }
@@ -311,7 +317,7 @@ static bool take_recv(struct hca_cq *cq, struct cqe *e, struct ibv_wc *wc)
     struct hca_srq *srq = e->srqn ? srq_by_number(e->srqn) : NULL;
     struct hca_rq *rq = srq ? &srq->rq : qp && !e->srqn ? &qp->rq : NULL;
     bool wanted = !(flags & (CQE_HOLE | CQE_ORPHAN)) && rq && rq->shared &&
-                  (qp || (srq && srq->is_xrc));
+                  e->slot < rq->max_wr && (qp || (srq && srq->is_xrc));
 
     if (likely(wanted) && status == IBV_WC_SUCCESS &&
         unlikely(!take_payload(rq, e, srq ? srq->shared->pd : qp->pd->id, flags,
@@ -349,8 +355,12 @@ void cq_push_send(struct hca_cq *cq, const struct send_completion *done)
 {
     spin_lock(&cq->lock);
     uint32_t head = load_relaxed(&cq->sends_head), tail = load_relaxed(&cq->sends_tail);
-    uint64_t in_ring = load_relaxed(&cq->shared->tail) - cq->head;
-    bool full = tail - head + in_ring >= load_relaxed(&cq->shared->capacity);
+    uint32_t capacity = load_relaxed(&cq->shared->capacity);
+    bool full = false;
+    /* The ring's tail is the senders' line: taking it from them costs each a miss, so it is looked
+     * at only when the sends alone fill a good part. */
+    if (unlikely(tail - head >= capacity / 2))
+        full = tail - head + (load_relaxed(&cq->shared->tail) - cq->head) >= capacity;
     if (unlikely(!full && tail - head == cq->sends_room)) {
         struct send_completion *grown = malloc(2 * cq->sends_room * sizeof(*grown));
         if (grown) {
@@ -435,7 +445,8 @@ static void idle(struct hca_cq *cq)
             hca_engine->serve_peers();
         sched_yield();
     }
-    if (unlikely(load_relaxed(&cq->shared->tail) != cq->head) && ++cq->stuck_polls >= STUCK_AFTER) {
+    if (unlikely(++cq->idle_polls % LOOK_AT_TAIL == 0) &&
+        load_relaxed(&cq->shared->tail) != cq->head && ++cq->stuck_polls >= STUCK_AFTER) {
         cq->stuck_polls = 0;
         spin_lock(&cq->lock);
         if (!is_published(cq, next_entry(cq)))

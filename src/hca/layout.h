@@ -171,7 +171,8 @@ struct recv_wqe {
 };
 
 struct shared_rq {
-    uint32_t depth; /* power of two */
+    uint32_t depth;      /* powers of two; */
+    uint32_t order_size; /* at least twice the depth: see rq.c */
     uint32_t max_sge;
     uint64_t order; /* offsets */
     uint64_t wqes;

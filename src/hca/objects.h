@@ -97,7 +97,7 @@ struct hca_rq {
     _Atomic uint32_t *takers;
     char *wqes;
     uint64_t size; /* of the block in the segment */
-    uint32_t depth, stride;
+    uint32_t depth, order_mask, stride;
     struct spinlock lock;
     uint32_t max_wr, max_sge;
     uint64_t *wr_ids;
@@ -131,7 +131,8 @@ struct hca_cq {
     uint32_t sends_room; /* power of two */
     _Atomic uint32_t sends_head, sends_tail;
     _Atomic uint32_t event_in_hand; /* 1: the program got an event and has not polled since */
-    uint32_t empty_polls;
+    uint32_t empty_polls; /* in a row */
+    uint32_t idle_polls;  /* ever */
     uint32_t stuck_polls;
     uint32_t events_taken; /* of shared->fired */
     uint32_t events_given; /* to the program, which acknowledges them */
@@ -184,6 +185,17 @@ struct send_wqe {
     struct ibv_mw_bind_info bind;
 };
 
+/* Where short messages of a connected QP go: what a look-up came to, and what must be unchanged for
+ * it to hold. */
+struct send_route {
+    struct shared_qp *peer;
+    struct shared_cq *cq;
+    struct shared_rq *rq;
+    struct recv_order *order;
+    uint64_t chunk, rq_offset, cq_offset;
+    uint32_t order_mask;
+};
+
 enum stall_reason { NOT_STALLED, STALL_RNR, STALL_NO_ANSWER };
 
 struct wr_builder;
@@ -214,6 +226,7 @@ struct hca_qp {
     uint64_t retry_at;
     uint32_t peer_word; /* process of the other end, when last seen */
     struct hca_qp *next_stalled;
+    struct send_route route;
     struct wr_builder *builder;
     struct hca_qp *next, **link;
 };

@@ -364,6 +364,7 @@ void qp_destroy(struct hca_qp *qp)
     if (qp->next)
         qp->next->link = qp->link;
     pthread_mutex_unlock(&qp_list_mutex);
+    async_withdraw(&qp->shared->events, qp->ibv.context->async_fd);
     hca_engine->drop(qp);
     purge_completions(qp);
     count_uses(qp, -1);
@@ -564,6 +565,7 @@ void srq_destroy(struct hca_srq *srq)
         link = &(*link)->next;
     *link = srq->next;
     pthread_mutex_unlock(&qp_list_mutex);
+    async_withdraw(&srq->shared->events, srq->ibv.context->async_fd);
     if (srq->cq) { /* wait out a poll that may be using it */
         spin_lock(&srq->cq->lock);
         spin_unlock(&srq->cq->lock);

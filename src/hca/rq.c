@@ -8,6 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* While a sender reads the order of the next few receives, the owner writes that of the receives it
+ * posts, a depth further on. In a ring of just that depth these would be the same cache line, and
+ * each message would cost the sender a miss. */
+#define ORDER_MIN 64
+
 static uint64_t wqe_stride(uint32_t max_sge)
 {
     return sizeof(struct recv_wqe) + (uint64_t)max_sge * sizeof(((struct recv_wqe *)0)->sge[0]);
@@ -16,8 +21,9 @@ static uint64_t wqe_stride(uint32_t max_sge)
 int rq_create(struct hca_rq *rq, uint32_t max_wr, uint32_t max_sge)
 {
     uint32_t depth = round_up_pow2(max_wr ? max_wr : 1);
+    uint32_t order_size = 2 * depth > ORDER_MIN ? 2 * depth : ORDER_MIN;
     uint64_t order_at = round_up(sizeof(struct shared_rq), CACHE_LINE);
-    uint64_t taker_at = order_at + depth * sizeof(struct recv_order);
+    uint64_t taker_at = order_at + order_size * sizeof(struct recv_order);
     uint64_t wqes_at = round_up(taker_at + depth * sizeof(uint32_t), CACHE_LINE);
     uint64_t size = wqes_at + depth * wqe_stride(max_sge);
 
@@ -34,6 +40,7 @@ int rq_create(struct hca_rq *rq, uint32_t max_wr, uint32_t max_sge)
         return ENOMEM;
     }
     shared->depth = depth;
+    shared->order_size = order_size;
     shared->max_sge = max_sge;
     shared->order = seg_offset(shared) + order_at;
     shared->taker = seg_offset(shared) + taker_at;
@@ -44,6 +51,7 @@ int rq_create(struct hca_rq *rq, uint32_t max_wr, uint32_t max_sge)
     rq->wqes = (char *)shared + wqes_at;
     rq->size = size;
     rq->depth = depth;
+    rq->order_mask = order_size - 1;
     rq->stride = wqe_stride(max_sge);
     rq->max_wr = max_wr;
     rq->max_sge = max_sge;
@@ -94,7 +102,7 @@ void rq_recheck(struct hca_rq *rq, uint32_t pd)
     spin_lock(&rq->lock);
     uint32_t head = load_relaxed(&rq->shared->head), posted = load_relaxed(&rq->shared->posted);
     for (uint32_t i = head; i != posted && i - head < rq->max_wr; i++) {
-        struct recv_order *order = &rq->order[i & (rq->depth - 1)];
+        struct recv_order *order = &rq->order[i & rq->order_mask];
         if (order->slot < rq->max_wr)
             order->capacity = capacity_of(rq_own_wqe(rq, order->slot), rq->max_sge, pd);
     }
@@ -117,7 +125,7 @@ int rq_post(struct hca_rq *rq, uint32_t pd, const struct ibv_recv_wr *wr)
         wqe->sge[i].length = wr->sg_list[i].length;
         wqe->sge[i].lkey = wr->sg_list[i].lkey;
     }
-    rq->order[posted & (rq->depth - 1)] =
+    rq->order[posted & rq->order_mask] =
         (struct recv_order){ slot, capacity_of(wqe, rq->max_sge, pd) };
     store_relaxed(&rq->takers[slot], 0);
     rq->wr_ids[slot] = wr->wr_id;
@@ -155,10 +163,10 @@ bool rq_open(uint64_t offset, struct rq_view *view)
     view->rq = seg_at(offset, sizeof(struct shared_rq));
     if (unlikely(!view->rq))
         return false;
-    uint32_t depth = view->rq->depth;
-    view->mask = depth - 1;
-    view->order = seg_at(view->rq->order, (uint64_t)depth * sizeof(struct recv_order));
-    return likely(depth && !(depth & view->mask) && view->order);
+    uint32_t size = view->rq->order_size;
+    view->mask = size - 1;
+    view->order = seg_at(view->rq->order, (uint64_t)size * sizeof(struct recv_order));
+    return likely(size && !(size & view->mask) && view->order);
 }
 
 bool rq_peek(struct rq_view *view)
@@ -225,7 +233,7 @@ void rq_recover(struct hca_rq *rq, uint32_t pd, bool (*in_ring)(void *arg, uint3
             store_relaxed(&rq->takers[slot], 0);
             if (!completed) {
                 uint32_t posted = load_relaxed(&rq->shared->posted);
-                rq->order[posted & (rq->depth - 1)] = (struct recv_order){
+                rq->order[posted & rq->order_mask] = (struct recv_order){
                     slot, capacity_of(rq_own_wqe(rq, slot), rq->max_sge, pd)
                 };
                 store_release(&rq->shared->posted, posted + 1);
@@ -240,10 +248,10 @@ void rq_put_back_lost(struct hca_rq *rq, uint8_t *accounted)
     uint32_t head = load_relaxed(&rq->shared->head), posted = load_relaxed(&rq->shared->posted);
 
     for (uint32_t i = head; i != posted && i - head < rq->depth; i++)
-        if (rq->order[i & (rq->depth - 1)].slot < rq->max_wr)
-            accounted[rq->order[i & (rq->depth - 1)].slot] = 1;
+        if (rq->order[i & rq->order_mask].slot < rq->max_wr)
+            accounted[rq->order[i & rq->order_mask].slot] = 1;
     for (uint32_t slot = 0; slot < rq->max_wr; slot++)
         if (rq->outstanding[slot] && !accounted[slot] && posted - head < rq->depth)
-            rq->order[--head & (rq->depth - 1)] = (struct recv_order){ slot, 0 };
+            rq->order[--head & rq->order_mask] = (struct recv_order){ slot, 0 };
     store_release(&rq->shared->head, head);
 }

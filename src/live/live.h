@@ -16,6 +16,10 @@ int run_request(struct hca_qp *qp, const struct send_wqe *wqe, uint32_t *byte_le
 /* The other end of a connected QP, if it is there and listens to us. Inside an epoch. */
 struct shared_qp *run_find_peer(const struct hca_qp *qp);
 
+/* ---- short.c: a short send to a connected peer, along a route that is remembered ---- */
+/* False: nothing has happened, the general way must be taken. */
+bool short_send(struct hca_qp *qp, const struct send_wqe *wqe);
+
 /* ---- deliver.c: the part of a request that takes a receive ---- */
 struct message {
     const struct send_wqe *wqe;

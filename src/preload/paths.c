@@ -1,5 +1,3 @@
-#include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,6 +22,7 @@ static const struct row {
     { "/sys/class/infiniband", PRELOAD_DIRECTORY, NULL },
     { HCA, PRELOAD_DIRECTORY, NULL },
     { HCA "/node_type", PRELOAD_FILE, "1: CA\n" },
+    { HCA "/board_id", PRELOAD_FILE, "verbena-live\n" },
     { HCA "/device", PRELOAD_DIRECTORY, NULL },
     { HCA "/device/numa_node", PRELOAD_FILE, "-1\n" },
     { HCA "/device/net", PRELOAD_DIRECTORY, NULL },
@@ -31,7 +30,6 @@ static const struct row {
     { HCA "/ports", PRELOAD_DIRECTORY, NULL },
     { HCA "/ports/%p", PRELOAD_DIRECTORY, NULL },
     { HCA "/ports/%p/state", PRELOAD_FILE, "4: ACTIVE\n" },
-    { HCA "/ports/%p/phys_state", PRELOAD_FILE, "5: LinkUp\n" },
     { HCA "/ports/%p/link_layer", PRELOAD_FILE, "InfiniBand\n" },
     { "/sys/class/infiniband_verbs", PRELOAD_DIRECTORY, NULL },
     { "/sys/class/infiniband_verbs/abi_version", PRELOAD_FILE, "6\n" },
@@ -41,7 +39,6 @@ static const struct row {
     { "/dev/infiniband", PRELOAD_DIRECTORY, NULL },
     { "/dev/infiniband/rdma_cm", PRELOAD_DEVICE, NULL },
     { "/dev/infiniband/uverbs%d", PRELOAD_DEVICE, NULL },
-    { "/dev/infiniband/verbena%d", PRELOAD_DEVICE, NULL },
 };
 
 static unsigned count_from_environment(const char *variable, unsigned most)

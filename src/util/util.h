@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <time.h>
 
 #define likely(x)   __builtin_expect(!!(x), 1)
@@ -38,6 +39,28 @@ static inline uint64_t now_ns(void)
 
     clock_gettime(CLOCK_MONOTONIC, &ts);
     return ts.tv_sec * 1000000000ull + ts.tv_nsec;
+}
+
+/* For lengths that are mostly a few words: no call, no loop for most. */
+static inline void copy_short(void *to, const void *from, uint32_t n)
+{
+    char *t = to;
+    const char *f = from;
+
+    if (n >= 16) {
+        for (uint32_t i = 0; i + 16 < n; i += 16)
+            memcpy(t + i, f + i, 16);
+        memcpy(t + n - 16, f + n - 16, 16);
+    } else if (n >= 8) {
+        uint64_t first, last;
+        memcpy(&first, f, 8);
+        memcpy(&last, f + n - 8, 8);
+        memcpy(t, &first, 8);
+        memcpy(t + n - 8, &last, 8);
+    } else {
+        for (uint32_t i = 0; i < n; i++)
+            t[i] = f[i];
+    }
 }
 
 static inline void cpu_relax(void)

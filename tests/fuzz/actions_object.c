@@ -232,7 +232,7 @@ static void open_xrcd(struct world *world, struct input *in)
     struct ibv_xrcd **place = FREE_PLACE(world->xrcd);
     struct ibv_xrcd_init_attr attr = {
         .comp_mask = take8(in) & 1 ? take32(in) : 3,
-        .fd = take8(in) & 1 ? -1 : (int)take_edge(in) + 100000,
+        .fd = take8(in) & 1 ? -1 : (int)(take_edge(in) | 0x10000),
         .oflags = take8(in) & 1 ? (int)take_edge(in) : O_CREAT,
     };
 

@@ -5,6 +5,7 @@
 #include "rig.h"
 
 #include <errno.h>
+#include <execinfo.h>
 #include <fcntl.h>
 #include <getopt.h>
 #include <poll.h>
@@ -209,11 +210,25 @@ static void end_objects(struct talker *talker)
     rig_close(&talker->rig);
 }
 
+/* A crash says where, then happens. */
+static void report_crash(int sig)
+{
+    void *frames[24];
+
+    backtrace_symbols_fd(frames, backtrace(frames, 24), STDERR_FILENO);
+    signal(sig, SIG_DFL);
+    raise(sig);
+}
+
 static int talker_main(int fd, uint64_t seed)
 {
+    static const int crashes[] = { SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL };
     struct talker talker = { .dice = seed };
     struct offer mine;
     char byte = 0;
+
+    for (int i = 0; i < 5; i++)
+        signal(crashes[i], report_crash);
 
     if (!talker_open(&talker, &mine) || send(fd, &mine, sizeof(mine), 0) != sizeof(mine) ||
         recv(fd, &talker.theirs, sizeof(mine), 0) != sizeof(mine) || !talker_connect(&talker))

@@ -31,7 +31,8 @@ class Case:
 def tool_cases():
     yield Case('ibv_devices', 'ibv_devices', server_expect=(r'^\s+verbena0\s+[0-9a-f]{16}$',))
     yield Case('ibv_devinfo', 'ibv_devinfo', server_expect=(
-        r'hca_id:\s+verbena0', r'state:\s+PORT_ACTIVE', r'link_layer:\s+InfiniBand'))
+        r'hca_id:\s+verbena0', r'state:\s+PORT_ACTIVE', r'link_layer:\s+InfiniBand',
+        r'board_id:\s+verbena-live'))
     yield Case('ibv_devinfo -v', 'ibv_devinfo -v', server_expect=(
         r'atomic_cap:\s+ATOMIC_HCA', r'GID\[\s*0\]:\s+fe80:', r'max_srq:\s+[1-9]',
         r'max_mcast_grp:\s+[1-9]', r'active_width:\s+\d+X', r'phys_state:\s+LINK_UP'))

@@ -48,6 +48,20 @@ static void blocks_are_zeroed_apart_and_reused(void **state)
         arena_free(blocks[i], size);
 }
 
+static void small_blocks_of_one_size_make_room_for_another(void **state)
+{
+    enum { COUNT = 1000 };
+    static void *blocks[COUNT];
+    uint64_t before = arena_bytes_used();
+
+    for (int i = 0; i < COUNT; i++)
+        blocks[i] = arena_alloc(4096);
+    assert_true(arena_bytes_used() >= before + COUNT * 4096 - UNIT_SIZE);
+    for (int i = 0; i < COUNT; i++)
+        arena_free(blocks[i], 4096);
+    assert_true(arena_bytes_used() <= before + UNIT_SIZE);
+}
+
 static void large_blocks_go_back_to_the_system(void **state)
 {
     uint64_t before = arena_bytes_used();
@@ -155,6 +169,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(blocks_are_zeroed_apart_and_reused),
+        cmocka_unit_test(small_blocks_of_one_size_make_room_for_another),
         cmocka_unit_test(large_blocks_go_back_to_the_system),
         cmocka_unit_test(impossible_sizes_fail_cleanly),
         cmocka_unit_test(offsets_outside_the_segment_have_no_pointer),

@@ -188,9 +188,9 @@ static void a_damaged_receive_queue_is_not_followed(void **state)
     struct rq_view view;
 
     assert_int_equal(rq_create(&rq, 4, 1), 0);
-    rq.shared->depth = 5;
+    rq.shared->order_size = 5;
     assert_false(rq_open(seg_offset(rq.shared), &view));
-    rq.shared->depth = 1u << 31;
+    rq.shared->order_size = 1u << 31;
     rq.shared->order = seg_limit - 64;
     assert_false(rq_open(seg_offset(rq.shared), &view));
     rq_destroy(&rq);

@@ -1,0 +1,105 @@
+/*
+ * The common case, made short: a send of one piece that fits into a completion entry, from one RC
+ * queue pair to another that has its own receive queue and a receive waiting.
+ *
+ * It does what run.c and deliver.c do, with the look-ups left out: they are remembered with the QP
+ * and hold while the peer's entry says the same. Whatever is not the common case goes the general
+ * way, which also finds out why.
+ */
+
+#include "live/live.h"
+
+#include "hca/cq.h"
+#include "hca/epoch.h"
+#include "hca/rq.h"
+
+static uint64_t chunk_of(uint32_t qpn)
+{
+    return load_acquire(&seg->qp_dir[(qpn & ((1u << QP_INDEX_BITS) - 1)) >> QP_CHUNK_SHIFT]);
+}
+
+static bool route_holds(const struct hca_qp *qp)
+{
+    const struct send_route *r = &qp->route;
+    struct shared_qp *peer = r->peer;
+    uint32_t dest = qp->attr.dest_qp_num;
+
+    return peer && chunk_of(dest) == r->chunk && load_acquire(&peer->qpn) == dest &&
+           peer->dest_qpn == qp->ibv.qp_num &&
+           load_acquire(&peer->state) - IBV_QPS_RTR <= IBV_QPS_SQE - IBV_QPS_RTR &&
+           peer->rq == r->rq_offset && peer->recv_cq == r->cq_offset &&
+           !load_relaxed(&seg->ports_down);
+}
+
+static bool find_route(struct hca_qp *qp)
+{
+    struct shared_qp *peer = run_find_peer(qp);
+    struct send_route *r = &qp->route;
+    struct rq_view view;
+
+    r->peer = NULL;
+    if (!peer || peer->srqn || !load_relaxed(&peer->heard) || !rq_open(peer->rq, &view) ||
+        !(r->cq = cq_open(peer->recv_cq)))
+        return false;
+    r->rq = view.rq;
+    r->order = view.order;
+    r->order_mask = view.mask;
+    r->rq_offset = peer->rq;
+    r->cq_offset = peer->recv_cq;
+    r->chunk = chunk_of(qp->attr.dest_qp_num);
+    r->peer = peer;
+    return route_holds(qp);
+}
+
+static const void *payload_of(const struct hca_qp *qp, const struct send_wqe *w)
+{
+    struct place place;
+
+    if (w->flags & IBV_SEND_INLINE)
+        return (const void *)w->sge->addr;
+    if (!mr_local(w->sge->lkey, qp->pd->id, w->sge->addr, w->sge->length, false, &place) ||
+        place.kind != PLACE_PROCESS)
+        return NULL;
+    return (const void *)place.addr;
+}
+
+static bool send_along(struct hca_qp *qp, const struct send_wqe *w)
+{
+    struct shared_rq *rq = qp->route.rq;
+    struct rq_view view = { .rq = rq, .order = qp->route.order, .mask = qp->route.order_mask };
+    uint32_t length = w->sge->length;
+    const void *payload = payload_of(qp, w);
+    uint64_t ticket;
+
+    if (unlikely(!payload || !rq_peek(&view) || view.capacity < length ||
+                 view.capacity == RECV_BROKEN))
+        return false;
+    struct cqe *e = cq_reserve(qp->route.cq, &ticket);
+    if (unlikely(!e))
+        return false;
+    copy_short(e->data, payload, length);
+    e->qpn = qp->attr.dest_qp_num;
+    e->slot = view.slot;
+    e->length = length;
+    e->src_qp = qp->ibv.qp_num;
+    e->srqn = 0;
+    e->slid = qp->shared->lid;
+    e->sl = w->sl;
+    rq_advance(&view);
+    cq_publish(qp->route.cq, e, ticket, IBV_WC_SUCCESS, IBV_WC_RECV,
+               CQE_IN_LINE | (w->flags & IBV_SEND_SOLICITED ? CQE_SOLICITED : 0));
+    return true;
+}
+
+bool short_send(struct hca_qp *qp, const struct send_wqe *w)
+{
+    bool sent;
+
+    if (w->opcode != IBV_WR_SEND || w->num_sge != 1 || qp->ibv.qp_type != IBV_QPT_RC ||
+        w->sge->length > CQE_INLINE)
+        return false;
+    epoch_enter();
+    sent = (likely(route_holds(qp)) || find_route(qp)) && send_along(qp, w);
+    epoch_exit();
+    return sent;
+}
