@@ -443,6 +443,7 @@ static void idle(struct hca_cq *cq)
     if (unlikely(++cq->empty_polls % YIELD_AFTER == 0)) {
         if (unlikely(load_relaxed(&proc_slot(proc_self)->agent_wanted)))
             hca_engine->serve_peers();
+        proc_reap_now_and_then();
         sched_yield();
     }
     if (unlikely(++cq->idle_polls % LOOK_AT_TAIL == 0) &&

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #define LIVENESS_INTERVAL_NS 2000000
+#define REAP_INTERVAL_NS     25000000ull /* times the number of processes */
 
 int proc_self = -1;
 
@@ -273,6 +274,17 @@ void proc_reap_dead(void)
         shm_unlock(&seg->proc_lock);
         notify_forget_process(i);
     }
+}
+
+/* Everybody who waits looks at everybody else: with many processes each looks less often. */
+void proc_reap_now_and_then(void)
+{
+    static _Atomic uint64_t next;
+    uint64_t now = now_ns(), due = load_relaxed(&next);
+    uint64_t interval = load_relaxed(&seg->proc_high) * REAP_INTERVAL_NS;
+
+    if (now >= due && atomic_compare_exchange_strong(&next, &due, now + interval))
+        proc_reap_dead();
 }
 
 void proc_leave(void)

@@ -30,6 +30,8 @@ int proc_pidfd(unsigned index);
 
 /* Frees what dead processes owned. Not to be called inside an epoch or with a lock held. */
 void proc_reap_dead(void);
+/* The same, but not more often than is worth it: for loops that wait. */
+void proc_reap_now_and_then(void);
 bool proc_any_alive(void);
 
 /* Locks in the segment, taken over when their holder is dead. The return value says so. */

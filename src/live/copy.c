@@ -130,6 +130,15 @@ static size_t cursor_step(struct cursor *c, size_t most, char **at)
     return n;
 }
 
+static size_t cursor_left(const struct cursor *c, size_t most)
+{
+    size_t left = 0;
+
+    for (unsigned i = 0; i < c->count && left < most; i++)
+        left += c->iov[i].iov_len;
+    return left < most ? left : most;
+}
+
 static void pour(struct cursor *local, uint8_t *staging, size_t n, bool out)
 {
     char *at;
@@ -144,20 +153,21 @@ static void pour(struct cursor *local, uint8_t *staging, size_t n, bool out)
 
 static int agent_copy(unsigned proc, struct cursor local, struct cursor remote, bool out)
 {
-    uint8_t *staging = arena_alloc(STAGING_BYTES);
+    size_t room = cursor_left(&remote, STAGING_BYTES);
+    uint8_t *staging = arena_alloc(room);
     char *addr;
     int err = 0;
 
     if (!staging)
         return ENOMEM;
-    for (size_t n; !err && (n = cursor_step(&remote, STAGING_BYTES, &addr));) {
+    for (size_t n; !err && (n = cursor_step(&remote, room, &addr));) {
         if (out)
             pour(&local, staging, n, true);
         err = ask_owner(proc, (uintptr_t)addr, staging, n, out);
         if (!err && !out)
             pour(&local, staging, n, false);
     }
-    arena_free(staging, STAGING_BYTES);
+    arena_free(staging, room);
     return err;
 }
 
@@ -217,11 +227,11 @@ static int process_copy(unsigned proc, struct iovec *local, unsigned locals, str
                       out);
 }
 
-static char *own_address(const struct place *place)
+/* Even our own memory is reached through the kernel: a region that the program has unmapped then
+ * gives an error and not a fault. */
+static char *mapped_address(const struct place *place)
 {
-    if (place->kind == PLACE_SEGMENT)
-        return (char *)seg + place->addr;
-    return (int)place->proc == proc_self ? (char *)place->addr : NULL;
+    return place->kind == PLACE_SEGMENT ? (char *)seg + place->addr : NULL;
 }
 
 /* Cuts the next `n` bytes off the front of the cursor. */
@@ -240,7 +250,7 @@ static int copy_piece(struct cursor *local, const struct place *place, uint64_t 
     struct iovec pieces[HCA_MAX_SGE];
     struct iovec remote = { (void *)place->addr, n };
     unsigned count = split(local, n, pieces);
-    char *own = own_address(place);
+    char *own = mapped_address(place);
 
     if (!own)
         return process_copy(place->proc, pieces, count, &remote, 1, n, out);
@@ -258,8 +268,7 @@ static int copy_piece(struct cursor *local, const struct place *place, uint64_t 
 static bool one_process(const struct place *places, unsigned count)
 {
     for (unsigned i = 0; i < count; i++)
-        if (places[i].kind != PLACE_PROCESS || places[i].proc != places[0].proc ||
-            (int)places[i].proc == proc_self)
+        if (places[i].kind != PLACE_PROCESS || places[i].proc != places[0].proc)
             return false;
     return true;
 }

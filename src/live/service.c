@@ -43,7 +43,6 @@ static void sleep_until_needed(struct proc_slot *slot, uint32_t seen)
 static void *serve(void *unused)
 {
     struct proc_slot *slot = proc_slot(proc_self);
-    uint64_t last_reap = now_ns();
 
     while (!load_relaxed(&stopping)) {
         uint32_t seen = load_acquire(&slot->doorbell);
@@ -54,10 +53,7 @@ static void *serve(void *unused)
             qp_look_after_errors();
         if (load_relaxed(&slot->agent_running))
             notify_run_service_hooks();
-        if (now_ns() - last_reap > 1000000000ull) {
-            proc_reap_dead();
-            last_reap = now_ns();
-        }
+        proc_reap_now_and_then();
         if (load_acquire(&slot->doorbell) == seen)
             sleep_until_needed(slot, seen);
     }

@@ -11,6 +11,7 @@
 
 #include "hca/cq.h"
 #include "hca/epoch.h"
+#include "hca/proc.h"
 #include "hca/rq.h"
 
 static uint64_t chunk_of(uint32_t qpn)
@@ -48,6 +49,7 @@ static bool find_route(struct hca_qp *qp)
     r->cq_offset = peer->recv_cq;
     r->chunk = chunk_of(qp->attr.dest_qp_num);
     r->peer = peer;
+    qp->peer_word = proc_word(peer->proc);
     return route_holds(qp);
 }
 

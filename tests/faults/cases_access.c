@@ -230,14 +230,15 @@ static void unmapped(bool remote, enum ibv_wr_opcode opcode)
 
     if (opcode == IBV_WR_ATOMIC_FETCH_AND_ADD)
         request.len = 8;
+    if (opcode == IBV_WR_SEND)
+        request.len = 65536; /* a short one is copied by the receiver, who would touch it itself */
     pair_open(&pair, remote, &side_usual, &rig_patient);
     if (opcode == IBV_WR_SEND)
-        CHECK_INT(far_post_recv(&pair.b, 1, 0, 4096), 0);
+        CHECK_INT(far_post_recv(&pair.b, 1, 0, 65536), 0);
     CHECK_INT(far_unmap(&pair.b), 0);
     request.remote_addr = pair.at.buf;
     request.rkey = pair.at.rkey;
     enum ibv_wc_status status = pair_do(&pair, &request);
-    /* A large send may be picked up by the receiver, which then is the one that finds the fault. */
     if (opcode == IBV_WR_SEND) {
         struct ibv_wc wc;
         CHECK(status != NO_COMPLETION, "a send to unmapped memory never completed");

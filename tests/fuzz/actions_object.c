@@ -401,6 +401,16 @@ static void query_qp(struct world *world, struct input *in)
         violated("state %d", attr.qp_state);
 }
 
+static void forget_memberships(struct world *world, const struct ibv_qp *qp)
+{
+    int kept = 0;
+
+    for (int i = 0; i < world->groups; i++)
+        if (world->group[i].qp != qp)
+            world->group[kept++] = world->group[i];
+    world->groups = kept;
+}
+
 static void destroy_qp(struct world *world, struct input *in)
 {
     int i = take8(in) % POOL;
@@ -410,6 +420,7 @@ static void destroy_qp(struct world *world, struct input *in)
     int err = ibv_destroy_qp(world->qp[i]);
     check_end(err, "ibv_destroy_qp");
     if (!err) {
+        forget_memberships(world, world->qp[i]);
         world->qp[i] = NULL;
         world->qp_ex[i] = NULL;
     }
@@ -477,9 +488,9 @@ static void multicast(struct world *world, struct input *in)
     if (!qp)
         return;
     if (take8(in) & 1)
-        ibv_attach_mcast(qp, &gid, lid);
-    else
         ibv_detach_mcast(qp, &gid, lid);
+    else if (world->groups < MEMBERSHIPS && !ibv_attach_mcast(qp, &gid, lid))
+        world->group[world->groups++] = (struct membership){ qp, gid, lid };
 }
 
 static void alloc_mw(struct world *world, struct input *in)

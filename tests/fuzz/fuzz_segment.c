@@ -390,6 +390,10 @@ static void wait_both(struct trial *trial)
                 snprintf(trial->reason, sizeof(trial->reason), "%d processes hang", left);
             for (int i = 0; i < 2; i++)
                 if (trial->pid[i])
+                    kill(trial->pid[i], SIGABRT); /* which says where it hangs */
+            usleep(100000);
+            for (int i = 0; i < 2; i++)
+                if (trial->pid[i])
                     kill(trial->pid[i], SIGKILL);
         }
         usleep(300);

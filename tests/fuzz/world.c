@@ -246,6 +246,8 @@ static void must_end(int err, const char *what, int index)
 
 static void end_queues(struct world *world)
 {
+    for (int i = 0; i < world->groups; i++)
+        ibv_detach_mcast(world->group[i].qp, &world->group[i].gid, world->group[i].lid);
     for (int i = 0; i < POOL; i++)
         if (world->qp[i])
             must_end(ibv_destroy_qp(world->qp[i]), "ibv_destroy_qp", i);

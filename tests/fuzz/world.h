@@ -26,6 +26,15 @@ void take_bytes(struct input *in, void *out, size_t len);
 /* Values that bugs like: small, powers of two, extremes, or anything. */
 uint32_t take_edge(struct input *in);
 
+/* A queue pair cannot be destroyed before it has left its groups. */
+struct membership {
+    struct ibv_qp *qp;
+    union ibv_gid gid;
+    uint16_t lid;
+};
+
+#define MEMBERSHIPS 64
+
 struct world {
     struct rig rig;
     uint8_t *arena;
@@ -41,6 +50,8 @@ struct world {
     struct ibv_mw *mw[POOL];
     struct ibv_dm *dm[POOL];
     struct ibv_xrcd *xrcd[POOL];
+    struct membership group[MEMBERSHIPS];
+    int groups;
 };
 
 void world_begin(struct world *world);

@@ -7,6 +7,7 @@ by the MPI the row names. Every expectation is a regular expression that must be
 import dataclasses
 
 HOST = '127.0.0.1'
+XRC_DOMAIN_FILE = '/tmp/xrc_domain'  # left behind by the programs that open an XRC domain
 
 
 @dataclasses.dataclass
@@ -26,6 +27,7 @@ class Case:
     ports: int = 1
     copy: str = 'auto'
     ordinary_user: bool = False
+    litter: tuple = ()
 
 
 def tool_cases():
@@ -74,7 +76,7 @@ def pingpong_cases():
     for options in ('-c', '-e', '-o', '-q 64 -n 200', '-g 0 -c'):
         yield pingpong('srq', options)
     for options in ('', '-e', '-o', '-n 100'):
-        yield pingpong('xsrq', options, expect=r'remote.*SRQN')
+        yield pingpong('xsrq', options, expect=r'remote.*SRQN', litter=(XRC_DOMAIN_FILE,))
 
 
 def perftest(program, options='', size=None, iters=1000, **settings):
@@ -87,6 +89,8 @@ def perftest(program, options='', size=None, iters=1000, **settings):
     counted = r'\d+' if '-D' in words else str(iters * queue_pairs)
     figures = rf'^\s*{size}\s+{counted}\s+[\d.]+\s+[\d.]*[1-9]'
     settings.setdefault('by_tcp', '-R' not in words)
+    if 'XRC' in words:
+        settings['litter'] = (XRC_DOMAIN_FILE,)
     return Case(f'{program} {options}'.strip(), command, f'{command} {HOST}',
                 client_expect=(r'Device\s+: verbena0', figures), **settings)
 
@@ -192,20 +196,24 @@ def ucx_environment(transport):
             'UCX_LOG_LEVEL': 'info'}
 
 
+def ucx_perftest(test, transport, shown):
+    options = f'-p {{port}} -t {test} -n 500 -w 50'
+    return Case(f'ucx_perftest {test} over {shown}', f'ucx_perftest {options}',
+                f'ucx_perftest {HOST} {options}', env=ucx_environment(transport),
+                client_expect=(rf'{shown}/verbena0:1', r'^Final:\s+500\s+[\d.]+'))
+
+
 def ucx_cases():
     tests = ('tag_lat -s 8', 'tag_bw -s 65536', 'tag_lat -s 1048576', 'ucp_put_lat -s 64',
              'ucp_put_bw -s 262144', 'ucp_get -s 4096', 'ucp_am_lat -s 1024', 'ucp_fadd -s 8',
              'stream_lat -s 256')
     for transport, shown in (('rc_v', 'rc_verbs'), ('ud_v', 'ud_verbs')):
         for test in tests:
-            command = f'ucx_perftest -p {{port}} -t {test} -n 500 -w 50'
-            yield Case(f'ucx_perftest {test} over {shown}', command, f'ucx_perftest {HOST} '
-                       + command.partition(' ')[2], env=ucx_environment(transport),
-                       client_expect=(rf'{shown}/verbena0:1', r'^Final:\s+500\s+[\d.]+'))
+            yield ucx_perftest(test, transport, shown)
     for test in ('am_lat', 'put_lat', 'fadd'):
-        command = f'ucx_perftest -p {{port}} -x rc_verbs -d verbena0:1 -t {test} -n 1000 -w 50'
-        yield Case(f'ucx_perftest {test} over uct rc_verbs', command, f'ucx_perftest {HOST} '
-                   + command.partition(' ')[2], client_expect=(r'^Final:\s+1000\s+[\d.]+',))
+        options = f'-p {{port}} -x rc_verbs -d verbena0:1 -t {test} -n 1000 -w 50'
+        yield Case(f'ucx_perftest {test} over uct rc_verbs', f'ucx_perftest {options}',
+                   f'ucx_perftest {HOST} {options}', client_expect=(r'^Final:\s+1000\s+[\d.]+',))
 
 
 def libfabric_cases():
@@ -254,6 +262,7 @@ def representative():
     yield Case('rping -V', f'rping -a {HOST} -p {{port}} -v -C 20 -V -s',
                f'rping -a {HOST} -p {{port}} -v -C 20 -V -c',
                client_expect=(r'ping data: rdma-ping-',), by_tcp=False)
+    yield ucx_perftest('tag_bw -s 262144', 'rc_v', 'rc_verbs')
 
 
 def conditions():
@@ -261,11 +270,6 @@ def conditions():
         yield dataclasses.replace(case, name=f'{case.name} [ordinary user]', ordinary_user=True)
         yield dataclasses.replace(case, name=f'{case.name} [copy by the owner]', copy='agent')
         yield dataclasses.replace(case, name=f'{case.name} [two nodes]', nodes=2)
-    command = 'ucx_perftest -p {port} -t tag_bw -s 262144 -n 200 -w 20'
-    yield Case('ucx_perftest tag_bw [ordinary user]', command,
-               f'ucx_perftest {HOST} ' + command.partition(' ')[2],
-               env=ucx_environment('rc_v'), ordinary_user=True,
-               client_expect=(r'rc_verbs/verbena0:1', r'^Final:\s+200\s+[\d.]+'))
 
 
 def all_cases():
