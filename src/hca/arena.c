@@ -164,8 +164,15 @@ static struct slab *new_slab(unsigned c)
 
 static void free_units(void *base, uint64_t size)
 {
+    uint64_t first = seg_offset(base) >> UNIT_SHIFT;
+    uint64_t units = round_up(size, UNIT_SIZE) >> UNIT_SHIFT;
+    bool ours = first + units <= MAX_UNITS;
+
     shm_lock(&seg->arena_lock);
-    free_run(seg_offset(base) >> UNIT_SHIFT, round_up(size, UNIT_SIZE) >> UNIT_SHIFT);
+    for (uint64_t i = 0; i < units && ours; i++)
+        ours = load_relaxed(&seg->unit_owner[first + i]) == proc_self + 1;
+    if (ours) /* in a damaged segment it may have become somebody else's */
+        free_run(first, units);
     shm_unlock(&seg->arena_lock);
 }
 

@@ -8,7 +8,7 @@
 
 void async_raise(unsigned proc, struct event_box *box, enum ibv_event_type type)
 {
-    if (atomic_fetch_or(&box->bits, 1u << type) & 1u << type)
+    if (unlikely(proc >= MAX_PROCS) || atomic_fetch_or(&box->bits, 1u << type) & 1u << type)
         return;
     proc_attention(proc);
     notify_raise(proc, box->fd, box->id);

@@ -41,6 +41,7 @@ static int make_ring(struct hca_cq *cq, uint32_t cqe)
     if (!cq->ring)
         return ENOMEM;
     cq->ring->size = size;
+    cq->ring_size = size;
     store_relaxed(&cq->ring->limit, size);
     cq->limit_published = size;
     store_relaxed(&cq->shared->ring, seg_offset(cq->ring));
@@ -91,6 +92,7 @@ struct hca_cq *cq_create(struct hca_context *context, uint32_t cqe, struct hca_c
         return NULL;
     }
     cq->wants_timestamps = timestamps;
+    cq->owner = proc_self;
     cq->shared->proc = proc_self;
     cq->shared->wants_timestamps = timestamps;
     store_relaxed(&cq->shared->capacity, cqe);
@@ -103,6 +105,20 @@ struct hca_cq *cq_create(struct hca_context *context, uint32_t cqe, struct hca_c
     cq_list = cq;
     spin_unlock(&cq_list_lock);
     return cq;
+}
+
+/* The bound only stops a damaged chain. */
+static void free_rings(struct hca_cq *cq)
+{
+    struct cq_ring *ring = cq->ring;
+    uint32_t size = cq->ring_size, next_size;
+
+    for (int hops = 0; ring && hops < 32; hops++) {
+        struct cq_ring *next = cq_ring_at(load_relaxed(&ring->next), &next_size);
+        arena_free(ring, ring_bytes(size));
+        ring = next;
+        size = next_size;
+    }
 }
 
 /* No QP or SRQ leads here any more, and those that did were taken away with a grace period. */
@@ -118,11 +134,7 @@ void cq_destroy(struct hca_cq *cq)
     if (cq->ibv.channel)
         leave_channel(cq, (struct hca_channel *)cq->ibv.channel);
     async_withdraw(&cq->shared->events, cq->ibv.context->async_fd);
-    for (struct cq_ring *ring = cq->ring; ring;) {
-        struct cq_ring *next = seg_at(load_relaxed(&ring->next), sizeof(*ring));
-        arena_free(ring, ring_bytes(ring->size));
-        ring = next;
-    }
+    free_rings(cq);
     arena_free(cq->shared, sizeof(*cq->shared));
     free(cq->sends);
     free(cq);
@@ -132,7 +144,7 @@ void cq_destroy(struct hca_cq *cq)
 
 static struct cqe *next_entry(struct hca_cq *cq)
 {
-    return &cq->ring->entries[cq->head & (cq->ring->size - 1)];
+    return &cq->ring->entries[cq->head & (cq->ring_size - 1)];
 }
 
 static bool is_published(struct hca_cq *cq, struct cqe *entry)
@@ -144,13 +156,14 @@ static bool is_published(struct hca_cq *cq, struct cqe *entry)
 static void move_limit(struct hca_cq *cq)
 {
     struct cq_ring *ring = cq->ring;
+    uint32_t size = cq->ring_size, next_size;
     uint64_t limit = load_acquire(&ring->limit);
 
     if (!(limit & LIMIT_FROZEN)) {
-        if (cq->head + ring->size - limit < ring->size / 4)
+        if (cq->head + size - limit < size / 4)
             return;
-        if (atomic_compare_exchange_strong(&ring->limit, &limit, cq->head + ring->size)) {
-            cq->limit_published = cq->head + ring->size;
+        if (atomic_compare_exchange_strong(&ring->limit, &limit, cq->head + size)) {
+            cq->limit_published = cq->head + size;
             return;
         }
     }
@@ -158,21 +171,22 @@ static void move_limit(struct hca_cq *cq)
     cq->limit_published = limit;
     if (cq->head < limit)
         return;
-    struct cq_ring *next = seg_at(load_acquire(&ring->next), sizeof(*ring));
+    struct cq_ring *next = cq_ring_at(load_acquire(&ring->next), &next_size);
     if (!next)
         return;
     cq->ring = next;
+    cq->ring_size = next_size;
     cq->limit_published = load_relaxed(&next->limit) & ~LIMIT_FROZEN;
     store_release(&cq->shared->ring, seg_offset(next));
     epoch_grace();
-    arena_free(ring, ring_bytes(ring->size));
+    arena_free(ring, ring_bytes(size));
 }
 
 static void consume(struct hca_cq *cq)
 {
     cq->head++;
     store_release(&cq->shared->head, cq->head);
-    if (unlikely(cq->head + cq->ring->size - cq->limit_published >= cq->ring->size / 4 ||
+    if (unlikely(cq->head + cq->ring_size - cq->limit_published >= cq->ring_size / 4 ||
                  cq->head >= cq->limit_published))
         move_limit(cq);
     __builtin_prefetch(next_entry(cq));
@@ -198,13 +212,16 @@ static bool any_waiting(struct hca_cq *cq, bool (*see)(struct cqe *e, void *arg)
 {
     uint64_t tail = load_acquire(&cq->shared->tail);
     struct cq_ring *ring = cq->ring;
+    uint32_t size = cq->ring_size;
 
+    if (tail - cq->head > 2 * HCA_MAX_CQE) /* the segment has been damaged */
+        tail = cq->head;
     for (uint64_t t = cq->head; t < tail; t++) {
         if (t >= (load_acquire(&ring->limit) & ~LIMIT_FROZEN))
-            ring = seg_at(load_acquire(&ring->next), sizeof(*ring));
+            ring = cq_ring_at(load_acquire(&ring->next), &size);
         if (!ring)
             return false;
-        struct cqe *e = &ring->entries[t & (ring->size - 1)];
+        struct cqe *e = &ring->entries[t & (size - 1)];
         if (load_acquire(&e->mark) >> 32 == (uint32_t)(t * 2 + 1) && see(e, arg))
             return true;
     }

@@ -26,6 +26,8 @@ struct cqe *cq_reserve(struct shared_cq *cq, uint64_t *ticket);
 void cq_publish(struct shared_cq *cq, struct cqe *entry, uint64_t ticket, enum ibv_wc_status status,
                 enum ibv_wc_opcode opcode, unsigned flags);
 struct shared_cq *cq_open(uint64_t offset);
+/* The ring at that place and its size, or NULL when there cannot be one. */
+struct cq_ring *cq_ring_at(uint64_t offset, uint32_t *size);
 
 /* A completion of our own send queue. */
 void cq_push_send(struct hca_cq *cq, const struct send_completion *done);

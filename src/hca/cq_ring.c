@@ -18,12 +18,15 @@ struct shared_cq *cq_open(uint64_t offset)
     return cq && likely(cq->proc < MAX_PROCS) ? cq : NULL;
 }
 
-static struct cq_ring *ring_at(uint64_t offset)
+struct cq_ring *cq_ring_at(uint64_t offset, uint32_t *size)
 {
     struct cq_ring *ring = seg_at(offset, sizeof(struct cq_ring));
 
-    if (unlikely(!ring || !ring->size || (ring->size & (ring->size - 1)) ||
-                 !seg_at(offset, sizeof(*ring) + (uint64_t)ring->size * sizeof(struct cqe))))
+    if (unlikely(!ring))
+        return NULL;
+    *size = *(volatile uint32_t *)&ring->size;
+    if (unlikely(!*size || (*size & (*size - 1)) || (offset & (CACHE_LINE - 1)) ||
+                 !seg_at(offset, sizeof(*ring) + (uint64_t)*size * sizeof(struct cqe))))
         return NULL;
     return ring;
 }
@@ -31,9 +34,10 @@ static struct cq_ring *ring_at(uint64_t offset)
 /* Makes room for a ticket at or above the ring's limit: the limit may have moved meanwhile, or
  * another producer has grown the ring; otherwise a new ring takes the tickets from the limit on,
  * which then must not move any more: the consumer advances it by compare-and-swap only. */
-static bool make_room(struct shared_cq *cq, struct cq_ring *ring, uint64_t ticket)
+static bool make_room(struct shared_cq *cq, struct cq_ring *ring, uint32_t old_size,
+                      uint64_t ticket)
 {
-    uint32_t size = ring->size * 4 > GROWN_RING_MIN ? ring->size * 4 : GROWN_RING_MIN;
+    uint32_t size = old_size * 4 > GROWN_RING_MIN ? old_size * 4 : GROWN_RING_MIN;
     uint32_t most = 4 * round_up_pow2(load_relaxed(&cq->capacity));
     struct cq_ring *next = NULL;
 
@@ -56,20 +60,21 @@ static bool make_room(struct shared_cq *cq, struct cq_ring *ring, uint64_t ticke
 
 static struct cqe *place_ticket(struct shared_cq *cq, uint64_t ticket)
 {
-    struct cq_ring *ring = ring_at(load_acquire(&cq->ring));
+    uint32_t size;
+    struct cq_ring *ring = cq_ring_at(load_acquire(&cq->ring), &size);
 
     /* The chain is short: rings quadruple. The bound only stops a damaged one. */
     for (int hops = 0; ring && hops < 32; hops++) {
         uint64_t limit = load_acquire(&ring->limit);
         if (likely(ticket < (limit & ~LIMIT_FROZEN))) {
-            struct cqe *ahead = &ring->entries[(ticket + PREFETCH) & (ring->size - 1)];
+            struct cqe *ahead = &ring->entries[(ticket + PREFETCH) & (size - 1)];
             __builtin_prefetch(ahead, 1);
             __builtin_prefetch((char *)ahead + CACHE_LINE, 1);
-            return &ring->entries[ticket & (ring->size - 1)];
+            return &ring->entries[ticket & (size - 1)];
         }
         if (limit & LIMIT_FROZEN)
-            ring = ring_at(load_acquire(&ring->next));
-        else if (!make_room(cq, ring, ticket))
+            ring = cq_ring_at(load_acquire(&ring->next), &size);
+        else if (!make_room(cq, ring, size, ticket))
             return NULL;
     }
     return NULL;

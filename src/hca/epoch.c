@@ -74,17 +74,29 @@ void epoch_shared_exit(void)
     pthread_mutex_unlock(&overflow_mutex);
 }
 
-static void await_line(unsigned proc, struct thread_line *line, uint64_t started)
+/* Lines that were waited for in vain, and the epoch they stood at: once is enough. */
+static _Atomic uint32_t given_up[MAX_PROCS][MAX_THREAD_LINES];
+
+static void await_line(unsigned proc, unsigned index, uint64_t started)
 {
+    struct thread_line *line = &proc_slot(proc)->threads[index];
     uint32_t seen = load_acquire(&line->epoch);
 
+    if (unlikely((seen & 1) && load_relaxed(&given_up[proc][index]) == seen))
+        return;
     for (unsigned spins = 1; (seen & 1) && load_acquire(&line->epoch) == seen; spins++) {
         if (spins % 64)
             cpu_relax();
         else
             sched_yield();
-        if (spins % 4096 == 0 && (!proc_alive(proc) || now_ns() - started > GRACE_LIMIT_NS))
+        if (spins % 4096)
+            continue;
+        if (!proc_alive(proc))
             return;
+        if (now_ns() - started > GRACE_LIMIT_NS) {
+            store_relaxed(&given_up[proc][index], seen);
+            return;
+        }
     }
 }
 
@@ -101,6 +113,6 @@ void epoch_grace(void)
             continue;
         for (unsigned t = 0; t < MAX_THREAD_LINES; t++)
             if (load_acquire(&slot->threads[t].used) && &slot->threads[t] != epoch_line)
-                await_line(p, &slot->threads[t], started);
+                await_line(p, t, started);
     }
 }

@@ -28,7 +28,8 @@ static inline void epoch_enter(void)
         epoch_claim_line();
     if (unlikely(epoch_line == epoch_overflow_line))
         epoch_shared_enter();
-    store_relaxed(&epoch_line->epoch, load_relaxed(&epoch_line->epoch) + 1);
+    /* Odd whatever was there: a damaged line is right again after one round. */
+    store_relaxed(&epoch_line->epoch, (load_relaxed(&epoch_line->epoch) + 1) | 1);
     if (unlikely(load_relaxed(&seg->strong_fences)))
         atomic_thread_fence(memory_order_seq_cst);
     else
@@ -37,7 +38,7 @@ static inline void epoch_enter(void)
 
 static inline void epoch_exit(void)
 {
-    store_release(&epoch_line->epoch, load_relaxed(&epoch_line->epoch) + 1);
+    store_release(&epoch_line->epoch, (load_relaxed(&epoch_line->epoch) | 1) + 1);
     if (unlikely(epoch_line == epoch_overflow_line))
         epoch_shared_exit();
 }

@@ -10,12 +10,27 @@ uint8_t mr_next_tag(struct shared_mr *mr)
     return ++mr->next_tag;
 }
 
+static struct shared_mr *published(const struct shared_mr *mr)
+{
+    return table_own_entry(&mr_table, mr->index, MR_CHUNK_SHIFT, sizeof(*mr));
+}
+
 uint32_t mr_validate(struct shared_mr *mr, uint8_t tag)
 {
     uint32_t key = mr->index << 8 | tag;
+    struct shared_mr *entry = published(mr);
 
     mr->next_tag = tag;
+    entry->access = mr->access;
+    entry->iova = mr->iova;
+    entry->addr = mr->addr;
+    entry->length = mr->length;
+    entry->pd = mr->pd;
+    entry->proc = mr->proc;
+    entry->kind = mr->kind;
+    entry->bound_qpn = mr->bound_qpn;
     store_release(&mr->key, key);
+    store_release(&entry->key, key);
     return key;
 }
 
@@ -23,10 +38,11 @@ struct shared_mr *mr_create(uint32_t pd, enum mr_kind kind, uint64_t addr, uint6
                             uint64_t length, unsigned access, uint32_t *key)
 {
     uint32_t index;
-    struct shared_mr *mr = table_alloc(&mr_table, &index);
+    struct shared_mr *entry = table_alloc(&mr_table, &index);
 
-    if (!mr)
+    if (!entry)
         return NULL;
+    struct shared_mr *mr = mr_own(index << 8);
     mr->index = index;
     mr->pd = pd;
     mr->kind = kind;
@@ -36,17 +52,23 @@ struct shared_mr *mr_create(uint32_t pd, enum mr_kind kind, uint64_t addr, uint6
     mr->access = access;
     mr->proc = proc_self;
     mr->bound_qpn = 0;
-    store_relaxed(&mr->touched, 0);
+    store_relaxed(&entry->touched, 0);
     *key = mr_validate(mr, mr_next_tag(mr));
     return mr;
+}
+
+void mr_hide(struct shared_mr *mr)
+{
+    store_relaxed(&mr->key, 0);
+    atomic_store(&published(mr)->key, 0);
 }
 
 /* A peer sets `touched` before it looks at the key again, we clear the key before we look at
  * `touched`: either it sees the key gone, or we see that there is somebody to wait for. */
 void mr_invalidate(struct shared_mr *mr)
 {
-    atomic_store(&mr->key, 0);
-    if (atomic_load(&mr->touched))
+    mr_hide(mr);
+    if (atomic_load(&published(mr)->touched))
         epoch_grace();
 }
 
@@ -68,11 +90,12 @@ static bool mark_touched(struct shared_mr *mr, uint32_t key)
 bool mr_local_of(unsigned proc, uint32_t lkey, uint32_t pd, uint64_t addr, uint64_t length,
                  bool for_writing, struct place *place)
 {
+    if ((int)proc == proc_self)
+        return mr_local(lkey, pd, addr, length, for_writing, place);
     struct shared_mr *mr = shared_mr_find(lkey);
 
     return mr && mr->proc == proc && mr_allows_local(mr, pd, addr, length, for_writing) &&
-           ((int)proc == proc_self || mark_touched(mr, lkey)) &&
-           mr_locate(mr, addr, length, place);
+           mark_touched(mr, lkey) && mr_locate(mr, addr, length, place);
 }
 
 bool mr_remote(uint32_t rkey, unsigned proc, uint32_t pd, uint32_t qpn, uint64_t addr,
@@ -80,6 +103,11 @@ bool mr_remote(uint32_t rkey, unsigned proc, uint32_t pd, uint32_t qpn, uint64_t
 {
     struct shared_mr *mr = shared_mr_find(rkey);
 
+    if (mr && (int)proc == proc_self) {
+        mr = mr_own(rkey); /* peers may have invalidated the other one, but not changed it */
+        if (mr && load_relaxed(&mr->key) != rkey)
+            return false;
+    }
     if (!mr || mr->proc != proc || mr->pd != pd || (mr->access & access) != access ||
         !mr_in_range(mr, addr, length))
         return false;

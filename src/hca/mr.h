@@ -19,6 +19,11 @@ struct place {
     uint64_t length;
 };
 
+/*
+ * The owner works with a private copy of each entry, which these return and take: a broken peer may
+ * spoil what is in the segment, and must not lead us to wrong memory of our own. Changes are seen by
+ * peers once published.
+ */
 struct shared_mr *mr_create(uint32_t pd, enum mr_kind kind, uint64_t addr, uint64_t iova,
                             uint64_t length, unsigned access, uint32_t *key);
 
@@ -26,8 +31,10 @@ struct shared_mr *mr_create(uint32_t pd, enum mr_kind kind, uint64_t addr, uint6
 void mr_invalidate(struct shared_mr *mr);
 void mr_destroy(struct shared_mr *mr);
 
-/* Gives the entry a new tag and makes it valid. */
+/* Gives the entry a new tag, makes it valid and publishes it. */
 uint32_t mr_validate(struct shared_mr *mr, uint8_t tag);
+/* Takes the key back, without waiting for those who use it. */
+void mr_hide(struct shared_mr *mr);
 uint8_t mr_next_tag(struct shared_mr *mr);
 
 static inline bool mr_in_range(const struct shared_mr *mr, uint64_t addr, uint64_t length)
@@ -59,12 +66,16 @@ static inline bool mr_allows_local(const struct shared_mr *mr, uint32_t pd, uint
            (!for_writing || mr->access & IBV_ACCESS_LOCAL_WRITE);
 }
 
+static inline struct shared_mr *mr_own(uint32_t key)
+{
+    return table_own_copy(&mr_table, key >> 8, MR_CHUNK_SHIFT, sizeof(struct shared_mr));
+}
+
 /* A scatter/gather element of a queue of ours whose PD is `pd`. */
 static inline bool mr_local(uint32_t lkey, uint32_t pd, uint64_t addr, uint64_t length,
                             bool for_writing, struct place *place)
 {
-    struct shared_mr *mr =
-        table_own_entry(&mr_table, lkey >> 8, MR_CHUNK_SHIFT, sizeof(struct shared_mr));
+    struct shared_mr *mr = mr_own(lkey);
 
     return likely(mr && load_acquire(&mr->key) == lkey) && lkey &&
            mr_allows_local(mr, pd, addr, length, for_writing) &&

@@ -6,11 +6,18 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #define CACHE_SIZE 1024
+#define OWN_FDS    (1 << 20)
+
+/* Descriptors that have been eventfds of ours. A damaged segment may name any: only into these, and
+ * peers' that are eventfds too, is ever written. */
+static atomic_bool own_fds[OWN_FDS];
 
 /* Our duplicates of peers' eventfds, by process and channel id. */
 static struct {
@@ -45,7 +52,19 @@ int notify_create(uint32_t *id)
     int fd = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
 
     *id = atomic_fetch_add(&next_id, 1);
+    if (fd >= OWN_FDS) {
+        close(fd);
+        errno = EMFILE;
+        return -1;
+    }
+    if (fd >= 0)
+        store_relaxed(&own_fds[fd], true);
     return fd;
+}
+
+static bool is_own(int fd)
+{
+    return fd >= 0 && fd < OWN_FDS && load_relaxed(&own_fds[fd]);
 }
 
 static void raise_fd(int fd)
@@ -61,6 +80,15 @@ static void drop_entry(unsigned i)
     if (cache[i].fd)
         close(cache[i].fd);
     cache[i].fd = 0;
+}
+
+static bool is_eventfd(int fd)
+{
+    char name[32], target[32];
+
+    snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+    ssize_t n = readlink(name, target, sizeof(target));
+    return n < 0 || (n == 20 && !memcmp(target, "anon_inode:[eventfd]", 20));
 }
 
 /* Returns the descriptor or 0. Called with the mutex held, so that nobody closes it meanwhile. */
@@ -79,6 +107,10 @@ static int duplicate(unsigned proc, int fd, uint32_t id)
     int got = syscall(SYS_pidfd_getfd, pidfd, fd, 0);
     if (got < 0)
         return 0;
+    if (!is_eventfd(got)) {
+        close(got);
+        return 0;
+    }
     cache[i].fd = got;
     cache[i].proc = proc;
     cache[i].id = id;
@@ -88,8 +120,11 @@ static int duplicate(unsigned proc, int fd, uint32_t id)
 
 void notify_raise(unsigned proc, int fd, uint32_t id)
 {
+    if (unlikely(proc >= MAX_PROCS))
+        return;
     if ((int)proc == proc_self) {
-        raise_fd(fd);
+        if (likely(is_own(fd)))
+            raise_fd(fd);
         return;
     }
     if (!load_relaxed(&proc_slot(proc)->agent_running)) {

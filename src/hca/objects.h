@@ -50,14 +50,14 @@ struct hca_td {
 
 struct hca_mr {
     struct ibv_mr ibv;
-    struct shared_mr *shared;
+    struct shared_mr *own;
     struct hca_dm *dm;
     atomic_int windows;
 };
 
 struct hca_mw {
     struct ibv_mw ibv;
-    struct shared_mr *shared;
+    struct shared_mr *own;
     struct hca_mr *bound_to;
 };
 
@@ -121,9 +121,11 @@ struct hca_cq {
         struct ibv_cq_ex ex;
     };
     struct shared_cq *shared;
+    int owner; /* process slot */
     struct spinlock lock;
     /* the consumer's side of the ring that peers write */
     struct cq_ring *ring;
+    uint32_t ring_size;
     uint64_t head;
     uint64_t limit_published;
     /* completions of our own sends */
@@ -150,6 +152,7 @@ struct hca_srq {
     struct ibv_srq ibv;
     struct hca_rq rq;
     struct shared_srq *shared;
+    int owner;
     uint32_t srqn;
     bool is_xrc;
     struct hca_pd *pd;
@@ -206,6 +209,7 @@ struct hca_qp {
         struct ibv_qp_ex ex;
     };
     struct shared_qp *shared;
+    int owner;
     struct hca_rq rq; /* shared == NULL with an SRQ or without receive side */
     struct hca_pd *pd;
     struct hca_xrcd *xrcd;

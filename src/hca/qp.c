@@ -66,7 +66,8 @@ void qp_set_error(struct shared_qp *qp)
 
     while (state != IBV_QPS_RESET && state != IBV_QPS_ERR)
         if (atomic_compare_exchange_weak(&qp->state, &state, IBV_QPS_ERR)) {
-            atomic_fetch_add(&proc_slot(qp->proc)->attention, 1);
+            if (likely(qp->proc < MAX_PROCS))
+                atomic_fetch_add(&proc_slot(qp->proc)->attention, 1);
             return;
         }
 }
@@ -163,7 +164,7 @@ static void flush(struct hca_qp *qp)
         flush_receives(qp);
         spin_unlock(&qp->rq.lock);
     } else if (qp->ibv.srq) {
-        async_raise(qp->shared->proc, &qp->shared->events, IBV_EVENT_QP_LAST_WQE_REACHED);
+        async_raise(proc_self, &qp->shared->events, IBV_EVENT_QP_LAST_WQE_REACHED);
     }
 }
 
@@ -264,6 +265,7 @@ static void fill_shared(struct hca_qp *qp, struct hca_context *context)
     struct shared_qp *shared = qp->shared;
     struct hca_cq *recv_cq = (struct hca_cq *)qp->ibv.recv_cq;
 
+    qp->owner = proc_self;
     shared->proc = proc_self;
     shared->type = qp->ibv.qp_type;
     shared->pd = qp->pd ? qp->pd->id : 0;
@@ -469,7 +471,7 @@ static void enter_state(struct hca_qp *qp, enum ibv_qp_state from, enum ibv_qp_s
         atomic_compare_exchange_strong(&qp->shared->state, &expected, to);
     }
     if (to == IBV_QPS_SQD && qp->attr.en_sqd_async_notify && !qp->pending)
-        async_raise(qp->shared->proc, &qp->shared->events, IBV_EVENT_SQ_DRAINED);
+        async_raise(proc_self, &qp->shared->events, IBV_EVENT_SQ_DRAINED);
     if (to == IBV_QPS_RTS && qp->pending)
         hca_engine->progress();
 }
@@ -522,6 +524,7 @@ struct hca_srq *srq_create(struct hca_context *context, struct hca_pd *pd, struc
     srq->cq = cq;
     srq->xrcd = xrcd;
     srq->pd = pd;
+    srq->owner = proc_self;
     srq->shared->proc = proc_self;
     srq->shared->is_xrc = is_xrc;
     srq->shared->pd = pd->id;

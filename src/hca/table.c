@@ -25,7 +25,8 @@ static _Atomic uint64_t *mr_dir(void)
 struct table qp_table = { qp_dir, QP_CHUNKS, QP_CHUNK_SHIFT, sizeof(struct shared_qp), .owner = -1 };
 struct table srq_table = { srq_dir, SRQ_CHUNKS, SRQ_CHUNK_SHIFT, sizeof(struct shared_srq),
                            .owner = -1 };
-struct table mr_table = { mr_dir, MR_CHUNKS, MR_CHUNK_SHIFT, sizeof(struct shared_mr), .owner = -1 };
+struct table mr_table = { mr_dir, MR_CHUNKS, MR_CHUNK_SHIFT, sizeof(struct shared_mr), .owner = -1,
+                          .has_copies = true };
 
 static bool reserve_room(struct table *t, uint32_t more)
 {
@@ -47,15 +48,23 @@ static int add_chunk(struct table *t)
 
     if (!reserve_room(t, entries))
         return ENOMEM;
+    void *copy = t->has_copies ? aligned_alloc(CACHE_LINE, size) : NULL;
+    if (t->has_copies && !copy)
+        return ENOMEM;
     void *chunk = arena_alloc(size);
-    if (!chunk)
-        return errno;
+    if (!chunk) {
+        int err = errno;
+        free(copy);
+        return err;
+    }
     for (uint32_t c = 0; c < t->chunks; c++) {
         uint64_t empty = 0;
         if (load_relaxed(&t->dir()[c]) ||
             !atomic_compare_exchange_strong(&t->dir()[c], &empty, seg_offset(chunk)))
             continue;
         t->own_chunks[c] = chunk;
+        if (copy)
+            t->own_copies[c] = memset(copy, 0, size);
         for (uint32_t i = entries; i-- > 0;) {
             uint32_t index = c << t->chunk_shift | i;
             if (index > 1) /* 0 is "none"; QP numbers 0 and 1 are the management QPs */
@@ -64,6 +73,7 @@ static int add_chunk(struct table *t)
         return 0;
     }
     arena_free(chunk, size);
+    free(copy);
     return ENOMEM;
 }
 
@@ -71,9 +81,13 @@ static int start_afresh(struct table *t)
 {
     if (!t->own_chunks)
         t->own_chunks = calloc(t->chunks, sizeof(*t->own_chunks));
-    if (!t->own_chunks)
+    if (!t->own_copies && t->has_copies)
+        t->own_copies = calloc(t->chunks, sizeof(*t->own_copies));
+    if (!t->own_chunks || (t->has_copies && !t->own_copies))
         return ENOMEM;
     memset(t->own_chunks, 0, t->chunks * sizeof(*t->own_chunks));
+    if (t->own_copies)
+        memset(t->own_copies, 0, t->chunks * sizeof(*t->own_copies));
     t->free_count = 0;
     t->owner = proc_self;
     return 0;

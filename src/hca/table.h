@@ -19,6 +19,8 @@ struct table {
     uint32_t free_count, free_room;
     int owner;         /* process slot that the free indices belong to */
     char **own_chunks; /* by chunk number, those that are ours: found without asking the segment */
+    bool has_copies;
+    char **own_copies; /* of own chunks, private: what a broken peer writes does not reach them */
 };
 
 extern struct table qp_table, srq_table, mr_table;
@@ -36,6 +38,17 @@ static inline void *table_own_entry(const struct table *t, uint32_t index, uint3
     if (unlikely(chunk >= t->chunks || !t->own_chunks || !t->own_chunks[chunk]))
         return NULL;
     return t->own_chunks[chunk] + (uint64_t)(index & ((1u << chunk_shift) - 1)) * entry_size;
+}
+
+/* The private copy of an entry of our own, or NULL. */
+static inline void *table_own_copy(const struct table *t, uint32_t index, uint32_t chunk_shift,
+                                   uint32_t entry_size)
+{
+    uint32_t chunk = index >> chunk_shift;
+
+    if (unlikely(chunk >= t->chunks || !t->own_copies || !t->own_copies[chunk]))
+        return NULL;
+    return t->own_copies[chunk] + (uint64_t)(index & ((1u << chunk_shift) - 1)) * entry_size;
 }
 
 static inline void *table_entry(_Atomic uint64_t *dir, uint32_t index, uint32_t chunk_shift,

@@ -125,7 +125,8 @@ static struct send_wqe *keep(const struct send_wqe *w)
     *copy = *w;
     copy->next = NULL;
     copy->sge = (struct ibv_sge *)(copy + 1);
-    memcpy(copy->sge, w->sge, w->num_sge * sizeof(struct ibv_sge));
+    if (w->num_sge)
+        memcpy(copy->sge, w->sge, w->num_sge * sizeof(struct ibv_sge));
     char *data = (char *)(copy->sge + w->num_sge);
     for (uint32_t i = 0; inline_bytes && i < w->num_sge; i++) {
         memcpy(data, (void *)w->sge[i].addr, w->sge[i].length);

@@ -251,11 +251,11 @@ static int run_send(struct hca_qp *qp, const struct send_wqe *w, struct shared_q
 
 static int run_local_invalidate(struct hca_qp *qp, const struct send_wqe *w)
 {
-    struct shared_mr *mr = shared_mr_find(w->imm);
+    struct shared_mr *mr = shared_mr_find(w->imm) ? mr_own(w->imm) : NULL;
 
-    if (!mr || mr->proc != proc_self || mr->pd != qp->pd->id || mr->kind != MW_TYPE_2)
+    if (!mr || load_relaxed(&mr->key) != w->imm || mr->pd != qp->pd->id || mr->kind != MW_TYPE_2)
         return IBV_WC_LOC_PROT_ERR;
-    atomic_store(&mr->key, 0);
+    mr_hide(mr);
     return IBV_WC_SUCCESS;
 }
 
@@ -267,24 +267,24 @@ static int run_bind(struct hca_qp *qp, const struct send_wqe *w)
     struct place place = { 0 };
 
     if (b->length &&
-        (!(mr->shared->access & IBV_ACCESS_MW_BIND) || mr->shared->pd != qp->pd->id ||
+        (!(mr->own->access & IBV_ACCESS_MW_BIND) || mr->own->pd != qp->pd->id ||
          !mr_local(mr->ibv.lkey, qp->pd->id, b->addr, b->length,
                    b->mw_access_flags & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC),
                    &place)))
         return IBV_WC_MW_BIND_ERR;
     if (mw->bound_to)
         atomic_fetch_sub(&mw->bound_to->windows, 1);
-    atomic_store(&mw->shared->key, 0);
+    mr_hide(mw->own);
     mw->bound_to = b->length ? mr : NULL;
     if (!b->length)
         return IBV_WC_SUCCESS;
     atomic_fetch_add(&mr->windows, 1);
-    mw->shared->iova = b->mw_access_flags & IBV_ACCESS_ZERO_BASED ? 0 : b->addr;
-    mw->shared->addr = place.addr;
-    mw->shared->length = b->length;
-    mw->shared->access = b->mw_access_flags;
-    mw->shared->bound_qpn = qp->ibv.qp_num;
-    mr_validate(mw->shared, w->rkey);
+    mw->own->iova = b->mw_access_flags & IBV_ACCESS_ZERO_BASED ? 0 : b->addr;
+    mw->own->addr = place.addr;
+    mw->own->length = b->length;
+    mw->own->access = b->mw_access_flags;
+    mw->own->bound_qpn = qp->ibv.qp_num;
+    mr_validate(mw->own, w->rkey);
     return IBV_WC_SUCCESS;
 }
 

@@ -99,7 +99,7 @@ EXPORT int ibv_destroy_cq(struct ibv_cq *ibv)
 
     if (load_relaxed(&cq->users) > 0)
         return EBUSY;
-    if (cq->shared->proc != proc_self) {
+    if (cq->owner != proc_self) {
         free(cq); /* inherited through fork: the parent's own lives on */
         return 0;
     }

@@ -128,8 +128,8 @@ static struct ibv_mr *new_mr(struct ibv_pd *pd, enum mr_kind kind, void *addr, u
 
     if (!mr)
         return fail(ENOMEM);
-    mr->shared = mr_create(real_pd(pd)->id, kind, place, iova, length, access, &key);
-    if (!mr->shared) {
+    mr->own = mr_create(real_pd(pd)->id, kind, place, iova, length, access, &key);
+    if (!mr->own) {
         free(mr);
         return NULL;
     }
@@ -192,27 +192,27 @@ EXPORT int ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *
     bool moves = flags & IBV_REREG_MR_CHANGE_TRANSLATION;
     if (!memory_is_there(moves ? addr : ibv->addr, moves ? length : ibv->length,
                          flags & IBV_REREG_MR_CHANGE_ACCESS ? (unsigned)access
-                                                            : mr->shared->access)) {
+                                                            : mr->own->access)) {
         errno = EFAULT;
         return IBV_REREG_MR_ERR_INPUT;
     }
-    mr_invalidate(mr->shared);
+    mr_invalidate(mr->own);
     if (flags & IBV_REREG_MR_CHANGE_PD) {
         atomic_fetch_sub(&real_pd(ibv->pd)->users, 1);
         atomic_fetch_add(&real_pd(pd)->users, 1);
         ibv->pd = pd;
-        mr->shared->pd = real_pd(pd)->id;
+        mr->own->pd = real_pd(pd)->id;
     }
     if (flags & IBV_REREG_MR_CHANGE_ACCESS)
-        mr->shared->access = access;
+        mr->own->access = access;
     if (flags & IBV_REREG_MR_CHANGE_TRANSLATION) {
-        mr->shared->addr = (uintptr_t)addr;
-        mr->shared->iova = mr->shared->access & IBV_ACCESS_ZERO_BASED ? 0 : (uintptr_t)addr;
-        mr->shared->length = length;
+        mr->own->addr = (uintptr_t)addr;
+        mr->own->iova = mr->own->access & IBV_ACCESS_ZERO_BASED ? 0 : (uintptr_t)addr;
+        mr->own->length = length;
         ibv->addr = addr;
         ibv->length = length;
     }
-    mr_validate(mr->shared, ibv->lkey); /* the keys stay as they are */
+    mr_validate(mr->own, ibv->lkey); /* the keys stay as they are */
     qp_recheck_receives();
     return 0;
 }
@@ -223,8 +223,8 @@ EXPORT int ibv_dereg_mr(struct ibv_mr *ibv)
 
     if (load_relaxed(&mr->windows) > 0)
         return EBUSY;
-    if (mr->shared->proc == proc_self)
-        mr_destroy(mr->shared);
+    if (mr->own->proc == proc_self)
+        mr_destroy(mr->own);
     if (mr->dm)
         atomic_fetch_sub(&mr->dm->users, 1);
     atomic_fetch_sub(&real_pd(ibv->pd)->users, 1);
@@ -260,13 +260,13 @@ struct ibv_mw *verbs_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
     mw = calloc(1, sizeof(*mw));
     if (!mw)
         return fail(ENOMEM);
-    mw->shared = mr_create(real_pd(pd)->id, type == IBV_MW_TYPE_1 ? MW_TYPE_1 : MW_TYPE_2, 0, 0, 0,
+    mw->own = mr_create(real_pd(pd)->id, type == IBV_MW_TYPE_1 ? MW_TYPE_1 : MW_TYPE_2, 0, 0, 0,
                            0, &key);
-    if (!mw->shared) {
+    if (!mw->own) {
         free(mw);
         return NULL;
     }
-    atomic_store(&mw->shared->key, 0); /* grants nothing until it is bound */
+    mr_hide(mw->own); /* grants nothing until it is bound */
     mw->ibv.context = pd->context;
     mw->ibv.pd = pd;
     mw->ibv.rkey = key;
@@ -282,8 +282,8 @@ int verbs_dealloc_mw(struct ibv_mw *ibv)
 
     if (mw->bound_to)
         atomic_fetch_sub(&mw->bound_to->windows, 1);
-    if (mw->shared->proc == proc_self)
-        mr_destroy(mw->shared);
+    if (mw->own->proc == proc_self)
+        mr_destroy(mw->own);
     atomic_fetch_sub(&real_pd(ibv->pd)->users, 1);
     free(mw);
     return 0;

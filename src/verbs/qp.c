@@ -133,13 +133,13 @@ EXPORT int ibv_destroy_qp(struct ibv_qp *ibv)
         atomic_fetch_sub(&qp->opened, 1);
         return 0;
     }
+    if (load_relaxed(&qp->groups) > 0 && qp->owner == proc_self)
+        return EBUSY;
     verbs_free_qp_ex(qp);
-    if (qp->shared->proc != proc_self) {
+    if (qp->owner != proc_self) {
         free(qp); /* inherited through fork: the parent's own lives on */
         return 0;
     }
-    if (load_relaxed(&qp->groups) > 0)
-        return EBUSY;
     qp_set_unreachable(qp); /* no new events from here on */
     verbs_await_acks(&ibv->mutex, &ibv->cond, &ibv->events_completed, qp->async_taken);
     qp_destroy(qp);

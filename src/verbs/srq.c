@@ -87,7 +87,7 @@ EXPORT int ibv_destroy_srq(struct ibv_srq *ibv)
 
     if (load_relaxed(&srq->users) > 0)
         return EBUSY;
-    if (srq->shared->proc != proc_self) {
+    if (srq->owner != proc_self) {
         free(srq); /* inherited through fork: the parent's own lives on */
         return 0;
     }

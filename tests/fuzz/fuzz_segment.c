@@ -24,7 +24,7 @@
 #define DEPTH      16
 #define PAIRS      3
 #define RUN_US     30000
-#define LIMIT_US   4000000
+#define LIMIT_US   12000000
 #define MEANINGFUL (1u << 20)
 
 struct offer {

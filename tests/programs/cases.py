@@ -136,10 +136,9 @@ def perftest_cases():
     yield perftest('ib_write_bw', '--odp', size=4096)
     yield perftest('ib_send_bw', '-D 1 -f 0')
     yield perftest('ib_read_lat', '-D 1 -f 0')
-    for program in ('ib_send_lat', 'ib_write_lat', 'ib_read_lat'):
-        yield perftest(program, '-a', size=largest, iters=100)
-    for program in ('ib_send_bw', 'ib_write_bw', 'ib_read_bw'):
-        yield perftest(program, '-a', size=largest, iters=100)
+    for program in ('ib_send_lat', 'ib_write_lat', 'ib_read_lat', 'ib_send_bw', 'ib_write_bw',
+                    'ib_read_bw'):
+        yield perftest(program, '-a', size=largest, iters=20)
     for program in ('ib_send_lat', 'ib_send_bw', 'ib_write_lat', 'ib_write_bw', 'ib_read_lat',
                     'ib_read_bw', 'ib_atomic_lat', 'ib_atomic_bw'):
         yield perftest(program, '-R')

@@ -7,6 +7,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -34,6 +35,11 @@ def prefix(fabric, nodes=1, node=0, devices=1, ports=1, copy='auto', ordinary_us
                 '--clear-groups', '--inh-caps=-all']
         command = drop + command
     return command
+
+
+def clean_up_when_terminated():
+    """Makes SIGTERM an exception, so that what was started is ended on the way out."""
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
 
 
 def library_missing():
