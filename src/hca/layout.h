@@ -71,6 +71,8 @@ enum proc_state { PROC_FREE, PROC_ALIVE, PROC_DEAD };
 struct copy_request {
     _Atomic uint32_t state; /* enum copy_state */
     uint32_t to_owner;
+    uint32_t requester; /* proc_word: the staging memory goes when it dies */
+    uint32_t reserved;
     uint64_t owner_addr;
     uint64_t staging; /* offset in the segment */
     uint64_t length;

@@ -21,8 +21,8 @@ struct place {
 
 /*
  * The owner works with a private copy of each entry, which these return and take: a broken peer may
- * spoil what is in the segment, and must not lead us to wrong memory of our own. Changes are seen by
- * peers once published.
+ * spoil what is in the segment, and must not lead us to wrong memory of our own. Peers see changes
+ * once they are published.
  */
 struct shared_mr *mr_create(uint32_t pd, enum mr_kind kind, uint64_t addr, uint64_t iova,
                             uint64_t length, unsigned access, uint32_t *key);

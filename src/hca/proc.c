@@ -6,6 +6,7 @@
 #include "util/log.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <linux/futex.h>
 #include <poll.h>
 #include <pthread.h>
@@ -304,5 +305,5 @@ void proc_attention(unsigned index)
 
     atomic_fetch_add(&slot->attention, 1);
     atomic_fetch_add(&slot->doorbell, 1);
-    syscall(SYS_futex, &slot->doorbell, FUTEX_WAKE, 1, NULL, NULL, 0);
+    syscall(SYS_futex, &slot->doorbell, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }

@@ -1,6 +1,7 @@
 #include "live/copy.h"
 
 #include "hca/arena.h"
+#include "hca/epoch.h"
 #include "hca/proc.h"
 #include "util/log.h"
 
@@ -75,7 +76,10 @@ static int ask_owner(unsigned proc, uint64_t addr, uint8_t *staging, uint64_t n,
     struct proc_slot *slot = proc_slot(proc);
     int err;
 
-    shm_lock(&slot->copy_lock);
+    /* The request of one that died is seen to its end, or its answer would be taken for ours. */
+    if (shm_lock(&slot->copy_lock) && load_acquire(&slot->copy.state) == COPY_POSTED)
+        await_owner(proc, slot);
+    slot->copy.requester = proc_word(proc_self);
     slot->copy.to_owner = out;
     slot->copy.owner_addr = addr;
     slot->copy.staging = seg_offset(staging);
@@ -97,9 +101,10 @@ void copy_serve_peer(void)
 
     if (load_acquire(&r->state) != COPY_POSTED)
         return;
+    epoch_enter();
     uint64_t offset = r->staging, length = r->length, addr = r->owner_addr;
     bool to_owner = r->to_owner;
-    bool ok = seg_at(offset, length) && length <= STAGING_BYTES;
+    bool ok = seg_at(offset, length) && length <= STAGING_BYTES && proc_word_alive(r->requester);
     for (uint64_t done = 0; ok && done < length;) {
         ssize_t n = to_owner ? pread(segment_fd(), (void *)(addr + done), length - done,
                                      offset + done)
@@ -108,6 +113,7 @@ void copy_serve_peer(void)
         ok = n > 0;
         done += ok ? n : 0;
     }
+    epoch_exit();
     store_release(&r->state, ok ? COPY_DONE : COPY_FAULT);
 }
 

@@ -7,6 +7,7 @@
 #include "util/log.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <linux/futex.h>
 #include <pthread.h>
 #include <signal.h>
@@ -15,16 +16,24 @@
 #include <unistd.h>
 
 /*
- * Most programs never have this thread: polling makes all progress there is. It starts
- *  - when a request has to wait, because the program may now sleep and not poll;
- *  - when peers cannot reach this process's memory or descriptors, and must ask.
+ * Most programs never have these threads: polling makes all progress there is.
+ *  - The service thread starts when a request has to wait, because the program may now sleep and not
+ *    poll; or when peers cannot raise our descriptors themselves.
+ *  - The agent starts when peers cannot reach this process's memory and must ask. It does nothing
+ *    but copy, and so never waits for anybody: two processes may ask each other at the same time.
  */
 
 #define TICK_NS 500000
 
 static pthread_mutex_t start_mutex = PTHREAD_MUTEX_INITIALIZER;
-static int running_in = -1; /* process slot whose thread this is; fork leaves it behind */
-static atomic_bool sleeping, stopping;
+static atomic_bool sleeping;
+
+struct helper {
+    const char *name;
+    void *(*body)(void *self);
+    int running_in; /* process slot whose thread this is; fork leaves it behind */
+    atomic_bool stopping;
+};
 
 /* It says that it sleeps before it looks for work, whoever has work says so before it looks whether
  * the thread sleeps. */
@@ -40,13 +49,13 @@ static void sleep_until_needed(struct proc_slot *slot, uint32_t seen)
     atomic_store(&sleeping, false);
 }
 
-static void *serve(void *unused)
+static void *serve(void *self)
 {
+    struct helper *helper = self;
     struct proc_slot *slot = proc_slot(proc_self);
 
-    while (!load_relaxed(&stopping)) {
+    while (!load_relaxed(&helper->stopping)) {
         uint32_t seen = load_acquire(&slot->doorbell);
-        copy_serve_peer();
         if (retry_any_waiting())
             retry_progress();
         if (qp_needs_attention())
@@ -57,62 +66,92 @@ static void *serve(void *unused)
         if (load_acquire(&slot->doorbell) == seen)
             sleep_until_needed(slot, seen);
     }
-    atomic_store(&stopping, false);
+    atomic_store(&helper->stopping, false);
     return NULL;
+}
+
+static void *copy_for_peers(void *self)
+{
+    struct helper *helper = self;
+    struct proc_slot *slot = proc_slot(proc_self);
+
+    while (!load_relaxed(&helper->stopping)) {
+        uint32_t seen = load_acquire(&slot->doorbell);
+        copy_serve_peer();
+        if (load_acquire(&slot->doorbell) == seen)
+            syscall(SYS_futex, &slot->doorbell, FUTEX_WAIT, seen, NULL, NULL, 0);
+    }
+    atomic_store(&helper->stopping, false);
+    return NULL;
+}
+
+static struct helper service = { "service", serve, -1, false };
+static struct helper agent = { "agent", copy_for_peers, -1, false };
+
+static void stop_helper(struct helper *helper)
+{
+    uint64_t started = now_ns();
+
+    if (helper->running_in != proc_self)
+        return;
+    atomic_store(&helper->stopping, true);
+    proc_attention(proc_self);
+    while (load_acquire(&helper->stopping) && now_ns() - started < 1000000000ull)
+        sched_yield();
+    helper->running_in = -1;
 }
 
 static void service_stop(void)
 {
-    uint64_t started = now_ns();
-
-    if (running_in != proc_self)
-        return;
-    atomic_store(&stopping, true);
-    proc_attention(proc_self);
-    while (load_acquire(&stopping) && now_ns() - started < 1000000000ull)
-        sched_yield();
-    running_in = -1;
+    stop_helper(&service);
+    stop_helper(&agent);
 }
 
-static void start_locked(void)
+static void start_locked(struct helper *helper)
 {
     sigset_t all, old;
     pthread_attr_t attr;
     pthread_t thread;
 
-    if (running_in == proc_self || proc_self < 0)
+    if (helper->running_in == proc_self || proc_self < 0)
         return;
     sigfillset(&all);
     pthread_attr_init(&attr);
     pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
     pthread_attr_setstacksize(&attr, 256 << 10);
     pthread_sigmask(SIG_BLOCK, &all, &old); /* the program's signals are for its own threads */
-    int err = pthread_create(&thread, &attr, serve, NULL);
+    int err = pthread_create(&thread, &attr, helper->body, helper);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     pthread_attr_destroy(&attr);
     if (err)
-        log_warn("no service thread: %s", strerror(err));
+        log_warn("no %s thread: %s", helper->name, strerror(err));
     else
-        running_in = proc_self;
+        helper->running_in = proc_self;
+}
+
+static void start_helper(struct helper *helper)
+{
+    if (likely(helper->running_in == proc_self))
+        return;
+    pthread_mutex_lock(&start_mutex);
+    start_locked(helper);
+    pthread_mutex_unlock(&start_mutex);
 }
 
 void service_watch(void)
 {
-    if (unlikely(running_in != proc_self)) {
-        pthread_mutex_lock(&start_mutex);
-        start_locked();
-        pthread_mutex_unlock(&start_mutex);
-    }
+    start_helper(&service);
     if (!atomic_load(&sleeping))
         return;
     struct proc_slot *slot = proc_slot(proc_self);
     atomic_fetch_add(&slot->doorbell, 1);
-    syscall(SYS_futex, &slot->doorbell, FUTEX_WAKE, 1, NULL, NULL, 0);
+    syscall(SYS_futex, &slot->doorbell, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
 /* From now on peers ask instead of trying. */
 void service_start(void)
 {
+    start_helper(&agent);
     service_watch();
     atomic_store(&proc_slot(proc_self)->agent_running, 1);
 }

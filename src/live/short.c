@@ -76,7 +76,11 @@ static bool send_along(struct hca_qp *qp, const struct send_wqe *w)
     if (unlikely(!payload || !rq_peek(&view) || view.capacity < length ||
                  view.capacity == RECV_BROKEN))
         return false;
-    struct cqe *e = cq_reserve(qp->route.cq, &ticket);
+    /* An overrun is the general way's to find: it knows what to answer. */
+    struct shared_cq *cq = qp->route.cq;
+    if (unlikely(load_relaxed(&cq->tail) - cq->head_seen >= load_relaxed(&cq->capacity)))
+        return false;
+    struct cqe *e = cq_reserve(cq, &ticket);
     if (unlikely(!e))
         return false;
     copy_short(e->data, payload, length);
@@ -88,7 +92,7 @@ static bool send_along(struct hca_qp *qp, const struct send_wqe *w)
     e->slid = qp->shared->lid;
     e->sl = w->sl;
     rq_advance(&view);
-    cq_publish(qp->route.cq, e, ticket, IBV_WC_SUCCESS, IBV_WC_RECV,
+    cq_publish(cq, e, ticket, IBV_WC_SUCCESS, IBV_WC_RECV,
                CQE_IN_LINE | (w->flags & IBV_SEND_SOLICITED ? CQE_SOLICITED : 0));
     return true;
 }

@@ -9,8 +9,9 @@
 
 #define POOL        6
 #define ARENA_BYTES (1u << 20)
-#define ROOM_BYTES  (16ull << 30) /* reserved behind the arena: wild ranges fault, nothing is hit \
-                                   */
+#define ROOM_BYTES                                                                \
+    (16ull << 30) /* reserved behind the arena: wild ranges fault, nothing is hit \
+                   */
 #define SGE_ROOM 320
 
 struct input {
