@@ -19,8 +19,8 @@
 #define FIRST_RING_MAX  128
 #define FIRST_RING_MIN  16
 #define YIELD_AFTER     200  /* empty polls in a row: the peer may need this core */
-#define LOOK_AT_TAIL    64   /* empty polls between looks at the senders' line */
-#define STUCK_AFTER     16   /* looks that find a ticket taken but nothing published */
+#define LOOK_AT_TAIL    512  /* empty polls between looks at the senders' line: each costs them a miss */
+#define STUCK_AFTER     4    /* looks that find a ticket taken but nothing published */
 
 struct spinlock cq_list_lock;
 struct hca_cq *cq_list;
@@ -189,7 +189,6 @@ static void consume(struct hca_cq *cq)
     if (unlikely(cq->head + cq->ring_size - cq->limit_published >= cq->ring_size / 4 ||
                  cq->head >= cq->limit_published))
         move_limit(cq);
-    __builtin_prefetch(next_entry(cq));
 }
 
 /* Somebody took this ticket and has not published. When everybody who was inside an epoch has left
@@ -368,7 +367,8 @@ static bool take_recv(struct hca_cq *cq, struct cqe *e, struct ibv_wc *wc)
 
 /* ---- send completions ---- */
 
-void cq_push_send(struct hca_cq *cq, const struct send_completion *done)
+void cq_push_send(struct hca_cq *cq, struct hca_qp *qp, const struct send_wqe *wqe,
+                  enum ibv_wc_status status, enum ibv_wc_opcode opcode, uint32_t byte_len)
 {
     spin_lock(&cq->lock);
     uint32_t head = load_relaxed(&cq->sends_head), tail = load_relaxed(&cq->sends_tail);
@@ -390,14 +390,20 @@ void cq_push_send(struct hca_cq *cq, const struct send_completion *done)
         full = !grown;
     }
     if (likely(!full)) {
-        cq->sends[tail & (cq->sends_room - 1)] = *done;
+        struct send_completion *done = &cq->sends[tail & (cq->sends_room - 1)];
+        done->wr_id = wqe->wr_id;
+        done->qp = qp;
+        done->sq_index = wqe->sq_index;
+        done->byte_len = byte_len;
+        done->status = status;
+        done->opcode = opcode;
         store_release(&cq->sends_tail, tail + 1);
     }
     spin_unlock(&cq->lock);
     if (unlikely(full))
         cq_overrun(cq->shared);
     else if (cq->shared->has_channel)
-        cq_fire(cq->shared, 0, done->status);
+        cq_fire(cq->shared, 0, status);
 }
 
 static void take_send(struct hca_cq *cq, struct ibv_wc *wc)

@@ -68,8 +68,8 @@ static struct cqe *place_ticket(struct shared_cq *cq, uint64_t ticket)
         uint64_t limit = load_acquire(&ring->limit);
         if (likely(ticket < (limit & ~LIMIT_FROZEN))) {
             struct cqe *ahead = &ring->entries[(ticket + PREFETCH) & (size - 1)];
-            __builtin_prefetch(ahead, 1);
-            __builtin_prefetch((char *)ahead + CACHE_LINE, 1);
+            prefetch_to_write(ahead);
+            prefetch_to_write((char *)ahead + CACHE_LINE);
             return &ring->entries[ticket & (size - 1)];
         }
         if (limit & LIMIT_FROZEN)

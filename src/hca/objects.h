@@ -197,40 +197,44 @@ struct send_route {
     struct recv_order *order;
     uint64_t chunk, rq_offset, cq_offset;
     uint32_t order_mask;
+    uint32_t dest_qpn;
 };
 
 enum stall_reason { NOT_STALLED, STALL_RNR, STALL_NO_ANSWER };
 
 struct wr_builder;
 
+/* What every send reads comes first and fills two cache lines: with many QPs that is what counts. */
 struct hca_qp {
     union {
         struct ibv_qp ibv;
         struct ibv_qp_ex ex;
     };
-    struct shared_qp *shared;
-    int owner;
-    struct hca_rq rq; /* shared == NULL with an SRQ or without receive side */
+    struct shared_qp *shared cache_aligned;
     struct hca_pd *pd;
-    struct hca_xrcd *xrcd;
-    struct ibv_qp_attr attr; /* as last set, for queries */
-    struct ibv_qp_init_attr init;
-    struct ibv_qp_cap cap;
-    bool flushed;
-    uint32_t async_taken;
-    atomic_int opened; /* further handles, of an XRC target */
-    atomic_int groups; /* multicast groups it is attached to */
-    /* send side */
+    struct send_wqe *pending; /* sends that have to wait */
     struct spinlock sq_lock;
     uint32_t sq_posted;
     _Atomic uint32_t sq_freed;
-    struct send_wqe *pending, **pending_end;
+    uint16_t every_send_flags;
+    uint8_t sl;
+    struct ibv_qp_cap cap;
+    struct send_route route cache_aligned;
+    struct hca_rq rq cache_aligned; /* shared == NULL with an SRQ or without receive side */
+    struct send_wqe **pending_end;
     enum stall_reason stall;
     unsigned retries_left;
     uint64_t retry_at;
     uint32_t peer_word; /* process of the other end, when last seen */
+    int owner;
     struct hca_qp *next_stalled;
-    struct send_route route;
+    struct hca_xrcd *xrcd;
+    struct ibv_qp_attr attr; /* as last set, for queries */
+    struct ibv_qp_init_attr init;
+    bool flushed;
+    uint32_t async_taken;
+    atomic_int opened; /* further handles, of an XRC target */
+    atomic_int groups; /* multicast groups it is attached to */
     struct wr_builder *builder;
     struct hca_qp *next, **link;
 };

@@ -101,15 +101,8 @@ void qp_complete_send(struct hca_qp *qp, const struct send_wqe *wqe, enum ibv_wc
 
     if (status == IBV_WC_SUCCESS && !(wqe->flags & IBV_SEND_SIGNALED))
         return;
-    struct send_completion done = {
-        .wr_id = wqe->wr_id,
-        .qp = qp,
-        .sq_index = wqe->sq_index,
-        .byte_len = byte_len,
-        .status = status,
-        .opcode = completion_of[wqe->opcode],
-    };
-    cq_push_send((struct hca_cq *)qp->ibv.send_cq, &done);
+    cq_push_send((struct hca_cq *)qp->ibv.send_cq, qp, wqe, status, completion_of[wqe->opcode],
+                 byte_len);
 }
 
 /* With the receive queue's lock held, and no sender able to take from it any more. */
@@ -297,13 +290,15 @@ static void count_uses(struct hca_qp *qp, int change)
 struct hca_qp *qp_create(struct hca_context *context, struct hca_pd *pd,
                          const struct ibv_qp_init_attr *init, struct hca_xrcd *xrcd)
 {
-    struct hca_qp *qp = calloc(1, sizeof(*qp));
+    struct hca_qp *qp = aligned_alloc(CACHE_LINE, sizeof(*qp));
     bool has_rq = !init->srq && init->qp_type != IBV_QPT_XRC_SEND &&
                   init->qp_type != IBV_QPT_XRC_RECV;
     int err;
 
     if (!qp)
         return NULL;
+    memset(qp, 0, sizeof(*qp));
+    qp->every_send_flags = init->sq_sig_all ? IBV_SEND_SIGNALED : 0;
     qp->pd = pd;
     qp->xrcd = xrcd;
     qp->init = *init;
@@ -432,6 +427,7 @@ static void publish_attributes(struct hca_qp *qp, const struct hca_context *cont
     shared->access = qp->attr.qp_access_flags;
     shared->qkey = qp->attr.qkey;
     shared->dest_qpn = qp->attr.dest_qp_num;
+    qp->sl = qp->attr.ah_attr.sl;
     shared->min_rnr_timer = qp->attr.min_rnr_timer;
     shared->port = qp->attr.port_num;
     if (qp->attr.port_num)
@@ -453,6 +449,7 @@ static void reset(struct hca_qp *qp, enum ibv_qp_state from)
     store_relaxed(&qp->shared->heard, 0);
     store_relaxed(&qp->sq_freed, qp->sq_posted);
     qp->attr = blank;
+    qp->route.peer = NULL;
     qp->flushed = false;
 }
 

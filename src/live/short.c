@@ -23,9 +23,9 @@ static bool route_holds(const struct hca_qp *qp)
 {
     const struct send_route *r = &qp->route;
     struct shared_qp *peer = r->peer;
-    uint32_t dest = qp->attr.dest_qp_num;
 
-    return peer && chunk_of(dest) == r->chunk && load_acquire(&peer->qpn) == dest &&
+    return peer && chunk_of(r->dest_qpn) == r->chunk &&
+           load_acquire(&peer->qpn) == r->dest_qpn &&
            peer->dest_qpn == qp->ibv.qp_num &&
            load_acquire(&peer->state) - IBV_QPS_RTR <= IBV_QPS_SQE - IBV_QPS_RTR &&
            peer->rq == r->rq_offset && peer->recv_cq == r->cq_offset &&
@@ -47,7 +47,8 @@ static bool find_route(struct hca_qp *qp)
     r->order_mask = view.mask;
     r->rq_offset = peer->rq;
     r->cq_offset = peer->recv_cq;
-    r->chunk = chunk_of(qp->attr.dest_qp_num);
+    r->dest_qpn = qp->attr.dest_qp_num;
+    r->chunk = chunk_of(r->dest_qpn);
     r->peer = peer;
     qp->peer_word = proc_word(peer->proc);
     return route_holds(qp);
@@ -84,7 +85,7 @@ static bool send_along(struct hca_qp *qp, const struct send_wqe *w)
     if (unlikely(!e))
         return false;
     copy_short(e->data, payload, length);
-    e->qpn = qp->attr.dest_qp_num;
+    e->qpn = qp->route.dest_qpn;
     e->slot = view.slot;
     e->length = length;
     e->src_qp = qp->ibv.qp_num;

@@ -82,13 +82,13 @@ static inline int translate(struct hca_qp *qp, const struct ibv_send_wr *wr, str
 {
     w->wr_id = wr->wr_id;
     w->opcode = wr->opcode;
-    w->flags = wr->send_flags | (qp->init.sq_sig_all ? IBV_SEND_SIGNALED : 0);
+    w->flags = wr->send_flags | qp->every_send_flags;
     w->imm = wr->imm_data;
     w->sge = wr->sg_list;
     w->num_sge = wr->num_sge;
     w->srqn = wr->qp_type.xrc.remote_srqn;
     w->has_grh = 0;
-    w->sl = qp->attr.ah_attr.sl;
+    w->sl = qp->sl;
     switch (wr->opcode) {
     case IBV_WR_RDMA_WRITE:
     case IBV_WR_RDMA_WRITE_WITH_IMM:
