@@ -367,7 +367,7 @@ static bool take_recv(struct hca_cq *cq, struct cqe *e, struct ibv_wc *wc)
 
 /* ---- send completions ---- */
 
-void cq_push_send(struct hca_cq *cq, struct hca_qp *qp, const struct send_wqe *wqe,
+void cq_push_send(struct hca_cq *cq, struct hca_qp *qp, uint64_t wr_id, uint32_t sq_index,
                   enum ibv_wc_status status, enum ibv_wc_opcode opcode, uint32_t byte_len)
 {
     spin_lock(&cq->lock);
@@ -391,9 +391,9 @@ void cq_push_send(struct hca_cq *cq, struct hca_qp *qp, const struct send_wqe *w
     }
     if (likely(!full)) {
         struct send_completion *done = &cq->sends[tail & (cq->sends_room - 1)];
-        done->wr_id = wqe->wr_id;
+        done->wr_id = wr_id;
         done->qp = qp;
-        done->sq_index = wqe->sq_index;
+        done->sq_index = sq_index;
         done->byte_len = byte_len;
         done->status = status;
         done->opcode = opcode;

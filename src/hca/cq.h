@@ -30,7 +30,7 @@ struct shared_cq *cq_open(uint64_t offset);
 struct cq_ring *cq_ring_at(uint64_t offset, uint32_t *size);
 
 /* A completion of our own send queue. */
-void cq_push_send(struct hca_cq *cq, struct hca_qp *qp, const struct send_wqe *wqe,
+void cq_push_send(struct hca_cq *cq, struct hca_qp *qp, uint64_t wr_id, uint32_t sq_index,
                   enum ibv_wc_status status, enum ibv_wc_opcode opcode, uint32_t byte_len);
 
 /* Removes what the CQ holds of a QP that is being reset or destroyed. */

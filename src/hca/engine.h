@@ -9,6 +9,9 @@ struct hca_engine {
     const char *name;
     /* Carries out a request now, or keeps it: the queue's lock is held, the request is valid. */
     void (*send)(struct hca_qp *qp, struct send_wqe *wqe);
+    /* The same for a plain send of one piece of at most CQE_INLINE bytes on an RC QP in RTS with
+     * nothing waiting, if that is easily done; false: nothing has happened. */
+    bool (*send_short)(struct hca_qp *qp, const struct ibv_sge *sge, unsigned flags);
     /* Tries again what had to wait. */
     void (*progress)(void);
     /* The QP leaves the states in which it sends: forget what it had waiting. */

@@ -101,8 +101,8 @@ void qp_complete_send(struct hca_qp *qp, const struct send_wqe *wqe, enum ibv_wc
 
     if (status == IBV_WC_SUCCESS && !(wqe->flags & IBV_SEND_SIGNALED))
         return;
-    cq_push_send((struct hca_cq *)qp->ibv.send_cq, qp, wqe, status, completion_of[wqe->opcode],
-                 byte_len);
+    cq_push_send((struct hca_cq *)qp->ibv.send_cq, qp, wqe->wr_id, wqe->sq_index, status,
+                 completion_of[wqe->opcode], byte_len);
 }
 
 /* With the receive queue's lock held, and no sender able to take from it any more. */

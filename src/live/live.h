@@ -17,8 +17,7 @@ int run_request(struct hca_qp *qp, const struct send_wqe *wqe, uint32_t *byte_le
 struct shared_qp *run_find_peer(const struct hca_qp *qp);
 
 /* ---- short.c: a short send to a connected peer, along a route that is remembered ---- */
-/* False: nothing has happened, the general way must be taken. */
-bool short_send(struct hca_qp *qp, const struct send_wqe *wqe);
+bool short_send(struct hca_qp *qp, const struct ibv_sge *sge, unsigned flags);
 
 /* ---- deliver.c: the part of a request that takes a receive ---- */
 struct message {

@@ -178,10 +178,6 @@ void retry_send(struct hca_qp *qp, struct send_wqe *w)
             qp_complete_send(qp, w, IBV_WC_WR_FLUSH_ERR, 0);
         return;
     }
-    if (likely(short_send(qp, w))) {
-        qp_complete_send(qp, w, IBV_WC_SUCCESS, w->sge->length);
-        return;
-    }
     status = run_request(qp, w, &byte_len);
     if (likely(status >= 0)) {
         finish(qp, w, status, byte_len);

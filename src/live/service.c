@@ -172,6 +172,7 @@ int service_init(void)
 const struct hca_engine live_engine = {
     .name = "live",
     .send = retry_send,
+    .send_short = short_send,
     .progress = retry_progress,
     .drop = retry_drop,
     .start = service_init,

@@ -54,24 +54,24 @@ static bool find_route(struct hca_qp *qp)
     return route_holds(qp);
 }
 
-static const void *payload_of(const struct hca_qp *qp, const struct send_wqe *w)
+static const void *payload_of(const struct hca_qp *qp, const struct ibv_sge *sge, unsigned flags)
 {
     struct place place;
 
-    if (w->flags & IBV_SEND_INLINE)
-        return (const void *)w->sge->addr;
-    if (!mr_local(w->sge->lkey, qp->pd->id, w->sge->addr, w->sge->length, false, &place) ||
+    if (flags & IBV_SEND_INLINE)
+        return (const void *)sge->addr;
+    if (!mr_local(sge->lkey, qp->pd->id, sge->addr, sge->length, false, &place) ||
         place.kind != PLACE_PROCESS)
         return NULL;
     return (const void *)place.addr;
 }
 
-static bool send_along(struct hca_qp *qp, const struct send_wqe *w)
+static bool send_along(struct hca_qp *qp, const struct ibv_sge *sge, unsigned flags)
 {
     struct shared_rq *rq = qp->route.rq;
     struct rq_view view = { .rq = rq, .order = qp->route.order, .mask = qp->route.order_mask };
-    uint32_t length = w->sge->length;
-    const void *payload = payload_of(qp, w);
+    uint32_t length = sge->length;
+    const void *payload = payload_of(qp, sge, flags);
     uint64_t ticket;
 
     if (unlikely(!payload || !rq_peek(&view) || view.capacity < length ||
@@ -91,22 +91,19 @@ static bool send_along(struct hca_qp *qp, const struct send_wqe *w)
     e->src_qp = qp->ibv.qp_num;
     e->srqn = 0;
     e->slid = qp->shared->lid;
-    e->sl = w->sl;
+    e->sl = qp->sl;
     rq_advance(&view);
     cq_publish(cq, e, ticket, IBV_WC_SUCCESS, IBV_WC_RECV,
-               CQE_IN_LINE | (w->flags & IBV_SEND_SOLICITED ? CQE_SOLICITED : 0));
+               CQE_IN_LINE | (flags & IBV_SEND_SOLICITED ? CQE_SOLICITED : 0));
     return true;
 }
 
-bool short_send(struct hca_qp *qp, const struct send_wqe *w)
+bool short_send(struct hca_qp *qp, const struct ibv_sge *sge, unsigned flags)
 {
     bool sent;
 
-    if (w->opcode != IBV_WR_SEND || w->num_sge != 1 || qp->ibv.qp_type != IBV_QPT_RC ||
-        w->sge->length > CQE_INLINE)
-        return false;
     epoch_enter();
-    sent = (likely(route_holds(qp)) || find_route(qp)) && send_along(qp, w);
+    sent = (likely(route_holds(qp)) || find_route(qp)) && send_along(qp, sge, flags);
     epoch_exit();
     return sent;
 }

@@ -3,6 +3,7 @@
 #include "verbs/verbs.h"
 
 #include "hca/addr.h"
+#include "hca/cq.h"
 #include "hca/engine.h"
 #include "hca/qp.h"
 #include "hca/rq.h"
@@ -125,15 +126,34 @@ static bool may_post_send(const struct hca_qp *qp)
     return state >= IBV_QPS_RTS && state <= IBV_QPS_ERR;
 }
 
+/* Most sends are short: these are not even translated. */
+static inline bool send_short(struct hca_qp *qp, const struct ibv_send_wr *wr)
+{
+    unsigned flags = wr->send_flags | qp->every_send_flags;
+
+    if (wr->opcode != IBV_WR_SEND || wr->num_sge != 1 || wr->sg_list->length > CQE_INLINE ||
+        qp->ibv.qp_type != IBV_QPT_RC || qp->pending || qp_state(qp) != IBV_QPS_RTS ||
+        (flags & IBV_SEND_INLINE && wr->sg_list->length > qp->cap.max_inline_data) ||
+        !qp->cap.max_send_sge || !hca_engine->send_short(qp, wr->sg_list, flags))
+        return false;
+    uint32_t index = qp->sq_posted++;
+    if (flags & IBV_SEND_SIGNALED)
+        cq_push_send((struct hca_cq *)qp->ibv.send_cq, qp, wr->wr_id, index, IBV_WC_SUCCESS,
+                     IBV_WC_SEND, wr->sg_list->length);
+    return true;
+}
+
 static inline int send_one(struct hca_qp *qp, struct ibv_send_wr *wr)
 {
     struct send_wqe w;
-    int err = check_send(qp, wr);
+    int err;
 
-    if (unlikely(err || (err = translate(qp, wr, &w))))
-        return err;
     if (unlikely(qp->sq_posted - load_relaxed(&qp->sq_freed) >= qp->cap.max_send_wr))
-        return ENOMEM;
+        return (err = check_send(qp, wr)) ? err : ENOMEM;
+    if (likely(send_short(qp, wr)))
+        return 0;
+    if (unlikely((err = check_send(qp, wr)) || (err = translate(qp, wr, &w))))
+        return err;
     w.sq_index = qp->sq_posted++;
     hca_engine->send(qp, &w);
     return 0;
