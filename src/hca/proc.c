@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #define LIVENESS_INTERVAL_NS 2000000
+#define FLAG_EXITING         0x4 /* PF_EXITING of the kernel, in /proc/PID/stat */
 #define REAP_INTERVAL_NS     25000000ull /* times the number of processes */
 
 int proc_self = -1;
@@ -32,7 +33,8 @@ static struct {
 } peers[MAX_PROCS];
 static pthread_mutex_t peers_mutex = PTHREAD_MUTEX_INITIALIZER;
 
-static uint64_t start_time_of(pid_t pid)
+/* The time the process was started at, 0 if it is gone; and the kernel's flags of it. */
+static uint64_t read_stat(pid_t pid, unsigned *flags)
 {
     char name[64], text[1024];
     unsigned long long start = 0;
@@ -46,12 +48,21 @@ static uint64_t start_time_of(pid_t pid)
     text[n] = 0;
     char *after_name = strrchr(text, ')'); /* the name may hold anything */
     char run_state;
-    if (!after_name || sscanf(after_name + 2, "%c", &run_state) != 1 || run_state == 'Z' ||
+    int threads;
+    if (!after_name ||
         sscanf(after_name + 2,
-               "%*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
-               &start) != 1)
+               "%c %*d %*d %*d %*d %*d %u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %d %*d %llu",
+               &run_state, flags, &threads, &start) != 4)
         return 0;
-    return start;
+    /* The first thread may have ended while others go on: that is a zombie, but not a dead one. */
+    return run_state == 'Z' && threads <= 1 ? 0 : start;
+}
+
+static uint64_t start_time_of(pid_t pid)
+{
+    unsigned flags;
+
+    return read_stat(pid, &flags);
 }
 
 static bool is_same_process(const struct proc_slot *slot)
@@ -124,6 +135,18 @@ bool proc_any_alive(void)
     for (unsigned i = 0; i < load_acquire(&seg->proc_high) && i < MAX_PROCS; i++)
         if (load_acquire(&seg->procs[i].state) == PROC_ALIVE && is_same_process(&seg->procs[i]))
             return true;
+    return false;
+}
+
+bool proc_any_staying(void)
+{
+    for (unsigned i = 0; i < load_acquire(&seg->proc_high) && i < MAX_PROCS; i++) {
+        struct proc_slot *slot = &seg->procs[i];
+        unsigned flags = 0;
+        if (load_acquire(&slot->state) == PROC_ALIVE &&
+            read_stat(slot->pid, &flags) == slot->start_time && !(flags & FLAG_EXITING))
+            return true;
+    }
     return false;
 }
 

@@ -33,6 +33,8 @@ void proc_reap_dead(void);
 /* The same, but not more often than is worth it: for loops that wait. */
 void proc_reap_now_and_then(void);
 bool proc_any_alive(void);
+/* The same, not counting those who are on their way out. */
+bool proc_any_staying(void);
 
 /* Locks in the segment, taken over when their holder is dead. The return value says so. */
 bool shm_lock(struct shm_lock *lock);

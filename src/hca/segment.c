@@ -363,8 +363,21 @@ __attribute__((destructor)) static void leave(void)
     int fd = segment_fd();
     hca_engine->stop();
     proc_leave();
-    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && !proc_any_alive())
-        unlink(path);
+    if (fd < 0)
+        return;
+    /* Given up before it is asked for: of two that leave at once, each would keep the other out.
+     * One that was killed a moment ago may still have it, and will not clean up. */
+    flock(fd, LOCK_UN);
+    for (int tries = 0; tries < 100; tries++) {
+        if (flock(fd, LOCK_EX | LOCK_NB) == 0) {
+            if (!proc_any_alive())
+                unlink(path);
+            return;
+        }
+        if (proc_any_staying())
+            return;
+        usleep(1000);
+    }
 }
 
 __attribute__((constructor)) static void watch_forks(void)

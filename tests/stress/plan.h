@@ -52,6 +52,7 @@ struct plan_proc {
 
 struct plan {
     uint64_t seed;
+    bool with_kills;
     int procs;
     int links;
     struct plan_proc proc[MAX_PROCS];

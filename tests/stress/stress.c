@@ -220,6 +220,7 @@ static bool run_trial(const struct options *options, uint64_t seed, int number)
     uint64_t start = rig_now_us();
 
     plan_make(&trial.plan, seed, options->procs, options->ops);
+    trial.plan.with_kills = options->kill;
     if (options->verbose)
         plan_print(&trial.plan);
     trial.board =
