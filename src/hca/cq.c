@@ -18,8 +18,9 @@
 
 #define FIRST_RING_MAX  128
 #define FIRST_RING_MIN  16
-#define YIELD_AFTER     200  /* empty polls in a row: the peer may need this core */
-#define LOOK_AT_TAIL    512  /* empty polls between looks at the senders' line: each costs them a miss */
+#define IDLE_EVERY      8    /* empty polls in a row: the first and every eighth look around */
+#define YIELD_AFTER     25   /* looks around in a row: the peer may need this core */
+#define LOOK_AT_TAIL    64   /* looks around between looks at the senders' line: a miss for them */
 #define STUCK_AFTER     4    /* looks that find a ticket taken but nothing published */
 
 struct spinlock cq_list_lock;
@@ -459,11 +460,13 @@ static bool is_empty(struct hca_cq *cq)
 
 static void idle(struct hca_cq *cq)
 {
+    uint32_t looks = cq->empty_polls / IDLE_EVERY;
+
     if (unlikely(load_relaxed(&hca_waiting)))
         hca_engine->progress();
     if (unlikely(qp_needs_attention()))
         qp_look_after_errors();
-    if (unlikely(++cq->empty_polls % YIELD_AFTER == 0)) {
+    if (unlikely(looks && looks % YIELD_AFTER == 0)) {
         if (unlikely(load_relaxed(&proc_slot(proc_self)->agent_wanted)))
             hca_engine->serve_peers();
         proc_reap_now_and_then();
@@ -486,6 +489,8 @@ int cq_poll(struct hca_cq *cq, int entries, struct ibv_wc *wc, uint64_t *timesta
     if (unlikely(load_relaxed(&cq->event_in_hand)))
         store_relaxed(&cq->event_in_hand, 0);
     if (is_empty(cq)) {
+        if (cq->empty_polls++ % IDLE_EVERY)
+            return 0;
         idle(cq);
         if (is_empty(cq))
             return 0;

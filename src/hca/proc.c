@@ -19,7 +19,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define LIVENESS_INTERVAL_NS 2000000
+#define LIVENESS_INTERVAL_NS 8000000
 #define FLAG_EXITING         0x4 /* PF_EXITING of the kernel, in /proc/PID/stat */
 #define REAP_INTERVAL_NS     25000000ull /* times the number of processes */
 
@@ -118,7 +118,7 @@ bool proc_alive(unsigned index)
         return false;
     if ((int)index == proc_self)
         return true;
-    uint64_t now = now_ns();
+    uint64_t now = coarse_now_ns();
     if (peers[index].generation == load_relaxed(&slot->generation) && peers[index].checked &&
         now - peers[index].checked < LIVENESS_INTERVAL_NS)
         return true;

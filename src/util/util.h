@@ -41,6 +41,15 @@ static inline uint64_t now_ns(void)
     return ts.tv_sec * 1000000000ull + ts.tv_nsec;
 }
 
+/* Good to a few milliseconds, and cheap. */
+static inline uint64_t coarse_now_ns(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
+    return ts.tv_sec * 1000000000ull + ts.tv_nsec;
+}
+
 /* For lengths that are mostly a few words: no call, no loop for most. */
 static inline void copy_short(void *to, const void *from, uint32_t n)
 {
