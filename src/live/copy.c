@@ -215,21 +215,18 @@ static bool must_ask(unsigned proc)
 static int process_copy(unsigned proc, struct iovec *local, unsigned locals, struct iovec *remote,
                         unsigned remotes, uint64_t length, bool out)
 {
-    struct iovec kept[HCA_MAX_SGE], kept_remote[HCA_MAX_SGE];
-
     if (must_ask(proc))
         return agent_copy(proc, (struct cursor){ local, locals },
                           (struct cursor){ remote, remotes }, out);
     if (unlikely(!proc_alive(proc))) /* its number may by now be a stranger's */
         return ESRCH;
-    memcpy(kept, local, locals * sizeof(*local));
-    memcpy(kept_remote, remote, remotes * sizeof(*remote));
     int err = vm_copy(proc_slot(proc)->pid, local, locals, remote, remotes, length, out);
     if (likely(err != EPERM && err != ENOSYS))
         return err;
+    /* The first call was refused: the lists are as they were. */
     log_info("copying through process %d itself: process_vm_*: %s", proc_slot(proc)->pid,
              strerror(err));
-    return agent_copy(proc, (struct cursor){ kept, locals }, (struct cursor){ kept_remote, remotes },
+    return agent_copy(proc, (struct cursor){ local, locals }, (struct cursor){ remote, remotes },
                       out);
 }
 
@@ -314,6 +311,10 @@ int copy_in(const struct local_list *local, const struct place *place)
     if (!local->length)
         return 0;
     memcpy(mine, local->iov, local->count * sizeof(mine[0]));
+    if (likely(one_process(place, 1))) {
+        struct iovec theirs = { (void *)place->addr, local->length };
+        return process_copy(place->proc, mine, local->count, &theirs, 1, local->length, false);
+    }
     return copy_piece(&at, place, local->length, false);
 }
 
