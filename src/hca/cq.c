@@ -92,7 +92,6 @@ struct hca_cq *cq_create(struct hca_context *context, uint32_t cqe, struct hca_c
         errno = ENOMEM;
         return NULL;
     }
-    cq->wants_timestamps = timestamps;
     cq->owner = proc_self;
     cq->shared->proc = proc_self;
     cq->shared->wants_timestamps = timestamps;

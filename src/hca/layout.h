@@ -258,7 +258,6 @@ struct shared_qp {
     uint8_t type;
     uint8_t port;
     uint16_t lid;
-    uint16_t pkey;
     uint32_t pd;
     uint32_t dest_qpn;
     uint32_t access;

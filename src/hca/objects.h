@@ -141,7 +141,6 @@ struct hca_cq {
     uint32_t async_taken;
     atomic_int users;
     bool needs_flush;
-    bool wants_timestamps;
     struct hca_cq *next_on_channel, *next;
     /* the extended interface's current entry */
     struct ibv_wc current;

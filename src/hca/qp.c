@@ -266,7 +266,6 @@ static void fill_shared(struct hca_qp *qp, struct hca_context *context)
     shared->recv_cq = recv_cq ? seg_offset(recv_cq->shared) : 0;
     shared->srqn = qp->ibv.srq ? ((struct hca_srq *)qp->ibv.srq)->srqn : 0;
     shared->xrcd = qp->xrcd ? qp->xrcd->id : 0;
-    shared->pkey = HCA_PKEY;
     shared->events.fd = context->verbs.context.async_fd;
     shared->events.id = context->async_id;
     store_relaxed(&shared->state, IBV_QPS_RESET);
