@@ -249,22 +249,33 @@ bool cq_ring_holds(struct hca_cq *cq, uint32_t qpn, uint32_t srqn, uint32_t slot
 }
 
 struct slot_marks {
-    uint32_t qpn, count;
+    struct hca_qp *qp;
     uint8_t *slots;
 };
+
+static uint32_t slot_of(const struct hca_rq *rq, const struct cqe *e, unsigned flags)
+{
+    return flags & CQE_NUMBERED ? rq->order[e->slot & rq->order_mask].slot : e->slot;
+}
 
 static bool mark_slot(struct cqe *e, void *arg)
 {
     struct slot_marks *marks = arg;
+    struct hca_rq *rq = &marks->qp->rq;
+    uint64_t mark = load_relaxed(&e->mark);
 
-    if (e->qpn == marks->qpn && !e->srqn && e->slot < marks->count)
+    if (e->qpn != marks->qp->ibv.qp_num || e->srqn)
+        return false;
+    e->slot = slot_of(rq, e, mark);
+    store_relaxed(&e->mark, mark & ~(uint64_t)CQE_NUMBERED);
+    if (e->slot < rq->max_wr)
         marks->slots[e->slot] = 1;
     return false;
 }
 
-void cq_mark_waiting(struct hca_cq *cq, uint32_t qpn, uint8_t *slots, uint32_t count)
+void cq_mark_waiting(struct hca_cq *cq, struct hca_qp *qp, uint8_t *slots)
 {
-    struct slot_marks marks = { qpn, count, slots };
+    struct slot_marks marks = { qp, slots };
 
     any_waiting(cq, mark_slot, &marks);
 }
@@ -302,8 +313,8 @@ static bool scatter(struct hca_rq *rq, uint32_t slot, uint32_t pd, uint32_t skip
     return length == 0;
 }
 
-static bool take_payload(struct hca_rq *rq, struct cqe *e, uint32_t pd, unsigned flags,
-                         bool datagram)
+static bool take_payload(struct hca_rq *rq, struct cqe *e, uint32_t slot, uint32_t pd,
+                         unsigned flags, bool datagram)
 {
     uint32_t header = datagram ? HCA_GRH_BYTES : 0;
     uint32_t length = e->length - header;
@@ -312,14 +323,14 @@ static bool take_payload(struct hca_rq *rq, struct cqe *e, uint32_t pd, unsigned
     if (flags & CQE_GRH) {
         struct ibv_grh grh;
         qp_make_grh(&grh, e->slid, length, (const union ibv_gid *)(e->data + CQE_DGID_AT));
-        ok = scatter(rq, e->slot, pd, 0, (uint8_t *)&grh, sizeof(grh));
+        ok = scatter(rq, slot, pd, 0, (uint8_t *)&grh, sizeof(grh));
     }
     if ((flags & CQE_IN_LINE) && length)
-        return ok && length <= CQE_INLINE && scatter(rq, e->slot, pd, header, e->data, length);
+        return ok && length <= CQE_INLINE && scatter(rq, slot, pd, header, e->data, length);
     if (flags & CQE_IN_BOUNCE) {
         struct bounce_block *block = bounce_find(e);
         ok = ok && block && length <= BOUNCE_BYTES &&
-             scatter(rq, e->slot, pd, header, block->data, length);
+             scatter(rq, slot, pd, header, block->data, length);
     }
     return ok;
 }
@@ -332,11 +343,12 @@ static bool take_recv(struct hca_cq *cq, struct cqe *e, struct ibv_wc *wc)
     struct hca_qp *qp = qp_by_number(e->qpn);
     struct hca_srq *srq = e->srqn ? srq_by_number(e->srqn) : NULL;
     struct hca_rq *rq = srq ? &srq->rq : qp && !e->srqn ? &qp->rq : NULL;
-    bool wanted = !(flags & (CQE_HOLE | CQE_ORPHAN)) && rq && rq->shared &&
-                  e->slot < rq->max_wr && (qp || (srq && srq->is_xrc));
+    uint32_t slot = likely(rq && rq->shared) ? slot_of(rq, e, flags) : UINT32_MAX;
+    bool wanted = !(flags & (CQE_HOLE | CQE_ORPHAN)) && rq && slot < rq->max_wr &&
+                  (qp || (srq && srq->is_xrc));
 
     if (likely(wanted) && status == IBV_WC_SUCCESS &&
-        unlikely(!take_payload(rq, e, srq ? srq->shared->pd : qp->pd->id, flags,
+        unlikely(!take_payload(rq, e, slot, srq ? srq->shared->pd : qp->pd->id, flags,
                                qp && qp->ibv.qp_type == IBV_QPT_UD))) {
         status = IBV_WC_LOC_PROT_ERR;
         if (qp)
@@ -345,7 +357,7 @@ static bool take_recv(struct hca_cq *cq, struct cqe *e, struct ibv_wc *wc)
     if (flags & CQE_IN_BOUNCE)
         bounce_return(e);
     if (unlikely((flags & CQE_HOLE) || !rq || !rq->shared ||
-                 !rq_complete(rq, e->slot, &wc->wr_id) || !wanted))
+                 !rq_complete(rq, slot, &wc->wr_id) || !wanted))
         return false;
     wc->status = status;
     wc->opcode = opcode;

@@ -23,8 +23,37 @@ int cq_arm(struct hca_cq *cq, bool solicited_only);
 /* A place in the ring for one completion, inside an epoch; NULL when the CQ has overrun or its
  * ring cannot grow. What is reserved must be published. */
 struct cqe *cq_reserve(struct shared_cq *cq, uint64_t *ticket);
-void cq_publish(struct shared_cq *cq, struct cqe *entry, uint64_t ticket, enum ibv_wc_status status,
-                enum ibv_wc_opcode opcode, unsigned flags);
+/* For the ticket of a route that has led elsewhere or nowhere so far. */
+struct cqe *cq_find_place(struct cq_route *route, uint64_t ticket);
+/* The same along a route. A limit only grows, and a ring stays while a ticket below its limit is
+ * not consumed: so what the route knows is right for ours. */
+static inline struct cqe *cq_reserve_along(struct cq_route *r, uint64_t *ticket)
+{
+    struct shared_cq *cq = r->cq;
+
+    *ticket = atomic_fetch_add(&cq->tail, 1);
+    if (unlikely(*ticket >= r->limit ||
+                 *ticket - cq->head_seen >= load_relaxed(&cq->capacity)))
+        return cq_find_place(r, *ticket);
+    return &r->ring->entries[*ticket & r->mask];
+}
+
+/* Raises the CQ's event if it is armed for such a completion. */
+void cq_fire(struct shared_cq *cq, unsigned flags, enum ibv_wc_status status);
+
+static inline void cq_publish(struct shared_cq *cq, struct cqe *entry, uint64_t ticket,
+                              enum ibv_wc_status status, enum ibv_wc_opcode opcode, unsigned flags)
+{
+    uint64_t sequence = (uint32_t)(ticket * 2 + 1);
+
+    if (unlikely(cq->wants_timestamps))
+        entry->timestamp = now_ns();
+    store_release(&entry->mark,
+                  sequence << 32 | (uint64_t)status << 24 | (uint64_t)(opcode & 0xff) << 16 | flags);
+    if (cq->has_channel)
+        cq_fire(cq, flags, status);
+}
+
 struct shared_cq *cq_open(uint64_t offset);
 /* The ring at that place and its size, or NULL when there cannot be one. */
 struct cq_ring *cq_ring_at(uint64_t offset, uint32_t *size);
@@ -39,12 +68,10 @@ void cq_purge(struct hca_cq *cq, struct hca_qp *qp);
 /* Whether a receive completion for that slot of a receive queue waits in the ring. */
 bool cq_ring_holds(struct hca_cq *cq, uint32_t qpn, uint32_t srqn, uint32_t slot);
 
-/* Marks, by slot, the receives of a QP's own queue whose completions wait in the ring. With the
- * CQ's lock held. */
-void cq_mark_waiting(struct hca_cq *cq, uint32_t qpn, uint8_t *slots, uint32_t count);
+/* Marks, by slot, the receives of a QP's own queue whose completions wait in the ring; these need
+ * the queue's order no more. With the CQ's lock held. */
+void cq_mark_waiting(struct hca_cq *cq, struct hca_qp *qp, uint8_t *slots);
 
-/* Raises the CQ's event if it is armed for such a completion. */
-void cq_fire(struct shared_cq *cq, unsigned flags, enum ibv_wc_status status);
 void cq_overrun(struct shared_cq *cq);
 
 extern struct spinlock cq_list_lock;

@@ -9,7 +9,6 @@
 #include "util/log.h"
 
 #define GROWN_RING_MIN 512
-#define PREFETCH       3 /* entries: the reader has the lines, and gives them up while we go on */
 
 struct shared_cq *cq_open(uint64_t offset)
 {
@@ -58,23 +57,23 @@ static bool make_room(struct shared_cq *cq, struct cq_ring *ring, uint32_t old_s
     return room;
 }
 
-static struct cqe *place_ticket(struct shared_cq *cq, uint64_t ticket)
+static struct cqe *place_ticket(struct cq_route *r, uint64_t ticket)
 {
     uint32_t size;
-    struct cq_ring *ring = cq_ring_at(load_acquire(&cq->ring), &size);
+    struct cq_ring *ring = cq_ring_at(load_acquire(&r->cq->ring), &size);
 
     /* The chain is short: rings quadruple. The bound only stops a damaged one. */
     for (int hops = 0; ring && hops < 32; hops++) {
         uint64_t limit = load_acquire(&ring->limit);
         if (likely(ticket < (limit & ~LIMIT_FROZEN))) {
-            struct cqe *ahead = &ring->entries[(ticket + PREFETCH) & (size - 1)];
-            prefetch_to_write(ahead);
-            prefetch_to_write((char *)ahead + CACHE_LINE);
-            return &ring->entries[ticket & (size - 1)];
+            r->ring = ring;
+            r->limit = limit & ~LIMIT_FROZEN;
+            r->mask = size - 1;
+            return &ring->entries[ticket & r->mask];
         }
         if (limit & LIMIT_FROZEN)
             ring = cq_ring_at(load_acquire(&ring->next), &size);
-        else if (!make_room(cq, ring, size, ticket))
+        else if (!make_room(r->cq, ring, size, ticket))
             return NULL;
     }
     return NULL;
@@ -88,25 +87,26 @@ void cq_overrun(struct shared_cq *cq)
     }
 }
 
-struct cqe *cq_reserve(struct shared_cq *cq, uint64_t *ticket)
+struct cqe *cq_find_place(struct cq_route *r, uint64_t ticket)
 {
-    uint64_t t;
+    struct shared_cq *cq = r->cq;
+    uint32_t capacity = load_relaxed(&cq->capacity);
+    struct cqe *entry = NULL;
 
-    if (unlikely(load_relaxed(&cq->overrun)))
-        return NULL;
-    t = atomic_fetch_add(&cq->tail, 1);
-    if (unlikely(t - cq->head_seen >= load_relaxed(&cq->capacity))) {
+    if (ticket - cq->head_seen >= capacity)
         cq->head_seen = load_acquire(&cq->head);
-        if (t - cq->head_seen >= load_relaxed(&cq->capacity)) {
-            cq_overrun(cq);
-            return NULL;
-        }
-    }
-    struct cqe *entry = place_ticket(cq, t);
+    if (ticket - cq->head_seen < capacity)
+        entry = place_ticket(r, ticket);
     if (unlikely(!entry))
         cq_overrun(cq);
-    *ticket = t;
     return entry;
+}
+
+struct cqe *cq_reserve(struct shared_cq *cq, uint64_t *ticket)
+{
+    struct cq_route route = { .cq = cq };
+
+    return unlikely(load_relaxed(&cq->overrun)) ? NULL : cq_reserve_along(&route, ticket);
 }
 
 void cq_fire(struct shared_cq *cq, unsigned flags, enum ibv_wc_status status)
@@ -122,17 +122,4 @@ void cq_fire(struct shared_cq *cq, unsigned flags, enum ibv_wc_status status)
         atomic_fetch_add(&cq->fired, 1);
         notify_raise(cq->proc, cq->channel_fd, cq->channel_id);
     }
-}
-
-void cq_publish(struct shared_cq *cq, struct cqe *entry, uint64_t ticket, enum ibv_wc_status status,
-                enum ibv_wc_opcode opcode, unsigned flags)
-{
-    uint64_t sequence = (uint32_t)(ticket * 2 + 1);
-
-    if (unlikely(cq->wants_timestamps))
-        entry->timestamp = now_ns();
-    store_release(&entry->mark,
-                  sequence << 32 | (uint64_t)status << 24 | (uint64_t)(opcode & 0xff) << 16 | flags);
-    if (cq->has_channel)
-        cq_fire(cq, flags, status);
 }

@@ -15,7 +15,7 @@
 #include "util/util.h"
 
 #define SEGMENT_MAGIC   0x616e65627265561aull
-#define SEGMENT_VERSION 1
+#define SEGMENT_VERSION 2
 
 #define MAX_PROCS        1024
 #define MAX_THREAD_LINES 32
@@ -176,6 +176,9 @@ struct shared_rq {
     uint32_t depth;      /* powers of two; */
     uint32_t order_size; /* at least twice the depth: see rq.c */
     uint32_t max_sge;
+    /* No receive that was ever posted here holds less. Who sends no more than that need not look
+     * which one it takes: a line of the order ring is a miss for it, and for the owner later. */
+    _Atomic uint32_t least;
     uint64_t order; /* offsets */
     uint64_t wqes;
     uint64_t taker; /* uint32_t per slot: the process that took it and has not completed it */
@@ -202,6 +205,7 @@ enum cqe_flags {
     CQE_IN_LINE = 32,   /* payload in data */
     CQE_HOLE = 64,      /* its producer died, or its QP was reset: skip */
     CQE_ORPHAN = 128,   /* its QP was reset, but its receive goes back to the SRQ */
+    CQE_NUMBERED = 256, /* in place of the slot stands the message's number in the order ring */
 };
 
 /* Published by storing `mark` last: sequence << 32 | status << 24 | opcode << 16 | flags. */

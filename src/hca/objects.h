@@ -187,15 +187,21 @@ struct send_wqe {
     struct ibv_mw_bind_info bind;
 };
 
+/* A completion queue of a peer, and the ring in which its tickets below `limit` are. */
+struct cq_route {
+    struct shared_cq *cq;
+    struct cq_ring *ring;
+    uint64_t limit;
+    uint32_t mask;
+};
+
 /* Where short messages of a connected QP go: what a look-up came to, and what must be unchanged for
  * it to hold. */
 struct send_route {
     struct shared_qp *peer;
-    struct shared_cq *cq;
     struct shared_rq *rq;
-    struct recv_order *order;
-    uint64_t chunk, rq_offset, cq_offset;
-    uint32_t order_mask;
+    struct cq_route cq;
+    uint64_t chunk;
     uint32_t dest_qpn;
 };
 

@@ -123,7 +123,7 @@ static void flush_receives(struct hca_qp *qp)
         e->srqn = 0;
         e->slot = view.slot;
         e->length = 0;
-        rq_advance(&view);
+        rq_advance(view.rq);
         cq_publish(cq, e, ticket, IBV_WC_WR_FLUSH_ERR, IBV_WC_RECV, 0);
     }
     epoch_exit();
@@ -139,7 +139,7 @@ static void recover_lost_receives(struct hca_qp *qp)
         return;
     spin_lock(&cq->lock);
     spin_lock(&qp->rq.lock);
-    cq_mark_waiting(cq, qp->ibv.qp_num, accounted, qp->rq.max_wr);
+    cq_mark_waiting(cq, qp, accounted);
     rq_put_back_lost(&qp->rq, accounted);
     spin_unlock(&qp->rq.lock);
     spin_unlock(&cq->lock);

@@ -77,6 +77,7 @@ void rq_reset(struct hca_rq *rq)
     store_relaxed(&shared->posted, 0);
     store_relaxed(&shared->head, 0);
     shared->posted_seen = 0;
+    store_relaxed(&shared->least, UINT32_MAX);
     memset(rq->outstanding, 0, rq->depth);
     for (uint32_t i = 0; i < rq->max_wr; i++)
         rq->free_slots[i] = rq->max_wr - 1 - i;
@@ -97,14 +98,24 @@ static inline uint32_t capacity_of(const struct recv_wqe *wqe, uint32_t max_sge,
     return total < RECV_BROKEN ? total : RECV_BROKEN - 1;
 }
 
+static inline void set_order(struct hca_rq *rq, uint32_t number, uint32_t slot, uint32_t pd)
+{
+    uint32_t capacity = capacity_of(rq_own_wqe(rq, slot), rq->max_sge, pd);
+    uint32_t usable = capacity == RECV_BROKEN ? 0 : capacity;
+
+    rq->order[number & rq->order_mask] = (struct recv_order){ slot, capacity };
+    if (unlikely(usable < load_relaxed(&rq->shared->least)))
+        store_relaxed(&rq->shared->least, usable);
+}
+
 void rq_recheck(struct hca_rq *rq, uint32_t pd)
 {
     spin_lock(&rq->lock);
     uint32_t head = load_relaxed(&rq->shared->head), posted = load_relaxed(&rq->shared->posted);
     for (uint32_t i = head; i != posted && i - head < rq->max_wr; i++) {
-        struct recv_order *order = &rq->order[i & rq->order_mask];
-        if (order->slot < rq->max_wr)
-            order->capacity = capacity_of(rq_own_wqe(rq, order->slot), rq->max_sge, pd);
+        uint32_t slot = rq->order[i & rq->order_mask].slot;
+        if (slot < rq->max_wr)
+            set_order(rq, i, slot, pd);
     }
     spin_unlock(&rq->lock);
 }
@@ -125,8 +136,7 @@ int rq_post(struct hca_rq *rq, uint32_t pd, const struct ibv_recv_wr *wr)
         wqe->sge[i].length = wr->sg_list[i].length;
         wqe->sge[i].lkey = wr->sg_list[i].lkey;
     }
-    rq->order[posted & rq->order_mask] =
-        (struct recv_order){ slot, capacity_of(wqe, rq->max_sge, pd) };
+    set_order(rq, posted, slot, pd);
     store_relaxed(&rq->takers[slot], 0);
     rq->wr_ids[slot] = wr->wr_id;
     rq->outstanding[slot] = 1;
@@ -171,22 +181,13 @@ bool rq_open(uint64_t offset, struct rq_view *view)
 
 bool rq_peek(struct rq_view *view)
 {
-    struct shared_rq *rq = view->rq;
-    uint32_t head = load_relaxed(&rq->head);
+    uint32_t number;
 
-    if (unlikely(head == rq->posted_seen)) {
-        rq->posted_seen = load_acquire(&rq->posted);
-        if (head == rq->posted_seen)
-            return false;
-    }
-    view->slot = view->order[head & view->mask].slot;
-    view->capacity = view->order[head & view->mask].capacity;
+    if (unlikely(!rq_next(view->rq, &number)))
+        return false;
+    view->slot = view->order[number & view->mask].slot;
+    view->capacity = view->order[number & view->mask].capacity;
     return true;
-}
-
-void rq_advance(struct rq_view *view)
-{
-    store_release(&view->rq->head, load_relaxed(&view->rq->head) + 1);
 }
 
 static _Atomic uint32_t *taker_of(const struct shared_rq *rq, uint32_t slot)
@@ -206,7 +207,7 @@ bool rq_take(struct rq_view *view, uint32_t *left)
         _Atomic uint32_t *taker = taker_of(rq, view->slot);
         if (taker)
             store_relaxed(taker, proc_word(proc_self));
-        rq_advance(view);
+        rq_advance(rq);
         *left = load_relaxed(&rq->posted) - load_relaxed(&rq->head);
     }
     shm_unlock(&rq->lock);
@@ -233,9 +234,7 @@ void rq_recover(struct hca_rq *rq, uint32_t pd, bool (*in_ring)(void *arg, uint3
             store_relaxed(&rq->takers[slot], 0);
             if (!completed) {
                 uint32_t posted = load_relaxed(&rq->shared->posted);
-                rq->order[posted & rq->order_mask] = (struct recv_order){
-                    slot, capacity_of(rq_own_wqe(rq, slot), rq->max_sge, pd)
-                };
+                set_order(rq, posted, slot, pd);
                 store_release(&rq->shared->posted, posted + 1);
             }
         }

@@ -34,9 +34,20 @@ struct rq_view {
     uint32_t capacity;
 };
 bool rq_open(uint64_t offset, struct rq_view *view);
+/* The number of the next receive, if there is one. */
+static inline bool rq_next(struct shared_rq *rq, uint32_t *number)
+{
+    *number = load_relaxed(&rq->head);
+    if (unlikely(*number == rq->posted_seen))
+        rq->posted_seen = load_acquire(&rq->posted);
+    return *number != rq->posted_seen;
+}
 /* The next receive without taking it, for the one sender of a connected queue. */
 bool rq_peek(struct rq_view *view);
-void rq_advance(struct rq_view *view);
+static inline void rq_advance(struct shared_rq *rq)
+{
+    store_release(&rq->head, load_relaxed(&rq->head) + 1);
+}
 /* Takes the next receive of a queue with many senders. */
 bool rq_take(struct rq_view *view, uint32_t *left);
 struct recv_wqe *rq_wqe(const struct shared_rq *rq, uint32_t slot);

@@ -112,7 +112,7 @@ static void complete_receive(struct target *t, struct cqe *e, uint64_t ticket,
     e->slid = m->slid;
     e->sl = m->wqe->sl;
     if (!t->many_senders)
-        rq_advance(&t->rq);
+        rq_advance(t->rq.rq);
     cq_publish(t->cq, e, ticket, status, m->opcode, flags);
 }
 

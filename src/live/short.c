@@ -28,7 +28,7 @@ static bool route_holds(const struct hca_qp *qp)
            load_acquire(&peer->qpn) == r->dest_qpn &&
            peer->dest_qpn == qp->ibv.qp_num &&
            load_acquire(&peer->state) - IBV_QPS_RTR <= IBV_QPS_SQE - IBV_QPS_RTR &&
-           peer->rq == r->rq_offset && peer->recv_cq == r->cq_offset &&
+           peer->rq == seg_offset(r->rq) && peer->recv_cq == seg_offset(r->cq.cq) &&
            !load_relaxed(&seg->ports_down);
 }
 
@@ -36,17 +36,15 @@ static bool find_route(struct hca_qp *qp)
 {
     struct shared_qp *peer = run_find_peer(qp);
     struct send_route *r = &qp->route;
+    struct shared_cq *cq;
     struct rq_view view;
 
     r->peer = NULL;
     if (!peer || peer->srqn || !load_relaxed(&peer->heard) || !rq_open(peer->rq, &view) ||
-        !(r->cq = cq_open(peer->recv_cq)))
+        !(cq = cq_open(peer->recv_cq)))
         return false;
     r->rq = view.rq;
-    r->order = view.order;
-    r->order_mask = view.mask;
-    r->rq_offset = peer->rq;
-    r->cq_offset = peer->recv_cq;
+    r->cq = (struct cq_route){ .cq = cq };
     r->dest_qpn = qp->attr.dest_qp_num;
     r->chunk = chunk_of(r->dest_qpn);
     r->peer = peer;
@@ -68,33 +66,33 @@ static const void *payload_of(const struct hca_qp *qp, const struct ibv_sge *sge
 
 static bool send_along(struct hca_qp *qp, const struct ibv_sge *sge, unsigned flags)
 {
+    struct shared_cq *cq = qp->route.cq.cq;
     struct shared_rq *rq = qp->route.rq;
-    struct rq_view view = { .rq = rq, .order = qp->route.order, .mask = qp->route.order_mask };
-    uint32_t length = sge->length;
+    uint32_t length = sge->length, number;
     const void *payload = payload_of(qp, sge, flags);
     uint64_t ticket;
 
-    if (unlikely(!payload || !rq_peek(&view) || view.capacity < length ||
-                 view.capacity == RECV_BROKEN))
+    if (unlikely(!payload || !rq_next(rq, &number) || !length ||
+                 length > load_relaxed(&rq->least)))
         return false;
     /* An overrun is the general way's to find: it knows what to answer. */
-    struct shared_cq *cq = qp->route.cq;
-    if (unlikely(load_relaxed(&cq->tail) - cq->head_seen >= load_relaxed(&cq->capacity)))
+    if (unlikely(load_relaxed(&cq->tail) - cq->head_seen >= load_relaxed(&cq->capacity) ||
+                 load_relaxed(&cq->overrun)))
         return false;
-    struct cqe *e = cq_reserve(cq, &ticket);
+    struct cqe *e = cq_reserve_along(&qp->route.cq, &ticket);
     if (unlikely(!e))
         return false;
     copy_short(e->data, payload, length);
     e->qpn = qp->route.dest_qpn;
-    e->slot = view.slot;
+    e->slot = number;
     e->length = length;
     e->src_qp = qp->ibv.qp_num;
     e->srqn = 0;
     e->slid = qp->shared->lid;
     e->sl = qp->sl;
-    rq_advance(&view);
+    rq_advance(rq);
     cq_publish(cq, e, ticket, IBV_WC_SUCCESS, IBV_WC_RECV,
-               CQE_IN_LINE | (flags & IBV_SEND_SOLICITED ? CQE_SOLICITED : 0));
+               CQE_IN_LINE | CQE_NUMBERED | (flags & IBV_SEND_SOLICITED ? CQE_SOLICITED : 0));
     return true;
 }
 

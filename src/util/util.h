@@ -72,16 +72,6 @@ static inline void copy_short(void *to, const void *from, uint32_t n)
     }
 }
 
-/* The compiler's own builtin only reads ahead unless it is told of the processor. */
-static inline void prefetch_to_write(const void *p)
-{
-#if defined(__x86_64__)
-    __asm__ volatile("prefetchw %0" ::"m"(*(const char *)p));
-#else
-    __builtin_prefetch(p, 1);
-#endif
-}
-
 static inline void cpu_relax(void)
 {
 #if defined(__x86_64__)
