@@ -176,9 +176,6 @@ struct shared_rq {
     uint32_t depth;      /* powers of two; */
     uint32_t order_size; /* at least twice the depth: see rq.c */
     uint32_t max_sge;
-    /* No receive that was ever posted here holds less. Who sends no more than that need not look
-     * which one it takes: a line of the order ring is a miss for it, and for the owner later. */
-    _Atomic uint32_t least;
     uint64_t order; /* offsets */
     uint64_t wqes;
     uint64_t taker; /* uint32_t per slot: the process that took it and has not completed it */
@@ -189,6 +186,9 @@ struct shared_rq {
     _Atomic uint32_t head;
     uint32_t posted_seen;
     _Atomic uint32_t limit;
+    /* No receive that was ever posted here holds less: the owner lowers it. Who sends no more need
+     * not look which one it takes; a line of the order ring is a miss for both. */
+    _Atomic uint32_t least;
 };
 
 /* ---- completion queues ---- */

@@ -89,21 +89,28 @@ struct hca_channel {
     struct hca_channel *next;
 };
 
+struct recv_slot {
+    uint64_t wr_id;
+    bool outstanding; /* posted and not yet completed */
+};
+
 /* A receive queue, of a QP or an SRQ. Its owner knows where everything is by itself, and does not
  * follow what the segment says. */
 struct hca_rq {
+    /* one cache line: what each message needs */
     struct shared_rq *shared;
     struct recv_order *order;
-    _Atomic uint32_t *takers;
     char *wqes;
-    uint64_t size; /* of the block in the segment */
-    uint32_t depth, order_mask, stride;
-    struct spinlock lock;
-    uint32_t max_wr, max_sge;
-    uint64_t *wr_ids;
+    struct recv_slot *slots;
     uint32_t *free_slots;
-    uint8_t *outstanding; /* per slot: posted and not yet completed */
+    uint32_t order_mask, stride;
+    uint32_t max_wr, max_sge;
     uint32_t free_count;
+    struct spinlock lock;
+    _Atomic uint32_t *takers;
+    uint64_t size; /* of the block in the segment */
+    uint32_t depth;
+    uint32_t least; /* as told to senders */
 };
 
 struct send_completion {

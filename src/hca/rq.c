@@ -29,14 +29,12 @@ int rq_create(struct hca_rq *rq, uint32_t max_wr, uint32_t max_sge)
 
     memset(rq, 0, sizeof(*rq));
     struct shared_rq *shared = arena_alloc(size);
-    rq->wr_ids = malloc(depth * sizeof(*rq->wr_ids));
+    rq->slots = malloc(depth * sizeof(*rq->slots));
     rq->free_slots = malloc(depth * sizeof(*rq->free_slots));
-    rq->outstanding = calloc(depth, 1);
-    if (!shared || !rq->wr_ids || !rq->free_slots || !rq->outstanding) {
+    if (!shared || !rq->slots || !rq->free_slots) {
         arena_free(shared, size);
-        free(rq->wr_ids);
+        free(rq->slots);
         free(rq->free_slots);
-        free(rq->outstanding);
         return ENOMEM;
     }
     shared->depth = depth;
@@ -64,9 +62,8 @@ void rq_destroy(struct hca_rq *rq)
     if (!rq->shared)
         return;
     arena_free(rq->shared, rq->size);
-    free(rq->wr_ids);
+    free(rq->slots);
     free(rq->free_slots);
-    free(rq->outstanding);
     rq->shared = NULL;
 }
 
@@ -77,10 +74,12 @@ void rq_reset(struct hca_rq *rq)
     store_relaxed(&shared->posted, 0);
     store_relaxed(&shared->head, 0);
     shared->posted_seen = 0;
+    rq->least = UINT32_MAX;
     store_relaxed(&shared->least, UINT32_MAX);
-    memset(rq->outstanding, 0, rq->depth);
-    for (uint32_t i = 0; i < rq->max_wr; i++)
+    for (uint32_t i = 0; i < rq->max_wr; i++) {
+        rq->slots[i].outstanding = false;
         rq->free_slots[i] = rq->max_wr - 1 - i;
+    }
     rq->free_count = rq->max_wr;
 }
 
@@ -104,8 +103,10 @@ static inline void set_order(struct hca_rq *rq, uint32_t number, uint32_t slot, 
     uint32_t usable = capacity == RECV_BROKEN ? 0 : capacity;
 
     rq->order[number & rq->order_mask] = (struct recv_order){ slot, capacity };
-    if (unlikely(usable < load_relaxed(&rq->shared->least)))
+    if (unlikely(usable < rq->least)) {
+        rq->least = usable;
         store_relaxed(&rq->shared->least, usable);
+    }
 }
 
 void rq_recheck(struct hca_rq *rq, uint32_t pd)
@@ -138,8 +139,7 @@ int rq_post(struct hca_rq *rq, uint32_t pd, const struct ibv_recv_wr *wr)
     }
     set_order(rq, posted, slot, pd);
     store_relaxed(&rq->takers[slot], 0);
-    rq->wr_ids[slot] = wr->wr_id;
-    rq->outstanding[slot] = 1;
+    rq->slots[slot] = (struct recv_slot){ wr->wr_id, true };
     store_release(&rq->shared->posted, posted + 1);
     return 0;
 }
@@ -149,9 +149,9 @@ bool rq_complete(struct hca_rq *rq, uint32_t slot, uint64_t *wr_id)
     bool known = false;
 
     spin_lock(&rq->lock);
-    if (likely(slot < rq->max_wr && rq->outstanding[slot])) {
-        *wr_id = rq->wr_ids[slot];
-        rq->outstanding[slot] = 0;
+    if (likely(slot < rq->max_wr && rq->slots[slot].outstanding)) {
+        *wr_id = rq->slots[slot].wr_id;
+        rq->slots[slot].outstanding = false;
         rq->free_slots[rq->free_count++] = slot;
         known = true;
     }
@@ -217,7 +217,7 @@ bool rq_take(struct rq_view *view, uint32_t *left)
 static bool is_abandoned(struct hca_rq *rq, uint32_t slot, uint32_t *by)
 {
     *by = load_acquire(&rq->takers[slot]);
-    return *by && rq->outstanding[slot] && !proc_word_alive(*by);
+    return *by && rq->slots[slot].outstanding && !proc_word_alive(*by);
 }
 
 /* `in_ring` takes a CQ's lock, which comes before ours: so we look twice. */
@@ -250,7 +250,7 @@ void rq_put_back_lost(struct hca_rq *rq, uint8_t *accounted)
         if (rq->order[i & rq->order_mask].slot < rq->max_wr)
             accounted[rq->order[i & rq->order_mask].slot] = 1;
     for (uint32_t slot = 0; slot < rq->max_wr; slot++)
-        if (rq->outstanding[slot] && !accounted[slot] && posted - head < rq->depth)
+        if (rq->slots[slot].outstanding && !accounted[slot] && posted - head < rq->depth)
             rq->order[--head & rq->order_mask] = (struct recv_order){ slot, 0 };
     store_release(&rq->shared->head, head);
 }
