@@ -21,6 +21,9 @@
 #define IDLE_EVERY      8    /* empty polls in a row: the first and every eighth look around */
 #define YIELD_AFTER     25   /* looks around in a row: the peer may need this core */
 #define LOOK_AT_TAIL    64   /* looks around between looks at the senders' line: a miss for them */
+/* The mark of what short sends leave, solicited or not. */
+#define SHORT_MASK      (0xffffffffull & ~(uint64_t)CQE_SOLICITED)
+#define SHORT_MARK      ((uint64_t)IBV_WC_RECV << 16 | CQE_IN_LINE | CQE_NUMBERED)
 #define STUCK_AFTER     4    /* looks that find a ticket taken but nothing published */
 
 struct spinlock cq_list_lock;
@@ -335,11 +338,55 @@ static bool take_payload(struct hca_rq *rq, struct cqe *e, uint32_t slot, uint32
     return ok;
 }
 
+static inline void fill_wc(struct ibv_wc *wc, const struct cqe *e, unsigned status, unsigned opcode,
+                           unsigned flags)
+{
+    wc->status = status;
+    wc->opcode = opcode;
+    wc->vendor_err = 0;
+    wc->byte_len = e->length;
+    wc->imm_data = e->imm;
+    wc->qp_num = e->qpn;
+    wc->src_qp = e->src_qp;
+    wc->wc_flags = flags;
+    wc->pkey_index = 0;
+    wc->slid = e->slid;
+    wc->sl = e->sl;
+    wc->dlid_path_bits = 0;
+}
+
+/* What a short send leaves. False, and nothing has happened, when something about it or its receive
+ * is not as usual. */
+static inline bool take_short(struct cqe *e, struct ibv_wc *wc)
+{
+    struct hca_qp *qp = qp_by_number(e->qpn);
+    uint32_t length = e->length;
+    struct place place;
+
+    if (unlikely(!qp || e->srqn || !qp->rq.shared || length > CQE_INLINE))
+        return false;
+    struct hca_rq *rq = &qp->rq;
+    uint32_t slot = slot_of(rq, e, CQE_NUMBERED);
+    if (unlikely(slot >= rq->max_wr))
+        return false;
+    struct recv_wqe *wqe = rq_own_wqe(rq, slot);
+    if (unlikely(wqe->num_sge != 1 || length > wqe->sge[0].length ||
+                 !mr_local(wqe->sge[0].lkey, qp->pd->id, wqe->sge[0].addr, length, true, &place) ||
+                 place.kind != PLACE_PROCESS || !rq_complete(rq, slot, &wc->wr_id)))
+        return false;
+    copy_short((void *)place.addr, e->data, length);
+    fill_wc(wc, e, IBV_WC_SUCCESS, IBV_WC_RECV, 0);
+    return true;
+}
+
 /* False: the entry is nobody's (its QP is gone) and is passed over. */
 static bool take_recv(struct hca_cq *cq, struct cqe *e, struct ibv_wc *wc)
 {
     uint64_t mark = load_relaxed(&e->mark);
     unsigned flags = mark & 0xffff, opcode = mark >> 16 & 0xff, status = mark >> 24 & 0xff;
+
+    if (likely((mark & SHORT_MASK) == SHORT_MARK) && likely(take_short(e, wc)))
+        return true;
     struct hca_qp *qp = qp_by_number(e->qpn);
     struct hca_srq *srq = e->srqn ? srq_by_number(e->srqn) : NULL;
     struct hca_rq *rq = srq ? &srq->rq : qp && !e->srqn ? &qp->rq : NULL;
@@ -359,19 +406,9 @@ static bool take_recv(struct hca_cq *cq, struct cqe *e, struct ibv_wc *wc)
     if (unlikely((flags & CQE_HOLE) || !rq || !rq->shared ||
                  !rq_complete(rq, slot, &wc->wr_id) || !wanted))
         return false;
-    wc->status = status;
-    wc->opcode = opcode;
-    wc->vendor_err = 0;
-    wc->byte_len = e->length;
-    wc->imm_data = e->imm;
-    wc->qp_num = e->qpn;
-    wc->src_qp = e->src_qp;
-    wc->wc_flags = (flags & CQE_IMM ? IBV_WC_WITH_IMM : 0) | (flags & CQE_INV ? IBV_WC_WITH_INV : 0) |
-                   (flags & CQE_GRH ? IBV_WC_GRH : 0);
-    wc->pkey_index = 0;
-    wc->slid = e->slid;
-    wc->sl = e->sl;
-    wc->dlid_path_bits = 0;
+    fill_wc(wc, e, status, opcode,
+            (flags & CQE_IMM ? IBV_WC_WITH_IMM : 0) | (flags & CQE_INV ? IBV_WC_WITH_INV : 0) |
+                (flags & CQE_GRH ? IBV_WC_GRH : 0));
     if (unlikely(status != IBV_WC_SUCCESS))
         cq->needs_flush = true;
     return true;

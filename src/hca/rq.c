@@ -144,21 +144,6 @@ int rq_post(struct hca_rq *rq, uint32_t pd, const struct ibv_recv_wr *wr)
     return 0;
 }
 
-bool rq_complete(struct hca_rq *rq, uint32_t slot, uint64_t *wr_id)
-{
-    bool known = false;
-
-    spin_lock(&rq->lock);
-    if (likely(slot < rq->max_wr && rq->slots[slot].outstanding)) {
-        *wr_id = rq->slots[slot].wr_id;
-        rq->slots[slot].outstanding = false;
-        rq->free_slots[rq->free_count++] = slot;
-        known = true;
-    }
-    spin_unlock(&rq->lock);
-    return known;
-}
-
 struct recv_wqe *rq_wqe(const struct shared_rq *rq, uint32_t slot)
 {
     uint64_t stride = wqe_stride(rq->max_sge);

@@ -18,7 +18,20 @@ void rq_recheck(struct hca_rq *rq, uint32_t pd);
 
 /* The receive in `slot` has completed: its request id, and the slot is free again. False when the
  * slot is none that is out. */
-bool rq_complete(struct hca_rq *rq, uint32_t slot, uint64_t *wr_id);
+static inline bool rq_complete(struct hca_rq *rq, uint32_t slot, uint64_t *wr_id)
+{
+    bool known = false;
+
+    spin_lock(&rq->lock);
+    if (likely(slot < rq->max_wr && rq->slots[slot].outstanding)) {
+        *wr_id = rq->slots[slot].wr_id;
+        rq->slots[slot].outstanding = false;
+        rq->free_slots[rq->free_count++] = slot;
+        known = true;
+    }
+    spin_unlock(&rq->lock);
+    return known;
+}
 
 static inline struct recv_wqe *rq_own_wqe(const struct hca_rq *rq, uint32_t slot)
 {
