@@ -176,6 +176,15 @@ static void free_units(void *base, uint64_t size)
     shm_unlock(&seg->arena_lock);
 }
 
+/* At the same place in each block, the busiest lines of as many queues would all fall into one set
+ * of the processor's cache, which keeps eight. What a block has to spare lets them lie apart. */
+static uint64_t shift_of(const char *block, unsigned c, uint64_t size)
+{
+    uint64_t spare = (1ull << (c + SMALLEST_SHIFT)) - size;
+
+    return (seg_offset(block) >> (c + SMALLEST_SHIFT)) % (spare / CACHE_LINE + 1) * CACHE_LINE;
+}
+
 void *arena_alloc(uint64_t size)
 {
     if (size > (1u << LARGEST_SHIFT))
@@ -192,9 +201,10 @@ void *arena_alloc(uint64_t size)
             unlist_slab(slab);
     }
     spin_unlock(&slab_lock);
-    if (block)
-        memset(block, 0, 1ull << (c + SMALLEST_SHIFT));
-    return block;
+    if (!block)
+        return NULL;
+    memset(block, 0, 1ull << (c + SMALLEST_SHIFT));
+    return block + shift_of(block, c, size);
 }
 
 /* A slab that is all free goes back, unless it is the last with room in its class. */

@@ -258,7 +258,7 @@ struct slot_marks {
 
 static uint32_t slot_of(const struct hca_rq *rq, const struct cqe *e, unsigned flags)
 {
-    return flags & CQE_NUMBERED ? rq->order[e->slot & rq->order_mask].slot : e->slot;
+    return flags & CQE_NUMBERED ? rq_order(rq, e->slot)->slot : e->slot;
 }
 
 static bool mark_slot(struct cqe *e, void *arg)

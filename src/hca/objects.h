@@ -89,20 +89,15 @@ struct hca_channel {
     struct hca_channel *next;
 };
 
-struct recv_slot {
-    uint64_t wr_id;
-    bool outstanding; /* posted and not yet completed */
-};
-
 /* A receive queue, of a QP or an SRQ. Its owner knows where everything is by itself, and does not
  * follow what the segment says. */
 struct hca_rq {
     /* one cache line: what each message needs */
     struct shared_rq *shared;
-    struct recv_order *order;
     char *wqes;
-    struct recv_slot *slots;
+    uint64_t *wr_ids;
     uint32_t *free_slots;
+    uint8_t *outstanding; /* per slot: posted and not yet completed */
     uint32_t order_mask, stride;
     uint32_t max_wr, max_sge;
     uint32_t free_count;

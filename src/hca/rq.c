@@ -22,19 +22,21 @@ int rq_create(struct hca_rq *rq, uint32_t max_wr, uint32_t max_sge)
 {
     uint32_t depth = round_up_pow2(max_wr ? max_wr : 1);
     uint32_t order_size = 2 * depth > ORDER_MIN ? 2 * depth : ORDER_MIN;
-    uint64_t order_at = round_up(sizeof(struct shared_rq), CACHE_LINE);
+    uint64_t order_at = sizeof(struct shared_rq);
     uint64_t taker_at = order_at + order_size * sizeof(struct recv_order);
     uint64_t wqes_at = round_up(taker_at + depth * sizeof(uint32_t), CACHE_LINE);
     uint64_t size = wqes_at + depth * wqe_stride(max_sge);
 
     memset(rq, 0, sizeof(*rq));
     struct shared_rq *shared = arena_alloc(size);
-    rq->slots = malloc(depth * sizeof(*rq->slots));
+    rq->wr_ids = malloc(depth * sizeof(*rq->wr_ids));
     rq->free_slots = malloc(depth * sizeof(*rq->free_slots));
-    if (!shared || !rq->slots || !rq->free_slots) {
+    rq->outstanding = calloc(depth, 1);
+    if (!shared || !rq->wr_ids || !rq->free_slots || !rq->outstanding) {
         arena_free(shared, size);
-        free(rq->slots);
+        free(rq->wr_ids);
         free(rq->free_slots);
+        free(rq->outstanding);
         return ENOMEM;
     }
     shared->depth = depth;
@@ -44,7 +46,6 @@ int rq_create(struct hca_rq *rq, uint32_t max_wr, uint32_t max_sge)
     shared->taker = seg_offset(shared) + taker_at;
     shared->wqes = seg_offset(shared) + wqes_at;
     rq->shared = shared;
-    rq->order = (struct recv_order *)((char *)shared + order_at);
     rq->takers = (_Atomic uint32_t *)((char *)shared + taker_at);
     rq->wqes = (char *)shared + wqes_at;
     rq->size = size;
@@ -62,8 +63,9 @@ void rq_destroy(struct hca_rq *rq)
     if (!rq->shared)
         return;
     arena_free(rq->shared, rq->size);
-    free(rq->slots);
+    free(rq->wr_ids);
     free(rq->free_slots);
+    free(rq->outstanding);
     rq->shared = NULL;
 }
 
@@ -76,10 +78,9 @@ void rq_reset(struct hca_rq *rq)
     shared->posted_seen = 0;
     rq->least = UINT32_MAX;
     store_relaxed(&shared->least, UINT32_MAX);
-    for (uint32_t i = 0; i < rq->max_wr; i++) {
-        rq->slots[i].outstanding = false;
+    memset(rq->outstanding, 0, rq->depth);
+    for (uint32_t i = 0; i < rq->max_wr; i++)
         rq->free_slots[i] = rq->max_wr - 1 - i;
-    }
     rq->free_count = rq->max_wr;
 }
 
@@ -102,7 +103,7 @@ static inline void set_order(struct hca_rq *rq, uint32_t number, uint32_t slot, 
     uint32_t capacity = capacity_of(rq_own_wqe(rq, slot), rq->max_sge, pd);
     uint32_t usable = capacity == RECV_BROKEN ? 0 : capacity;
 
-    rq->order[number & rq->order_mask] = (struct recv_order){ slot, capacity };
+    *rq_order(rq, number) = (struct recv_order){ slot, capacity };
     if (unlikely(usable < rq->least)) {
         rq->least = usable;
         store_relaxed(&rq->shared->least, usable);
@@ -114,7 +115,7 @@ void rq_recheck(struct hca_rq *rq, uint32_t pd)
     spin_lock(&rq->lock);
     uint32_t head = load_relaxed(&rq->shared->head), posted = load_relaxed(&rq->shared->posted);
     for (uint32_t i = head; i != posted && i - head < rq->max_wr; i++) {
-        uint32_t slot = rq->order[i & rq->order_mask].slot;
+        uint32_t slot = rq_order(rq, i)->slot;
         if (slot < rq->max_wr)
             set_order(rq, i, slot, pd);
     }
@@ -139,7 +140,8 @@ int rq_post(struct hca_rq *rq, uint32_t pd, const struct ibv_recv_wr *wr)
     }
     set_order(rq, posted, slot, pd);
     store_relaxed(&rq->takers[slot], 0);
-    rq->slots[slot] = (struct recv_slot){ wr->wr_id, true };
+    rq->wr_ids[slot] = wr->wr_id;
+    rq->outstanding[slot] = 1;
     store_release(&rq->shared->posted, posted + 1);
     return 0;
 }
@@ -202,7 +204,7 @@ bool rq_take(struct rq_view *view, uint32_t *left)
 static bool is_abandoned(struct hca_rq *rq, uint32_t slot, uint32_t *by)
 {
     *by = load_acquire(&rq->takers[slot]);
-    return *by && rq->slots[slot].outstanding && !proc_word_alive(*by);
+    return *by && rq->outstanding[slot] && !proc_word_alive(*by);
 }
 
 /* `in_ring` takes a CQ's lock, which comes before ours: so we look twice. */
@@ -232,10 +234,10 @@ void rq_put_back_lost(struct hca_rq *rq, uint8_t *accounted)
     uint32_t head = load_relaxed(&rq->shared->head), posted = load_relaxed(&rq->shared->posted);
 
     for (uint32_t i = head; i != posted && i - head < rq->depth; i++)
-        if (rq->order[i & rq->order_mask].slot < rq->max_wr)
-            accounted[rq->order[i & rq->order_mask].slot] = 1;
+        if (rq_order(rq, i)->slot < rq->max_wr)
+            accounted[rq_order(rq, i)->slot] = 1;
     for (uint32_t slot = 0; slot < rq->max_wr; slot++)
-        if (rq->slots[slot].outstanding && !accounted[slot] && posted - head < rq->depth)
-            rq->order[--head & rq->order_mask] = (struct recv_order){ slot, 0 };
+        if (rq->outstanding[slot] && !accounted[slot] && posted - head < rq->depth)
+            *rq_order(rq, --head) = (struct recv_order){ slot, 0 };
     store_release(&rq->shared->head, head);
 }

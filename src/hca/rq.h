@@ -23,14 +23,20 @@ static inline bool rq_complete(struct hca_rq *rq, uint32_t slot, uint64_t *wr_id
     bool known = false;
 
     spin_lock(&rq->lock);
-    if (likely(slot < rq->max_wr && rq->slots[slot].outstanding)) {
-        *wr_id = rq->slots[slot].wr_id;
-        rq->slots[slot].outstanding = false;
+    if (likely(slot < rq->max_wr && rq->outstanding[slot])) {
+        *wr_id = rq->wr_ids[slot];
+        rq->outstanding[slot] = 0;
         rq->free_slots[rq->free_count++] = slot;
         known = true;
     }
     spin_unlock(&rq->lock);
     return known;
+}
+
+/* The order ring follows the queue itself. */
+static inline struct recv_order *rq_order(const struct hca_rq *rq, uint32_t number)
+{
+    return (struct recv_order *)(rq->shared + 1) + (number & rq->order_mask);
 }
 
 static inline struct recv_wqe *rq_own_wqe(const struct hca_rq *rq, uint32_t slot)
