@@ -98,16 +98,17 @@ static inline uint32_t capacity_of(const struct recv_wqe *wqe, uint32_t max_sge,
     return total < RECV_BROKEN ? total : RECV_BROKEN - 1;
 }
 
-static inline void set_order(struct hca_rq *rq, uint32_t number, uint32_t slot, uint32_t pd)
+/* What the receive in that slot holds; the least of all is told to senders. */
+static inline uint32_t note_capacity(struct hca_rq *rq, uint32_t slot, uint32_t pd)
 {
     uint32_t capacity = capacity_of(rq_own_wqe(rq, slot), rq->max_sge, pd);
     uint32_t usable = capacity == RECV_BROKEN ? 0 : capacity;
 
-    *rq_order(rq, number) = (struct recv_order){ slot, capacity };
     if (unlikely(usable < rq->least)) {
         rq->least = usable;
         store_relaxed(&rq->shared->least, usable);
     }
+    return capacity;
 }
 
 void rq_recheck(struct hca_rq *rq, uint32_t pd)
@@ -115,9 +116,9 @@ void rq_recheck(struct hca_rq *rq, uint32_t pd)
     spin_lock(&rq->lock);
     uint32_t head = load_relaxed(&rq->shared->head), posted = load_relaxed(&rq->shared->posted);
     for (uint32_t i = head; i != posted && i - head < rq->max_wr; i++) {
-        uint32_t slot = rq_order(rq, i)->slot;
-        if (slot < rq->max_wr)
-            set_order(rq, i, slot, pd);
+        struct recv_order *order = rq_order(rq, i);
+        if (order->slot < rq->max_wr)
+            order->capacity = note_capacity(rq, order->slot, pd);
     }
     spin_unlock(&rq->lock);
 }
@@ -138,7 +139,7 @@ int rq_post(struct hca_rq *rq, uint32_t pd, const struct ibv_recv_wr *wr)
         wqe->sge[i].length = wr->sg_list[i].length;
         wqe->sge[i].lkey = wr->sg_list[i].lkey;
     }
-    set_order(rq, posted, slot, pd);
+    *rq_order(rq, posted) = (struct recv_order){ slot, note_capacity(rq, slot, pd) };
     store_relaxed(&rq->takers[slot], 0);
     rq->wr_ids[slot] = wr->wr_id;
     rq->outstanding[slot] = 1;
@@ -221,7 +222,8 @@ void rq_recover(struct hca_rq *rq, uint32_t pd, bool (*in_ring)(void *arg, uint3
             store_relaxed(&rq->takers[slot], 0);
             if (!completed) {
                 uint32_t posted = load_relaxed(&rq->shared->posted);
-                set_order(rq, posted, slot, pd);
+                *rq_order(rq, posted) =
+                    (struct recv_order){ slot, note_capacity(rq, slot, pd) };
                 store_release(&rq->shared->posted, posted + 1);
             }
         }
