@@ -276,6 +276,21 @@ static bool one_process(const struct place *places, unsigned count)
     return true;
 }
 
+/* One piece on each side: no lists to go through. */
+static inline bool is_simple(const struct local_list *local, const struct place *place,
+                             unsigned count)
+{
+    return local->count == 1 && count == 1 && place->kind == PLACE_PROCESS &&
+           place->length == local->length;
+}
+
+static int copy_simple(const struct local_list *local, const struct place *place, bool out)
+{
+    struct iovec mine = local->iov[0], theirs = { (void *)place->addr, place->length };
+
+    return process_copy(place->proc, &mine, 1, &theirs, 1, place->length, out);
+}
+
 int copy_out(const struct local_list *local, const struct place *places, unsigned count)
 {
     struct iovec mine[HCA_MAX_SGE], theirs[HCA_MAX_SGE];
@@ -285,6 +300,8 @@ int copy_out(const struct local_list *local, const struct place *places, unsigne
 
     if (!left)
         return 0;
+    if (likely(is_simple(local, places, count)))
+        return copy_simple(local, places, true);
     memcpy(mine, local->iov, local->count * sizeof(mine[0]));
     if (likely(one_process(places, count))) {
         unsigned used = 0;
@@ -310,6 +327,8 @@ int copy_in(const struct local_list *local, const struct place *place)
 
     if (!local->length)
         return 0;
+    if (likely(is_simple(local, place, 1)))
+        return copy_simple(local, place, false);
     memcpy(mine, local->iov, local->count * sizeof(mine[0]));
     if (likely(one_process(place, 1))) {
         struct iovec theirs = { (void *)place->addr, local->length };
