@@ -1,9 +1,9 @@
 # The front door. Meson and Ninja do the work; tools/setup installs the packages that are missing.
 #
 #   make            build into build/; build/verbena runs from there
-#   make run        the same, then show the adapter at work
+#   make run        the same, then the quick tour of the suite
 #   make test       build, and run every test
-#   make bench      figures against UCX's shared memory and the bare system call
+#   make bench      figures against UCX's shared memory, the bare system call and perftest
 #   make asan, tsan build with sanitizers into build-asan/, build-tsan/
 #   make fuzz       fuzz for longer than "make test" does (FUZZ_SECONDS=300)
 #   make install    honours DESTDIR and prefix; make uninstall takes it away again
@@ -39,6 +39,7 @@ test: packages-test all
 
 bench: packages-test all
 	@bench/run
+	@bench/suite
 
 asan tsan: packages-build
 	@tools/configure build-$@ $@

@@ -15,6 +15,29 @@ extern "C" {
  * IBV_EVENT_PORT_ACTIVE, and nothing passes while it is down. Returns 0 or an errno value. */
 int verbena_set_port(struct ibv_context *context, uint8_t port_num, int up);
 
+/* Virtual time: when the fabric is a model of an adapter ("verbena run --adapter"), these say what a
+ * program does outside the verbs. Anywhere else they do nothing, and verbena_is_virtual() is 0. */
+int verbena_is_virtual(void);
+
+/* The clock of this thread, in nanoseconds. */
+uint64_t verbena_now(void);
+
+/* The thread computes for so long, or copies so many bytes. */
+void verbena_compute(uint64_t ns);
+void verbena_copy(uint64_t bytes);
+
+/* It has looked at memory that a peer writes, and found nothing: returns when that may have
+ * changed. */
+void verbena_spin(void);
+
+/* It waits for all 'count' threads of a group by means of its own, between these calls; afterwards
+ * the clocks of all are the same. 'all' is 0 if it did not come to that. */
+void verbena_together_begin(uint32_t count);
+void verbena_together_end(int all);
+
+/* It takes no part from here on, until its next verbs call. */
+void verbena_leave(void);
+
 #ifdef __cplusplus
 }
 #endif

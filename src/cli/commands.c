@@ -1,5 +1,6 @@
 /* The commands and their options, one row each. */
 #include "commands.h"
+#include "bench/settings.h"
 
 /* clang-format off */
 #define FABRIC_ROW \
@@ -40,7 +41,10 @@ static const struct option_row run_options[] = {
     { .name = "log", .argument = "LEVEL", .fallback = "warn", .kind = OPTION_CHOICE,
       .environment = "VERBENA_LOG", .choices = "error warn info debug",
       .help = "what the library says on stderr: error, warn, info or debug" },
-    { .name = "adapter", .kind = OPTION_LATER },
+    { .name = "adapter", .argument = "NAME", .fallback = "live", .kind = OPTION_TEXT,
+      .help = "live, or the model of an adapter in virtual time (see verbena list adapters)" },
+    { .name = "set", .argument = "KEY=VALUE", .kind = OPTION_TEXT,
+      .help = "change a number of the modelled adapter: bus.rate=4GB/s; several with ';'" },
     { .name = NULL },
 };
 
@@ -52,6 +56,22 @@ static const struct option_row doctor_options[] = {
     SHM_DIR_ROW, JSON_ROW, { .name = NULL },
 };
 
+static const struct option_row compare_options[] = {
+    { .name = "threshold", .argument = "PERCENT", .fallback = "2", .kind = OPTION_REAL,
+      .help = "changes up to this count as none" },
+    { .name = "fail-if-worse", .kind = OPTION_FLAG,
+      .help = "exit with status 2 if something has become worse" },
+    JSON_ROW, { .name = NULL },
+};
+
+static const struct option_row advise_options[] = {
+    { .name = "mca", .argument = "FILE", .kind = OPTION_PATH,
+      .help = "write the parameters that follow from it, for Open MPI" },
+    { .name = "verbose", .kind = OPTION_FLAG,
+      .help = "say also where nothing was found, and why" },
+    JSON_ROW, { .name = NULL },
+};
+
 static const struct option_row help_options[] = {
     { .name = NULL },
 };
@@ -60,14 +80,27 @@ const struct command cli_commands[] = {
     { .name = "run", .operands = "-- PROGRAM [ARGUMENT...]", .run = command_run,
       .options = run_options, .takes_program = true,
       .summary = "Run any verbs program on software adapters" },
-    { .name = "list", .operands = "devices", .run = command_list, .options = list_options,
-      .summary = "List the devices a program would see, and real ones" },
+    { .name = "bench", .operands = "[EXPERIMENT|GROUP|SWEEP...]", .run = command_bench,
+      .options = settings_rows,
+      .summary = "Measure a verbs device: the experiments of the suite" },
+    { .name = "compare", .operands = "A.json B.json", .run = command_compare,
+      .options = compare_options,
+      .summary = "Set two runs side by side, and say what has changed" },
+    { .name = "advise", .operands = "FILE.json...", .run = command_advise,
+      .options = advise_options,
+      .summary = "Say how to use a device, from what was measured on it" },
+    { .name = "list", .operands = "adapters|devices|experiments", .run = command_list,
+      .options = list_options,
+      .summary = "List modelled adapters, devices, or the experiments of the suite" },
     { .name = "doctor", .operands = "", .run = command_doctor, .options = doctor_options,
       .summary = "Say what works on this machine, what does not, why, and the remedy" },
     { .name = "help", .operands = "[COMMAND]", .run = command_help, .options = help_options,
       .summary = "Show the help of a command" },
     { .name = "fill", .operands = "TEMPLATE", .run = command_fill, .options = help_options,
       .internal = true, .summary = "Put option rows into the template of a man page" },
+    { .name = "bench-rank", .operands = "FD", .run = command_bench_rank,
+      .options = settings_rows, .internal = true,
+      .summary = "Be one of the processes of an experiment" },
     { .name = "probe", .operands = "", .run = command_probe, .options = help_options,
       .internal = true, .summary = "Print the ports this process sees, tab-separated" },
     { .name = NULL },
@@ -75,5 +108,5 @@ const struct command cli_commands[] = {
 /* clang-format on */
 
 const char *const cli_words_for_later[] = {
-    "bench", "mpirun", "reproduce", "report", "compare", "advise", NULL,
+    "mpirun", "reproduce", "report", NULL,
 };

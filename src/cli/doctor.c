@@ -66,11 +66,11 @@ static void print_finding(const struct doctor_check *check, const struct finding
 static void print_finding_json(const struct doctor_check *check, const struct finding *finding)
 {
     fputs(check == doctor_checks ? "\n    {" : ",\n    {", stdout);
-    json_member("check", check->name, ", ");
-    json_member("verdict", verdict_words[finding->verdict], ", ");
+    print_json_member("check", check->name, ", ");
+    print_json_member("verdict", verdict_words[finding->verdict], ", ");
     printf("\"needed\": %s, ", check->needed ? "true" : "false");
-    json_member("text", finding->text, ", ");
-    json_member("remedy", finding->remedy, "}");
+    print_json_member("text", finding->text, ", ");
+    print_json_member("remedy", finding->remedy, "}");
 }
 
 int command_doctor(const struct invocation *invocation)

@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-void json_string(const char *text)
+void print_json_string(const char *text)
 {
     putchar('"');
     for (; *text; text++) {
@@ -18,10 +18,10 @@ void json_string(const char *text)
     putchar('"');
 }
 
-void json_member(const char *name, const char *text, const char *end)
+void print_json_member(const char *name, const char *text, const char *end)
 {
-    json_string(name);
+    print_json_string(name);
     fputs(": ", stdout);
-    json_string(text);
+    print_json_string(text);
     fputs(end, stdout);
 }

@@ -1,7 +1,10 @@
-/* verbena list devices: the software adapters of a fabric, host by host, then real devices. */
+/* verbena list devices: the software adapters of a fabric, host by host, then real devices.
+ * verbena list experiments: what the suite can measure. */
 #include "commands.h"
+#include "bench/bench.h"
 #include "json.h"
 #include "launch.h"
+#include "list_adapters.h"
 #include "probe.h"
 
 #include <stdlib.h>
@@ -18,14 +21,14 @@ struct listing {
 static void print_row_json(const struct listing *listing, const struct probe_port *port)
 {
     fputs(listing->rows ? ",\n  {" : "\n  {", stdout);
-    json_member("kind", listing->node < 0 ? "hardware" : "software", ", ");
+    print_json_member("kind", listing->node < 0 ? "hardware" : "software", ", ");
     if (listing->node >= 0)
         printf("\"node\": %d, ", listing->node);
-    json_member("device", port->device, ", ");
+    print_json_member("device", port->device, ", ");
     printf("\"port\": %u, \"lid\": %u, ", port->port, port->lid);
-    json_member("gid", port->gid, ", ");
-    json_member("state", port->state, ", ");
-    json_member("link_layer", port->link_layer, ", ");
+    print_json_member("gid", port->gid, ", ");
+    print_json_member("state", port->state, ", ");
+    print_json_member("link_layer", port->link_layer, ", ");
     printf("\"gbps\": %g}", port->rate);
 }
 
@@ -95,20 +98,57 @@ static int list_devices(const struct invocation *invocation)
     return CLI_OK;
 }
 
+static void print_experiment_json(const struct experiment *experiment)
+{
+    fputs(experiment == experiments[0] ? "\n  {" : ",\n  {", stdout);
+    print_json_member("name", experiment->name, ", ");
+    print_json_member("group", experiment->group, ", ");
+    print_json_member("title", experiment->title, ", ");
+    print_json_member("source", experiment->source, ", ");
+    print_json_member("options", experiment->options, ", ");
+    print_json_member("quick", experiment->quick, "}");
+}
+
+static int list_experiments(const struct invocation *invocation)
+{
+    bool json = option_value(invocation, "json");
+    const char *group = "";
+
+    if (json)
+        putchar('[');
+    for (const struct experiment *const *row = experiments; *row; row++) {
+        if (json) {
+            print_experiment_json(*row);
+            continue;
+        }
+        if (strcmp((*row)->group, group))
+            printf("%s%s\n", *group ? "\n" : "", (*row)->group);
+        group = (*row)->group;
+        printf("  %-20s %s\n  %-20s   %s\n", (*row)->name, (*row)->title, "", (*row)->source);
+    }
+    if (json)
+        puts("\n]");
+    return CLI_OK;
+}
+
 int command_list(const struct invocation *invocation)
 {
-    static const char *const later[] = { "experiments", "adapters", "papers" };
+    static const char *const later[] = { "papers" };
     const char *what = invocation->operand_count ? invocation->operands[0] : "";
 
     if (invocation->operand_count > 1)
         return cli_usage_error(invocation->command, "one kind of thing at a time");
     if (!strcmp(what, "devices"))
         return list_devices(invocation);
+    if (!strcmp(what, "experiments"))
+        return list_experiments(invocation);
+    if (!strcmp(what, "adapters"))
+        return list_adapters(invocation);
     for (size_t i = 0; i < sizeof(later) / sizeof(*later); i++) {
         if (!strcmp(what, later[i])) {
             cli_error("'list %s' is not in this version", what);
             return CLI_USAGE;
         }
     }
-    return cli_usage_error(invocation->command, "list what? There are: devices");
+    return cli_usage_error(invocation->command, "list what? There are: adapters, devices, experiments");
 }

@@ -1,12 +1,15 @@
 /*
  * Man pages and the shell completion are templates into which the option rows are put:
  *
- *   @SYNOPSIS run@   @OPTIONS run@   @COMMANDS@   @ENVIRONMENT@   @CHECKS@   one line, roff
+ *   @SYNOPSIS run@   @OPTIONS run@   @COMMANDS@   @ENVIRONMENT@   @CHECKS@   @PARAMETERS@
+ *                                                  one line, roff
  *   @WORDS@   @WORDS run@                          the words that may follow, within a line
- *   @VERSION@                                      within a line
+ *   @VERSION@   @EXPERIMENTS@                      within a line
  */
 #include "commands.h"
+#include "bench/bench.h"
 #include "doctor.h"
+#include "sim/parameters.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -53,7 +56,8 @@ static void put_options(const struct command *command)
         putchar('\n');
         put_roff(row->help);
         if (row->kind == OPTION_NUMBER)
-            printf(" (%ld to %ld)", row->minimum, row->maximum);
+            printf(" (%llu to %llu)", (unsigned long long)row->minimum,
+                   (unsigned long long)row->maximum);
         if (row->fallback) {
             fputs("; default: ", stdout);
             put_roff(row->fallback);
@@ -98,6 +102,22 @@ static void put_checks(const struct command *unused)
     }
 }
 
+static void put_parameters(const struct command *unused)
+{
+    for (const struct parameter_row *row = parameter_rows; row->key; row++) {
+        printf(".TP\n.B %s\n", row->key);
+        put_roff(row->help);
+        if (row->choices)
+            printf("; one of \"%s\"", row->choices);
+        else
+            printf("; %s", parameter_unit_text(row->unit));
+        if (row->fallback)
+            printf("; default: %s.\n", row->fallback);
+        else
+            puts("; required.");
+    }
+}
+
 static void put_words(const struct command *command)
 {
     const char *gap = "";
@@ -119,6 +139,20 @@ static void put_words(const struct command *command)
     }
 }
 
+/* Experiments and their groups, each once. */
+static void put_experiments(const struct command *unused)
+{
+    const char *group = "";
+
+    fputs("all", stdout);
+    for (const struct experiment *const *row = experiments; *row; row++) {
+        if (strcmp((*row)->group, group))
+            printf(" %s", (*row)->group);
+        group = (*row)->group;
+        printf(" %s", (*row)->name);
+    }
+}
+
 static void put_version(const struct command *unused)
 {
     fputs(VERBENA_VERSION, stdout);
@@ -129,10 +163,15 @@ static const struct placeholder {
     void (*put)(const struct command *command);
     bool fills_line;
 } placeholders[] = {
-    { "SYNOPSIS", put_synopsis, true }, { "OPTIONS", put_options, true },
-    { "COMMANDS", put_commands, true }, { "ENVIRONMENT", put_environment, true },
-    { "CHECKS", put_checks, true },     { "WORDS", put_words, false },
+    { "SYNOPSIS", put_synopsis, true },
+    { "OPTIONS", put_options, true },
+    { "COMMANDS", put_commands, true },
+    { "ENVIRONMENT", put_environment, true },
+    { "PARAMETERS", put_parameters, true },
+    { "CHECKS", put_checks, true },
+    { "WORDS", put_words, false },
     { "VERSION", put_version, false },
+    { "EXPERIMENTS", put_experiments, false },
 };
 
 /* Fills the placeholder "NAME" or "NAME COMMAND"; NULL if there is none of that name. */

@@ -1,12 +1,8 @@
 #include "options.h"
 
-#include <ctype.h>
-#include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define FABRIC_NAME_MAX 64
 
 void cli_error(const char *format, ...)
 {
@@ -41,120 +37,51 @@ const struct command *command_find(const char *name)
     return NULL;
 }
 
-bool option_shown(const struct option_row *row)
-{
-    return row->kind != OPTION_LATER;
-}
-
-static int option_index(const struct command *command, const char *name, size_t length)
-{
-    for (int i = 0; command->options[i].name; i++) {
-        if (strlen(command->options[i].name) == length &&
-            !strncmp(command->options[i].name, name, length))
-            return i;
-    }
-    return -1;
-}
-
 const char *option_value(const struct invocation *invocation, const char *name)
 {
-    int index = option_index(invocation->command, name, strlen(name));
+    const struct option_row *rows = invocation->command->options;
+    const struct option_row *row = option_find(rows, name, strlen(name));
 
-    return index < 0 ? NULL : invocation->value[index];
+    return row ? invocation->value[row - rows] : NULL;
 }
 
-static bool number_fits(const struct option_row *row, const char *value)
+static const struct option_row *row_of_word(const struct command *command, const char *word)
 {
-    char *end;
-    long number;
-
-    errno = 0;
-    number = strtol(value, &end, 10);
-    return isdigit((unsigned char)*value) && !*end && !errno && number >= row->minimum &&
-           number <= row->maximum;
-}
-
-static bool choice_fits(const struct option_row *row, const char *value)
-{
-    size_t length = strlen(value);
-
-    if (!length || strchr(value, ' '))
-        return false;
-    for (const char *choice = row->choices; choice; choice = strchr(choice, ' ')) {
-        choice += *choice == ' ';
-        if (!strncmp(choice, value, length) && (choice[length] == ' ' || !choice[length]))
-            return true;
+    if (word[1] == '-')
+        return option_find(command->options, word + 2, strcspn(word + 2, "="));
+    for (const struct option_row *row = command->options; row->name; row++) {
+        if (row->letter && row->letter == word[1] && !word[2])
+            return row;
     }
-    return false;
-}
-
-static bool name_fits(const char *value)
-{
-    size_t length = strspn(value, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-                                  "0123456789_.-");
-
-    return length && length <= FABRIC_NAME_MAX && !value[length];
-}
-
-static int value_check(const struct command *command, const struct option_row *row,
-                       const char *value)
-{
-    switch (row->kind) {
-    case OPTION_NUMBER:
-        if (number_fits(row, value))
-            return CLI_OK;
-        return cli_usage_error(command, "--%s takes a number from %ld to %ld, not '%s'", row->name,
-                               row->minimum, row->maximum, value);
-    case OPTION_CHOICE:
-        if (choice_fits(row, value))
-            return CLI_OK;
-        return cli_usage_error(command, "--%s takes one of '%s', not '%s'", row->name, row->choices,
-                               value);
-    case OPTION_NAME:
-        if (name_fits(value))
-            return CLI_OK;
-        return cli_usage_error(command,
-                               "--%s takes 1 to %d letters, digits, '_', '.' or '-', not '%s'",
-                               row->name, FABRIC_NAME_MAX, value);
-    case OPTION_PATH:
-        return *value ? CLI_OK : cli_usage_error(command, "--%s takes a path", row->name);
-    case OPTION_LATER:
-        return cli_usage_error(command, "--%s is not in this version", row->name);
-    case OPTION_FLAG:
-        break;
-    }
-    return CLI_OK;
+    return NULL;
 }
 
 /* Takes one option, and the next word if that is its value; *used counts the words. */
 static int option_take(const struct command *command, char **words, int count,
                        struct invocation *out, int *used)
 {
-    const char *name = words[0] + 2;
-    const char *equals = strchr(name, '=');
-    int index = option_index(command, name, equals ? (size_t)(equals - name) : strlen(name));
-    const struct option_row *row = index < 0 ? NULL : &command->options[index];
+    const struct option_row *row = row_of_word(command, words[0]);
+    const char *equals = words[0][1] == '-' ? strchr(words[0], '=') : NULL;
+    const char *value = "1";
+    char error[512];
 
     *used = 1;
     if (!row)
         return cli_usage_error(command, "unknown option '%s'", words[0]);
-    if (row->kind == OPTION_LATER)
-        return value_check(command, row, "");
-    if (row->kind == OPTION_FLAG) {
-        if (equals)
-            return cli_usage_error(command, "--%s takes no value", row->name);
-        out->value[index] = "1";
-        return CLI_OK;
-    }
+    if (row->kind == OPTION_FLAG && equals)
+        return cli_usage_error(command, "--%s takes no value", row->name);
     if (equals) {
-        out->value[index] = equals + 1;
-    } else {
+        value = equals + 1;
+    } else if (row->kind != OPTION_FLAG && row->kind != OPTION_LATER) {
         if (count < 2)
             return cli_usage_error(command, "--%s needs a value", row->name);
-        out->value[index] = words[1];
+        value = words[1];
         *used = 2;
     }
-    return value_check(command, row, out->value[index]);
+    if (option_store(row, value, NULL, error, sizeof(error)))
+        return cli_usage_error(command, "%s", error);
+    out->value[row - command->options] = value;
+    return CLI_OK;
 }
 
 int options_parse(const struct command *command, int count, char **words, struct invocation *out,
@@ -179,8 +106,6 @@ int options_parse(const struct command *command, int count, char **words, struct
             return CLI_OK;
         }
         if (words[i][0] == '-') {
-            if (words[i][1] != '-')
-                return cli_usage_error(command, "unknown option '%s'", words[i]);
             if (option_take(command, words + i, count - i, out, &used))
                 return CLI_USAGE;
         } else {
@@ -198,11 +123,13 @@ void options_help(const struct command *command, FILE *out)
     if (command->options[0].name)
         fputc('\n', out);
     for (const struct option_row *row = command->options; row->name; row++) {
-        char left[64];
+        char left[64], letter[8] = "";
 
         if (!option_shown(row))
             continue;
-        snprintf(left, sizeof(left), "--%s%s%s", row->name, row->argument ? " " : "",
+        if (row->letter)
+            snprintf(letter, sizeof(letter), "-%c, ", row->letter);
+        snprintf(left, sizeof(left), "%s--%s%s%s", letter, row->name, row->argument ? " " : "",
                  row->argument ? row->argument : "");
         fprintf(out, "  %-20s %s", left, row->help);
         if (row->fallback)

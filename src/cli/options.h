@@ -1,11 +1,12 @@
-/* Options as rows: parsing, help, man pages and completion are all made from them. */
+/* The command line: commands, and the options of each as rows. */
 #ifndef CLI_OPTIONS_H
 #define CLI_OPTIONS_H
 
-#include <stdbool.h>
+#include "util/option.h"
+
 #include <stdio.h>
 
-#define CLI_OPTIONS_MAX 16
+#define CLI_OPTIONS_MAX 64
 
 enum {
     CLI_OK = 0,
@@ -14,27 +15,6 @@ enum {
     CLI_NOT_EXECUTABLE = 126,
     CLI_NOT_FOUND = 127,
     CLI_SIGNALLED = 128,
-};
-
-enum option_kind {
-    OPTION_FLAG,
-    OPTION_NUMBER,
-    OPTION_CHOICE,
-    OPTION_NAME,
-    OPTION_PATH,
-    OPTION_LATER, /* a word of the command line that is reserved, and refused for now */
-};
-
-struct option_row {
-    const char *name;
-    const char *argument;    /* as the help shows it */
-    const char *fallback;    /* what holds when it is not given */
-    const char *environment; /* the variable of the library it goes to, if any */
-    const char *choices;     /* of OPTION_CHOICE, separated by blanks */
-    const char *help;
-    enum option_kind kind;
-    long minimum;
-    long maximum;
 };
 
 struct command;
@@ -65,7 +45,6 @@ const struct command *command_find(const char *name);
 int options_parse(const struct command *command, int count, char **words, struct invocation *out,
                   bool *help);
 const char *option_value(const struct invocation *invocation, const char *name);
-bool option_shown(const struct option_row *row);
 void options_help(const struct command *command, FILE *out);
 
 /* Hands the options that go to the library to it, through the environment. */

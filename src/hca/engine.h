@@ -5,8 +5,31 @@
 
 #include "hca/objects.h"
 
+/* Calls of the verbs API that take time in a modelled fabric. The amount is what the cost depends on:
+ * entries of a queue, segments of a request, bytes of a region. */
+enum hca_call {
+    CALL_POST_SEND,
+    CALL_POST_RECEIVE,
+    CALL_CREATE_QP,
+    CALL_DESTROY_QP,
+    CALL_DESTROY_CONNECTED_QP,
+    CALL_MODIFY_QP,
+    CALL_CREATE_CQ,
+    CALL_DESTROY_CQ,
+    CALL_CREATE_SRQ,
+    CALL_DESTROY_SRQ,
+    CALL_REGISTER,
+    CALL_DEREGISTER,
+    CALL_ALLOC_PD,
+    CALL_CREATE_AH,
+    CALL_BIND_WINDOW,
+    CALL_EVENT,
+    CALL_KINDS,
+};
+
 struct hca_engine {
     const char *name;
+    uintptr_t base_address; /* where the segment has to be mapped, 0: anywhere */
     /* Carries out a request now, or keeps it: the queue's lock is held, the request is valid. */
     void (*send)(struct hca_qp *qp, struct send_wqe *wqe);
     /* The same for a plain send of one piece of at most CQE_INLINE bytes on an RC QP in RTS with
@@ -22,9 +45,28 @@ struct hca_engine {
     void (*stop)(void);
     /* Others cannot reach our memory or descriptors themselves. */
     void (*serve_peers)(void);
+
+    /* Of a modelled fabric; the live engine has none of these. */
+    /* The call takes its time, and is made when that is over. */
+    void (*charge)(enum hca_call call, uint64_t amount);
+    /* Around every poll; 'count' completions were found. */
+    void (*poll_begin)(void);
+    void (*poll_end)(int count);
+    /* This thread sleeps in the kernel until something of its process changes; false: nothing can
+     * happen now. */
+    bool (*sleep)(void);
+    /* The QP has entered that state. */
+    void (*entered)(struct hca_qp *qp, enum ibv_qp_state state);
+    uint32_t (*mtu)(void); /* of the link, bytes */
 };
 
 extern const struct hca_engine *hca_engine;
+
+static inline void hca_charge(enum hca_call call, uint64_t amount)
+{
+    if (unlikely(hca_engine->charge != NULL))
+        hca_engine->charge(call, amount);
+}
 
 /* Set by the engine while something waits; read by every poll. */
 extern atomic_uint hca_waiting;

@@ -124,6 +124,8 @@ struct segment {
     _Atomic uint32_t qp_generation; /* so that a number is not given again at once */
     _Atomic uint32_t ports_down; /* how many; the map says which, by LID */
     _Atomic uint32_t port_down[MAX_LIDS / 32];
+    _Atomic uint64_t sim_root; /* the modelled world, if the fabric is one */
+    struct shm_lock sim_lock;
     _Atomic uint64_t cm_root; /* the connection manager's own tables, made on first use */
     struct shm_lock atomic_locks[ATOMIC_LOCKS];
 
@@ -189,6 +191,7 @@ struct shared_rq {
     /* No receive that was ever posted here holds less: the owner lowers it. Who sends no more need
      * not look which one it takes; a line of the order ring is a miss for both. */
     _Atomic uint32_t least;
+    uint32_t claimed; /* by messages that are arriving, in a modelled fabric */
 };
 
 /* ---- completion queues ---- */

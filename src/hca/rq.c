@@ -76,6 +76,7 @@ void rq_reset(struct hca_rq *rq)
     store_relaxed(&shared->posted, 0);
     store_relaxed(&shared->head, 0);
     shared->posted_seen = 0;
+    shared->claimed = 0;
     rq->least = UINT32_MAX;
     store_relaxed(&shared->least, UINT32_MAX);
     memset(rq->outstanding, 0, rq->depth);

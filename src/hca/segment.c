@@ -154,7 +154,8 @@ static int map_file(int fd)
     /* The whole reach is mapped at once, so that growth needs no remapping. A process with a limit
      * on its address space gets as much as it may have. */
     for (; size >= 2 * sizeof(struct segment); size /= 2) {
-        void *base = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+        void *base = mmap((void *)hca_engine->base_address, size, PROT_READ | PROT_WRITE,
+                          MAP_SHARED | MAP_NORESERVE, fd, 0);
         if (base != MAP_FAILED) {
             madvise(base, size, MADV_DONTDUMP);
             seg = base;

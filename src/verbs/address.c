@@ -14,6 +14,7 @@ EXPORT struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
     if (attr->port_num < 1 || attr->port_num > seg->ports || attr->sl > 15 ||
         (attr->is_global && attr->grh.sgid_index >= HCA_GIDS) || (!attr->is_global && !attr->dlid))
         return fail(EINVAL);
+    hca_charge(CALL_CREATE_AH, 0);
     struct hca_ah *ah = calloc(1, sizeof(*ah));
     if (!ah)
         return fail(ENOMEM);

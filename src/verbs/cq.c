@@ -6,9 +6,12 @@
 #include "hca/cq.h"
 #include "hca/notify.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <string.h>
 #include <unistd.h>
+
+#define FROZEN_MS 10
 
 #define SUPPORTED_WC_FLAGS                                                                         \
     (IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |                                 \
@@ -26,6 +29,7 @@ static struct hca_cq *create(struct ibv_context *context, uint32_t cqe, void *cq
         err = EINVAL;
     if (err)
         return fail(err);
+    hca_charge(CALL_CREATE_CQ, cqe);
     struct hca_cq *cq = cq_create(to_context(context), cqe, (struct hca_channel *)channel,
                                   timestamps);
     if (!cq)
@@ -103,19 +107,33 @@ EXPORT int ibv_destroy_cq(struct ibv_cq *ibv)
         free(cq); /* inherited through fork: the parent's own lives on */
         return 0;
     }
+    hca_charge(CALL_DESTROY_CQ, ibv->cqe);
     verbs_await_acks(&ibv->mutex, &ibv->cond, &ibv->comp_events_completed, cq->events_given);
     verbs_await_acks(&ibv->mutex, &ibv->cond, &ibv->async_events_completed, cq->async_taken);
     cq_destroy(cq);
     return 0;
 }
 
+int verbs_poll(struct hca_cq *cq, int entries, struct ibv_wc *wc, uint64_t *timestamps)
+{
+    int count;
+
+    if (likely(!hca_engine->poll_begin))
+        return cq_poll(cq, entries, wc, timestamps);
+    hca_engine->poll_begin();
+    count = cq_poll(cq, entries, wc, timestamps);
+    hca_engine->poll_end(count);
+    return count;
+}
+
 int verbs_poll_cq(struct ibv_cq *cq, int entries, struct ibv_wc *wc)
 {
-    return cq_poll((struct hca_cq *)cq, entries, wc, NULL);
+    return verbs_poll((struct hca_cq *)cq, entries, wc, NULL);
 }
 
 int verbs_req_notify_cq(struct ibv_cq *cq, int solicited_only)
 {
+    hca_charge(CALL_EVENT, 0);
     return cq_arm((struct hca_cq *)cq, solicited_only);
 }
 
@@ -219,12 +237,32 @@ static struct hca_cq *find_fired(struct hca_channel *channel)
     return found;
 }
 
+/* In a modelled fabric. While nothing at all can happen there, real time passes, in pieces that a
+ * signal can end. */
+static int sleep_until_readable(int fd)
+{
+    struct pollfd p = { .fd = fd, .events = POLLIN };
+    int flags = fcntl(fd, F_GETFL), ready;
+
+    hca_charge(CALL_EVENT, 0);
+    while ((ready = poll(&p, 1, 0)) == 0 && !(flags & O_NONBLOCK)) {
+        if (hca_engine->sleep())
+            continue;
+        ready = poll(&p, 1, FROZEN_MS);
+        if (ready)
+            break;
+    }
+    return ready < 0 ? -1 : 0;
+}
+
 EXPORT int ibv_get_cq_event(struct ibv_comp_channel *ibv, struct ibv_cq **cq, void **cq_context)
 {
     struct hca_channel *channel = (struct hca_channel *)ibv;
     struct hca_cq *found;
     uint64_t one;
 
+    if (hca_engine->sleep && sleep_until_readable(ibv->fd))
+        return -1;
     do {
         if (read(ibv->fd, &one, sizeof(one)) != sizeof(one))
             return -1;

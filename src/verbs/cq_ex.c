@@ -6,7 +6,7 @@
 
 static int take_one(struct hca_cq *cq)
 {
-    int n = cq_poll(cq, 1, &cq->current, &cq->current_timestamp);
+    int n = verbs_poll(cq, 1, &cq->current, &cq->current_timestamp);
 
     if (n <= 0)
         return n < 0 ? -n : ENOENT;

@@ -78,6 +78,15 @@ EXPORT int ibv_get_device_index(struct ibv_device *device)
 
 /* ---- contexts ---- */
 
+static enum ibv_mtu link_mtu(void)
+{
+    enum ibv_mtu mtu = IBV_MTU_4096;
+
+    while (hca_engine->mtu && mtu > IBV_MTU_256 && 128u << mtu > hca_engine->mtu())
+        mtu--;
+    return mtu;
+}
+
 static int query_port(struct ibv_context *context, uint8_t port_num, struct ibv_port_attr *attr,
                       size_t attr_len);
 static int query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *in,
@@ -124,8 +133,9 @@ EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
     if (err)
         return fail(err);
     if (started_in != proc_self) {
+        if ((err = hca_engine->start()))
+            return fail(err);
         started_in = proc_self;
-        hca_engine->start();
     }
     struct hca_context *c = calloc(1, sizeof(*c));
     if (!c)
@@ -251,8 +261,8 @@ static int query_port(struct ibv_context *context, uint8_t port_num, struct ibv_
     struct hca_context *c = to_context(context);
     struct ibv_port_attr full = {
         .state = IBV_PORT_ACTIVE,
-        .max_mtu = IBV_MTU_4096,
-        .active_mtu = IBV_MTU_4096,
+        .max_mtu = link_mtu(),
+        .active_mtu = link_mtu(),
         .gid_tbl_len = HCA_GIDS,
         .port_cap_flags = IBV_PORT_CM_SUP | IBV_PORT_SYS_IMAGE_GUID_SUP,
         .max_msg_sz = 1u << 31,

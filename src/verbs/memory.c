@@ -41,6 +41,7 @@ EXPORT struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 
     if (err)
         return fail(err);
+    hca_charge(CALL_ALLOC_PD, 0);
     pd = new_pd(context, NULL);
     return pd ? &pd->ibv : NULL;
 }
@@ -158,6 +159,7 @@ EXPORT struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t len
         return fail(EFAULT);
     if (access & IBV_ACCESS_ZERO_BASED)
         iova = 0;
+    hca_charge(CALL_REGISTER, implicit ? 0 : length);
     return new_mr(pd, MR_USER, addr, (uintptr_t)addr, iova, length, access);
 }
 
@@ -223,6 +225,7 @@ EXPORT int ibv_dereg_mr(struct ibv_mr *ibv)
 
     if (load_relaxed(&mr->windows) > 0)
         return EBUSY;
+    hca_charge(CALL_DEREGISTER, mr->own->length);
     if (mr->own->proc == proc_self)
         mr_destroy(mr->own);
     if (mr->dm)

@@ -159,6 +159,23 @@ static inline int send_one(struct hca_qp *qp, struct ibv_send_wr *wr)
     return 0;
 }
 
+/* Before any lock is taken: while the time passes, other threads run. */
+static inline void charge_sends(const struct ibv_send_wr *wr)
+{
+    if (likely(!hca_engine->charge))
+        return;
+    for (; wr; wr = wr->next)
+        hca_engine->charge(CALL_POST_SEND, wr->num_sge);
+}
+
+static inline void charge_receives(const struct ibv_recv_wr *wr)
+{
+    if (likely(!hca_engine->charge))
+        return;
+    for (; wr; wr = wr->next)
+        hca_engine->charge(CALL_POST_RECEIVE, wr->num_sge);
+}
+
 int verbs_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
 {
     struct hca_qp *qp = (struct hca_qp *)ibv;
@@ -168,6 +185,7 @@ int verbs_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_
         *bad_wr = wr;
         return EINVAL;
     }
+    charge_sends(wr);
     spin_lock(&qp->sq_lock);
     for (; wr && !(err = send_one(qp, wr)); wr = wr->next)
         ;
@@ -182,6 +200,7 @@ int verbs_post_send_all(struct hca_qp *qp, struct ibv_send_wr *list)
     uint32_t count = 0;
     int err = may_post_send(qp) ? 0 : EINVAL;
 
+    charge_sends(list);
     spin_lock(&qp->sq_lock);
     for (struct ibv_send_wr *wr = list; wr && !err; wr = wr->next, count++)
         err = check_send(qp, wr);
@@ -202,6 +221,7 @@ int verbs_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_
         *bad_wr = wr;
         return EINVAL;
     }
+    charge_receives(wr);
     spin_lock(&qp->rq.lock);
     for (; wr && !(err = rq_post(&qp->rq, qp->pd->id, wr)); wr = wr->next)
         ;
@@ -218,6 +238,7 @@ int verbs_post_srq_recv(struct ibv_srq *ibv, struct ibv_recv_wr *wr, struct ibv_
     struct hca_srq *srq = (struct hca_srq *)ibv;
     int err = 0;
 
+    charge_receives(wr);
     spin_lock(&srq->rq.lock);
     for (; wr && !(err = rq_post(&srq->rq, srq->pd->id, wr)); wr = wr->next)
         ;

@@ -58,6 +58,7 @@ static struct hca_qp *create(struct ibv_context *context, struct ibv_pd *pd,
     }
     if (init.srq || is_xrc(init.qp_type))
         init.cap.max_recv_wr = init.cap.max_recv_sge = 0;
+    hca_charge(CALL_CREATE_QP, (uint64_t)init.cap.max_send_wr + init.cap.max_recv_wr);
     struct hca_qp *qp = qp_create(to_context(context), pd ? real_pd(pd) : NULL, &init,
                                   (struct hca_xrcd *)xrcd);
     if (!qp)
@@ -140,6 +141,7 @@ EXPORT int ibv_destroy_qp(struct ibv_qp *ibv)
         free(qp); /* inherited through fork: the parent's own lives on */
         return 0;
     }
+    hca_charge(qp_state(qp) >= IBV_QPS_RTR ? CALL_DESTROY_CONNECTED_QP : CALL_DESTROY_QP, 0);
     qp_set_unreachable(qp); /* no new events from here on */
     verbs_await_acks(&ibv->mutex, &ibv->cond, &ibv->events_completed, qp->async_taken);
     qp_destroy(qp);
@@ -148,6 +150,7 @@ EXPORT int ibv_destroy_qp(struct ibv_qp *ibv)
 
 EXPORT int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask)
 {
+    hca_charge(CALL_MODIFY_QP, 0);
     return qp_modify((struct hca_qp *)qp, attr, attr_mask);
 }
 

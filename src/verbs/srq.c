@@ -21,6 +21,7 @@ static struct ibv_srq *create(struct ibv_context *context, struct ibv_pd *pd, vo
     if (!attr->max_sge)
         attr->max_sge = 1;
     attr->srq_limit = 0;
+    hca_charge(CALL_CREATE_SRQ, attr->max_wr);
     struct hca_srq *srq = srq_create(to_context(context), real_pd(pd), (struct hca_cq *)cq,
                                      (struct hca_xrcd *)xrcd, attr, is_xrc);
     if (!srq)
@@ -91,6 +92,7 @@ EXPORT int ibv_destroy_srq(struct ibv_srq *ibv)
         free(srq); /* inherited through fork: the parent's own lives on */
         return 0;
     }
+    hca_charge(CALL_DESTROY_SRQ, 0);
     verbs_await_acks(&ibv->mutex, &ibv->cond, &ibv->events_completed, srq->async_taken);
     srq_destroy(srq);
     return 0;

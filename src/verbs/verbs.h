@@ -3,6 +3,7 @@
 
 /* What the files of the exported interface share. */
 
+#include "hca/engine.h"
 #include "hca/objects.h"
 #include "hca/proc.h"
 #include "hca/segment.h"
@@ -48,6 +49,7 @@ int verbs_dealloc_td(struct ibv_td *td);
 struct ibv_pd *verbs_alloc_parent_domain(struct ibv_context *context,
                                          struct ibv_parent_domain_init_attr *attr);
 
+int verbs_poll(struct hca_cq *cq, int entries, struct ibv_wc *wc, uint64_t *timestamps);
 int verbs_poll_cq(struct ibv_cq *cq, int entries, struct ibv_wc *wc);
 int verbs_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 struct ibv_cq_ex *verbs_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr);

@@ -1,0 +1,48 @@
+/* The device under measurement, opened: context, protection domain, port, address, and memory
+ * registered with it. */
+#ifndef BENCH_ADAPTER_H
+#define BENCH_ADAPTER_H
+
+#include <infiniband/verbs.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+struct bench;
+
+struct adapter {
+    struct ibv_context *context;
+    struct ibv_pd *pd;
+    struct ibv_device_attr limits;
+    struct ibv_port_attr port_attributes;
+    uint8_t port;
+    int gid_index;
+    union ibv_gid gid;
+    bool global; /* addresses need a GRH: the link layer is Ethernet, or the user chose an index */
+};
+
+struct region {
+    void *address;
+    size_t length;
+    struct ibv_mr *mr;
+};
+
+/* A peer's region. */
+struct remote {
+    uint64_t address;
+    uint32_t rkey;
+};
+
+int adapter_open(struct bench *bench, struct adapter *out);
+void adapter_close(struct adapter *adapter);
+
+/* Another port of the same device. */
+int adapter_use_port(struct bench *bench, struct adapter *adapter, uint8_t port);
+
+/* Every right to memory that the device knows. */
+int adapter_access(const struct adapter *adapter);
+
+/* Zeroed memory that begins at a page boundary, registered for everything the device allows. */
+int region_open(struct bench *bench, size_t length, struct region *out);
+void region_close(struct region *region);
+
+#endif

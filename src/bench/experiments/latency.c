@@ -1,0 +1,112 @@
+/* How long a message takes: every operation, every way of waiting. */
+#include "bench/pingpong.h"
+
+struct curve {
+    enum operation operation;
+    char name[32];
+};
+
+/* A plain write tells nobody: only memory can be polled for it, and only for it. */
+static bool makes_sense(enum operation operation, enum wait_mode wait)
+{
+    return (operation == OPERATION_WRITE) == (wait == WAIT_MEMORY);
+}
+
+static unsigned int choose_curves(struct bench *bench, enum wait_mode wait, struct curve *curves)
+{
+    const struct settings *settings = bench->settings;
+    unsigned int count = 0;
+
+    for (int operation = 0; operation < OPERATION_COUNT; operation++) {
+        struct curve *curve = &curves[count];
+
+        if (!(settings->operations & (1u << operation)) || !makes_sense(operation, wait) ||
+            operation_refusal(bench, operation, settings->transport))
+            continue;
+        curve->operation = operation;
+        snprintf(curve->name, sizeof(curve->name), "%s %s", operation_names[operation],
+                 wait_names[wait]);
+        count++;
+    }
+    return count;
+}
+
+static bool size_fits(enum operation operation, size_t size)
+{
+    if (operation == OPERATION_FETCH_ADD || operation == OPERATION_COMPARE_SWAP)
+        return size == 8;
+    /* The last byte of a write is the sign that it has arrived. */
+    return size || operation != OPERATION_WRITE;
+}
+
+static int measure(struct bench *bench, enum wait_mode wait, const struct curve *curves,
+                   unsigned int count)
+{
+    const struct number_list *sizes = &bench->settings->sizes;
+
+    for (unsigned int i = 0; i < sizes->count; i++) {
+        for (unsigned int k = 0; k < count; k++) {
+            struct flow_spec spec;
+            struct summary latency;
+
+            if (!size_fits(curves[k].operation, sizes->value[i]))
+                continue;
+            flow_defaults(bench, 1 - bench->rank, &spec);
+            spec.operation = curves[k].operation;
+            spec.wait = wait;
+            spec.size = sizes->value[i];
+            if (pingpong_measure(bench, &spec, &latency))
+                return BENCH_FAILED;
+            bench_point(bench, k, spec.size, &latency);
+        }
+    }
+    return BENCH_OK;
+}
+
+static void note_refusals(struct bench *bench)
+{
+    for (int operation = 0; operation < OPERATION_COUNT; operation++) {
+        const char *refusal = operation_refusal(bench, operation, bench->settings->transport);
+
+        if (refusal && bench->settings->operations & (1u << operation))
+            bench_note(bench, operation_names[operation], "%s", refusal);
+    }
+}
+
+static int run(struct bench *bench)
+{
+    note_refusals(bench);
+    for (int wait = 0; wait < WAIT_COUNT; wait++) {
+        struct curve curves[OPERATION_COUNT];
+        const char *names[OPERATION_COUNT];
+        unsigned int count = choose_curves(bench, wait, curves);
+
+        if (!count || !(bench->settings->waits & (1u << wait)))
+            continue;
+        for (unsigned int i = 0; i < count; i++)
+            names[i] = curves[i].name;
+        bench_panel(bench, &(struct panel_spec){ .quantity = "latency",
+                                                 .unit = "us",
+                                                 .axis = "size",
+                                                 .axis_unit = "B",
+                                                 .better = BETTER_LOWER,
+                                                 .count = count,
+                                                 .names = names });
+        if (measure(bench, wait, curves, count))
+            return BENCH_FAILED;
+    }
+    return BENCH_OK;
+}
+
+const struct experiment experiment_latency = {
+    .name = "latency",
+    .group = "basic",
+    .title = "How long does a message take, by operation and way of waiting?",
+    .source = "MIBA figure 5a; VI Architecture table 1; PCI Express figures 2 to 5",
+    .options = "--sizes 1..1M --inline 220 --iterations 2000 "
+               "--ops send,write,write-imm,read,fetch-add,compare-swap "
+               "--wait poll,memory,block,spin-block",
+    .quick = "--sizes 8,1K,64K --iterations 500",
+    .ranks = 2,
+    .run = run,
+};

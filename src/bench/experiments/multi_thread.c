@@ -1,0 +1,198 @@
+/* What threads gain that share a device but nothing else: each has queue pair, completion queues
+ * and memory of its own. */
+#include "bench/repeat.h"
+#include "bench/stream.h"
+#include "scaling.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum gate {
+    GATE_CLOSED,
+    GATE_OPEN,
+    GATE_CANCELLED,
+};
+
+struct crew {
+    struct bench *bench;
+    struct stream_plan plan;
+    double scale; /* of messages per second */
+    unsigned int count;
+    struct worker *workers;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    enum gate gate;
+};
+
+struct worker {
+    struct crew *crew;
+    struct flow flow;
+    pthread_t thread;
+    uint64_t start, end, messages;
+    int status;
+};
+
+static enum gate wait_for_gate(struct crew *crew)
+{
+    enum gate gate;
+
+    pthread_mutex_lock(&crew->lock);
+    while (crew->gate == GATE_CLOSED)
+        pthread_cond_wait(&crew->changed, &crew->lock);
+    gate = crew->gate;
+    pthread_mutex_unlock(&crew->lock);
+    return gate;
+}
+
+static void set_gate(struct crew *crew, enum gate gate)
+{
+    pthread_mutex_lock(&crew->lock);
+    crew->gate = gate;
+    pthread_cond_broadcast(&crew->changed);
+    pthread_mutex_unlock(&crew->lock);
+}
+
+static void *work(void *argument)
+{
+    struct worker *worker = argument;
+
+    worker->status = BENCH_FAILED;
+    if (wait_for_gate(worker->crew) == GATE_CANCELLED)
+        return NULL;
+    worker->start = clock_ticks();
+    worker->status = stream_pass(&worker->flow, &worker->crew->plan, &worker->messages);
+    worker->end = clock_ticks();
+    return NULL;
+}
+
+/* Starts all threads, which wait at the gate; returns how many there are. */
+static unsigned int start_threads(struct crew *crew)
+{
+    for (unsigned int i = 0; i < crew->count; i++) {
+        struct worker *worker = &crew->workers[i];
+        int error;
+
+        if (stream_prepare(&worker->flow, &crew->plan))
+            return i;
+        error = pthread_create(&worker->thread, NULL, work, worker);
+        if (error) {
+            bench_fail(crew->bench, "thread %u of %u: %s", i + 1, crew->count, strerror(error));
+            return i;
+        }
+    }
+    return crew->count;
+}
+
+/* From when the first thread begins until the last one ends. */
+static double sum_up(const struct crew *crew)
+{
+    uint64_t start = UINT64_MAX, end = 0, messages = 0;
+
+    for (unsigned int i = 0; i < crew->count; i++) {
+        const struct worker *worker = &crew->workers[i];
+
+        start = worker->start < start ? worker->start : start;
+        end = worker->end > end ? worker->end : end;
+        messages += worker->messages;
+    }
+    return messages / (clock_ns(end - start) / 1e9) * crew->scale;
+}
+
+static int run_once(void *context, double *figure)
+{
+    struct crew *crew = context;
+    unsigned int started;
+    int status;
+
+    crew->gate = GATE_CLOSED;
+    started = start_threads(crew);
+    status = started < crew->count || bench_barrier(crew->bench) ? BENCH_FAILED : BENCH_OK;
+    set_gate(crew, status ? GATE_CANCELLED : GATE_OPEN);
+    for (unsigned int i = 0; i < started; i++) {
+        pthread_join(crew->workers[i].thread, NULL);
+        status |= crew->workers[i].status;
+    }
+    if (status)
+        return BENCH_FAILED;
+    *figure = sum_up(crew);
+    return bench_barrier(crew->bench);
+}
+
+static int measure(struct bench *bench, size_t size, unsigned int threads, double scale,
+                   struct summary *out)
+{
+    struct crew crew = {
+        .bench = bench,
+        .plan = { .style = WINDOW_REFILL,
+                  .window = bench->settings->window,
+                  .messages = stream_messages(bench, size) },
+        .scale = scale,
+        .workers = calloc(threads, sizeof(*crew.workers)),
+        .lock = PTHREAD_MUTEX_INITIALIZER,
+        .changed = PTHREAD_COND_INITIALIZER,
+    };
+    struct flow_spec spec;
+    double warm_up;
+    int status = BENCH_FAILED;
+
+    if (!crew.workers)
+        return bench_fail(bench, "out of memory");
+    flow_defaults(bench, 1 - bench->rank, &spec);
+    spec.size = size;
+    spec.depth = stream_depth(&spec, crew.plan.window);
+    for (; crew.count < threads; crew.count++) {
+        crew.workers[crew.count].crew = &crew;
+        if (flow_open(bench, &spec, &crew.workers[crew.count].flow))
+            goto close;
+    }
+    if (run_once(&crew, &warm_up) || repeat_values(bench, run_once, &crew, out))
+        goto close;
+    status = BENCH_OK;
+close:
+    while (crew.count)
+        flow_close(&crew.workers[--crew.count].flow);
+    free(crew.workers);
+    return status;
+}
+
+static int measure_rate(struct bench *bench, void *context, size_t size, unsigned int threads,
+                        struct summary *out)
+{
+    return measure(bench, size, threads, 1e-6, out);
+}
+
+static int measure_bandwidth(struct bench *bench, void *context, size_t size, unsigned int threads,
+                             struct summary *out)
+{
+    return measure(bench, size, threads, size / 1e6, out);
+}
+
+static int run(struct bench *bench)
+{
+    struct scaling scaling = {
+        .axis = "threads",
+        .numbers = &bench->settings->threads,
+        .limit = scaling_qp_limit(bench, 2),
+        .limiter = "queue pairs with two completion queues each",
+        .sizes = &bench->settings->sizes,
+        .better = BETTER_HIGHER,
+    };
+
+    scaling.unit = "M/s";
+    if (scaling_quantity(bench, scaling, "rate", measure_rate))
+        return BENCH_FAILED;
+    scaling.unit = "MB/s";
+    return scaling_quantity(bench, scaling, "bandwidth", measure_bandwidth);
+}
+
+const struct experiment experiment_multi_thread = {
+    .name = "multi-thread",
+    .group = "scaling",
+    .title = "Do several threads with queue pairs of their own send more than one?",
+    .source = "this suite",
+    .options = "--threads 1..8 --sizes 64,8K --iterations 20000 --pin none",
+    .quick = "--threads 1,2,4 --iterations 2000 --repetitions 3",
+    .ranks = 2,
+    .run = run,
+};

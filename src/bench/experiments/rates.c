@@ -1,0 +1,48 @@
+#include "rates.h"
+
+struct curves {
+    const struct rates *rates;
+    size_t size;
+    unsigned int count;
+    enum operation operations[OPERATION_COUNT];
+    const char *names[OPERATION_COUNT];
+};
+
+static void choose_curves(struct bench *bench, struct curves *curves)
+{
+    for (int operation = 0; operation < OPERATION_COUNT; operation++) {
+        if (!operation_chosen(bench, operation))
+            continue;
+        curves->operations[curves->count] = operation;
+        curves->names[curves->count++] = operation_names[operation];
+    }
+}
+
+/* Atomics know one size. */
+static bool point(const struct sweep *sweep, unsigned int curve, uint64_t value,
+                  struct flow_spec *spec)
+{
+    const struct curves *curves = sweep->context;
+
+    spec->operation = curves->operations[curve];
+    spec->size = curves->size;
+    curves->rates->set(spec, value);
+    return spec->operation <= OPERATION_READ || spec->size == sizeof(uint64_t);
+}
+
+int rates_measure(struct bench *bench, const struct rates *rates)
+{
+    struct curves curves = { .rates = rates, .size = bench->settings->sizes.value[0] };
+    struct sweep sweep = { .axis = rates->axis,
+                           .axis_unit = rates->axis_unit,
+                           .values = rates->values,
+                           .names = curves.names,
+                           .point = point,
+                           .context = &curves };
+
+    choose_curves(bench, &curves);
+    if (!curves.count)
+        return bench_skip(bench, "none of the operations is possible");
+    sweep.curves = curves.count;
+    return sweep_rate(bench, &sweep);
+}

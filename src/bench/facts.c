@@ -1,0 +1,181 @@
+#include "facts.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+static bool first_line(const char *path, char *line, size_t size)
+{
+    FILE *file = fopen(path, "r");
+    bool read;
+
+    if (!file)
+        return false;
+    read = fgets(line, size, file) != NULL;
+    fclose(file);
+    line[read ? strcspn(line, "\n") : 0] = '\0';
+    return read;
+}
+
+/* The value of a "name : value" line of /proc/cpuinfo or /proc/meminfo. */
+static bool proc_value(const char *path, const char *name, char *value, size_t size)
+{
+    FILE *file = fopen(path, "r");
+    char line[256];
+    bool found = false;
+
+    while (file && !found && fgets(line, sizeof(line), file)) {
+        char *colon = strchr(line, ':');
+
+        if (strncmp(line, name, strlen(name)) || !colon)
+            continue;
+        colon += 1 + strspn(colon + 1, " \t");
+        colon[strcspn(colon, "\n")] = '\0';
+        snprintf(value, size, "%s", colon);
+        found = true;
+    }
+    if (file)
+        fclose(file);
+    return found;
+}
+
+void facts_of_machine(struct facts *facts)
+{
+    struct utsname system;
+    char text[256];
+
+    if (!uname(&system)) {
+        facts_set(facts, "host", "%s", system.nodename);
+        facts_set(facts, "kernel", "%s %s", system.sysname, system.release);
+        facts_set(facts, "architecture", "%s", system.machine);
+    }
+    if (proc_value("/proc/cpuinfo", "model name", text, sizeof(text)))
+        facts_set(facts, "processor", "%s", text);
+    facts_set(facts, "cores", "%ld", sysconf(_SC_NPROCESSORS_ONLN));
+    if (proc_value("/proc/meminfo", "MemTotal", text, sizeof(text)))
+        facts_set(facts, "memory", "%s", text);
+    if (first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", text, sizeof(text)))
+        facts_set(facts, "governor", "%s", text);
+    facts_set(facts, "clock", "%s", clock_name());
+}
+
+static void driver_of(const struct adapter *adapter, struct facts *facts)
+{
+    char link[512], target[512];
+    ssize_t length;
+
+    snprintf(link, sizeof(link), "%s/device/driver", adapter->context->device->ibdev_path);
+    length = readlink(link, target, sizeof(target) - 1);
+    if (length < 0)
+        return;
+    target[length] = '\0';
+    facts_set(facts, "driver", "%s", strrchr(target, '/') ? strrchr(target, '/') + 1 : target);
+}
+
+/* The adapter file's name, as users know it. */
+static const char *model_name(void)
+{
+    static char name[128];
+    const char *path = getenv("VERBENA_ADAPTER"), *slash = path ? strrchr(path, '/') : NULL;
+
+    snprintf(name, sizeof(name), "%s", slash ? slash + 1 : path ? path : "an adapter");
+    if (strlen(name) > strlen(".adapter") &&
+        !strcmp(name + strlen(name) - strlen(".adapter"), ".adapter"))
+        name[strlen(name) - strlen(".adapter")] = '\0';
+    return name;
+}
+
+void facts_of_device(const struct adapter *adapter, bool software, struct facts *facts)
+{
+    const struct ibv_port_attr *port = &adapter->port_attributes;
+
+    facts_set(facts, "name", "%s", ibv_get_device_name(adapter->context->device));
+    if (virtual_time.on)
+        facts_set(facts, "kind", "model of %s in virtual time", model_name());
+    else
+        facts_set(facts, "kind", "%s",
+                  software ? "Verbena's software adapter, live" : "verbs device");
+    if (!software)
+        driver_of(adapter, facts);
+    facts_set(facts, "firmware", "%s", adapter->limits.fw_ver);
+    facts_set(facts, "vendor", "0x%06x, part %u", adapter->limits.vendor_id,
+              adapter->limits.vendor_part_id);
+    facts_set(facts, "ports", "%u", adapter->limits.phys_port_cnt);
+    facts_set(facts, "link layer", "%s",
+              port->link_layer == IBV_LINK_LAYER_ETHERNET ? "Ethernet" : "InfiniBand");
+    facts_set(facts, "active MTU", "%u", 128u << port->active_mtu);
+    facts_set(facts, "active speed", "%u", port->active_speed);
+    facts_set(facts, "active width", "%u", port->active_width);
+}
+
+static void list_text(const struct number_list *list, char *text, size_t size)
+{
+    size_t used = 0;
+
+    for (unsigned int i = 0; i < list->count && used < size; i++) {
+        char number[32];
+
+        used += snprintf(text + used, size - used, "%s%s", i ? "," : "",
+                         number_text(list->value[i], number, sizeof(number)));
+    }
+}
+
+static void choices_text(const char *choices, uint64_t mask, char *text, size_t size)
+{
+    const char *word = choices;
+    size_t used = 0;
+
+    for (int i = 0; *word && used < size; i++) {
+        size_t length = strcspn(word, " ");
+
+        if (mask & (1ull << i))
+            used += snprintf(text + used, size - used, "%s%.*s", used ? "," : "", (int)length,
+                             word);
+        word += length + (word[length] == ' ');
+    }
+}
+
+static void value_text(const struct option_row *row, const void *place, char *text, size_t size)
+{
+    char number[32];
+
+    switch (row->kind) {
+    case OPTION_FLAG:
+        snprintf(text, size, "%s", *(const bool *)place ? "yes" : "no");
+        break;
+    case OPTION_NUMBER:
+        snprintf(text, size, "%s", number_text(*(const uint64_t *)place, number, sizeof(number)));
+        break;
+    case OPTION_NUMBERS:
+        list_text(place, text, size);
+        break;
+    case OPTION_REAL:
+        snprintf(text, size, "%g", *(const double *)place);
+        break;
+    case OPTION_CHOICE:
+        choices_text(row->choices, 1ull << *(const uint64_t *)place, text, size);
+        break;
+    case OPTION_CHOICES:
+        choices_text(row->choices, *(const uint64_t *)place, text, size);
+        break;
+    default:
+        snprintf(text, size, "%s", *(const char *const *)place ? *(const char *const *)place : "");
+        break;
+    }
+}
+
+void facts_of_settings(const struct settings *settings, struct facts *facts)
+{
+    struct settings fallback;
+    char text[2048], usual[2048];
+
+    settings_init(&fallback);
+    for (const struct option_row *row = settings_rows; row->name; row++) {
+        text[0] = usual[0] = '\0';
+        value_text(row, (const char *)settings + row->offset, text, sizeof(text));
+        value_text(row, (const char *)&fallback + row->offset, usual, sizeof(usual));
+        if (strcmp(text, usual))
+            facts_set(facts, row->name, "%s", text);
+    }
+}

@@ -1,0 +1,84 @@
+#include "pin.h"
+
+#include <hwloc.h>
+#include <hwloc/openfabrics-verbs.h>
+
+/* Rank 0 runs one experiment after the other, and is bound anew for each. */
+static struct {
+    hwloc_topology_t topology; /* NULL: not known */
+    hwloc_bitmap_t cores;      /* that this process had when it began */
+} machine;
+
+static bool know_machine(void)
+{
+    if (machine.topology)
+        return true;
+    if (hwloc_topology_init(&machine.topology))
+        return false;
+    if (hwloc_topology_load(machine.topology)) {
+        hwloc_topology_destroy(machine.topology);
+        machine.topology = NULL;
+        return false;
+    }
+    machine.cores = hwloc_bitmap_alloc();
+    if (hwloc_get_cpubind(machine.topology, machine.cores, HWLOC_CPUBIND_PROCESS))
+        hwloc_bitmap_fill(machine.cores);
+    return true;
+}
+
+void pin_undo(void)
+{
+    if (machine.topology)
+        hwloc_set_cpubind(machine.topology, machine.cores, HWLOC_CPUBIND_PROCESS);
+}
+
+/* The cores this process may use, those next to the device if that is enough of them. */
+static hwloc_bitmap_t choose_cores(const struct bench *bench, int processes)
+{
+    hwloc_topology_t topology = machine.topology;
+    hwloc_bitmap_t allowed = hwloc_bitmap_dup(hwloc_topology_get_allowed_cpuset(topology));
+    hwloc_bitmap_t near = hwloc_bitmap_alloc();
+
+    hwloc_bitmap_and(allowed, allowed, machine.cores);
+    if (!hwloc_ibv_get_device_cpuset(topology, bench->adapter->context->device, near)) {
+        hwloc_bitmap_and(near, near, allowed);
+        if (hwloc_bitmap_weight(near) >= processes)
+            hwloc_bitmap_copy(allowed, near);
+    }
+    hwloc_bitmap_free(near);
+    return allowed;
+}
+
+static int bind_to(hwloc_bitmap_t cores, int place)
+{
+    hwloc_bitmap_t one = hwloc_bitmap_alloc();
+    int core = hwloc_bitmap_first(cores);
+
+    while (place-- > 0 && core >= 0)
+        core = hwloc_bitmap_next(cores, core);
+    if (core >= 0) {
+        hwloc_bitmap_only(one, core);
+        if (hwloc_set_cpubind(machine.topology, one, HWLOC_CPUBIND_PROCESS))
+            core = -1;
+    }
+    hwloc_bitmap_free(one);
+    return core;
+}
+
+void pin_process(const struct bench *bench, int place, int processes, char *text, size_t size)
+{
+    hwloc_bitmap_t cores;
+    int core = -1;
+
+    snprintf(text, size, "not pinned");
+    if (bench->settings->pin == PIN_NONE || !know_machine())
+        return;
+    cores = choose_cores(bench, processes);
+    if (hwloc_bitmap_weight(cores) >= processes)
+        core = bind_to(cores, place);
+    else
+        snprintf(text, size, "not pinned: more processes than cores");
+    hwloc_bitmap_free(cores);
+    if (core >= 0)
+        snprintf(text, size, "core %d", core);
+}

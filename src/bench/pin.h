@@ -1,0 +1,14 @@
+/* A core for each process, near the device. */
+#ifndef BENCH_PIN_H
+#define BENCH_PIN_H
+
+#include "bench.h"
+
+/* Binds this process; 'place' counts the processes of the experiment on this host. Puts where it
+ * runs into 'text'. Not being able to is no error. */
+void pin_process(const struct bench *bench, int place, int processes, char *text, size_t size);
+
+/* Lets this process use again whatever it could before: those it starts inherit it. */
+void pin_undo(void);
+
+#endif

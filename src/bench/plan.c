@@ -1,0 +1,307 @@
+/* From the words of the command line to a list of experiments with settings. */
+#include "session.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define BLANKS       " \t\r\n"
+#define NAME_LETTERS 32
+
+/* What stands between an experiment's own options and the user's. */
+struct options {
+    char *common;      /* of the lines before, in a sweep */
+    const char *line;  /* of its line */
+    const char *where; /* of the line, for messages */
+    bool quick;
+};
+
+static int refuse(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+static int refuse(const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    fputs("verbena bench: ", stderr);
+    vfprintf(stderr, format, arguments);
+    fputc('\n', stderr);
+    va_end(arguments);
+    return SESSION_USAGE;
+}
+
+static bool add_word(struct session_run *run, const char *word, size_t length)
+{
+    char **more = realloc(run->words, (run->count + 1) * sizeof(*more));
+
+    if (!more)
+        return false;
+    run->words = more;
+    more[run->count] = strndup(word, length);
+    return more[run->count++] != NULL;
+}
+
+static bool add_text(struct session_run *run, const char *text)
+{
+    while (text && *(text += strspn(text, BLANKS))) {
+        size_t length = strcspn(text, BLANKS);
+
+        if (!add_word(run, text, length))
+            return false;
+        text += length;
+    }
+    return true;
+}
+
+static void free_words(struct session_run *run)
+{
+    for (int i = 0; i < run->count; i++)
+        free(run->words[i]);
+    free(run->words);
+}
+
+/* What one run needs, checked here so that nothing is measured before a mistake is found. */
+static int check_run(struct session_plan *plan, struct session_run *run, const char *where)
+{
+    char error[512];
+    struct settings settings;
+
+    settings_init(&settings);
+    if (settings_read(&settings, run->words, run->count, error, sizeof(error)))
+        return refuse("%s%s", where, error);
+    run->ranks =
+        run->experiment->count ? run->experiment->count(&settings) : run->experiment->ranks;
+    if (run->ranks > CONTROL_RANKS_MAX)
+        return refuse("%s%s needs %d processes, the most is %d", where, run->experiment->name,
+                      run->ranks, CONTROL_RANKS_MAX);
+    if (run->ranks > plan->ranks)
+        plan->ranks = run->ranks;
+    return SESSION_OK;
+}
+
+/* The experiment's own options, those of the sweep, and last what the user typed. */
+static int add_run(struct session_plan *plan, const struct session_spec *spec,
+                   const struct experiment *experiment, const struct options *options)
+{
+    struct session_run *more = realloc(plan->runs, (plan->count + 1) * sizeof(*more));
+    struct session_run *run;
+    bool enough;
+
+    if (!more)
+        return refuse("out of memory");
+    plan->runs = more;
+    run = &more[plan->count++];
+    *run = (struct session_run){ .experiment = experiment };
+    enough = add_text(run, experiment->options);
+    if (options->quick)
+        enough = enough && add_text(run, experiment->quick);
+    enough = enough && add_text(run, options->common) && add_text(run, options->line);
+    for (int i = 0; i < spec->word_count; i++)
+        enough = enough && add_word(run, spec->words[i], strlen(spec->words[i]));
+    return enough ? check_run(plan, run, options->where) : refuse("out of memory");
+}
+
+/* How many letters must be changed, added or left out to make one word of the other. */
+static size_t distance(const char *a, const char *b)
+{
+    size_t row[NAME_LETTERS + 1], length = strnlen(b, NAME_LETTERS);
+
+    for (size_t k = 0; k <= length; k++)
+        row[k] = k;
+    for (size_t i = 0; a[i]; i++) {
+        size_t diagonal = row[0];
+
+        row[0] = i + 1;
+        for (size_t k = 1; k <= length; k++) {
+            size_t changed = diagonal + (a[i] != b[k - 1]);
+            size_t added = (row[k] < row[k - 1] ? row[k] : row[k - 1]) + 1;
+
+            diagonal = row[k];
+            row[k] = changed < added ? changed : added;
+        }
+    }
+    return row[length];
+}
+
+/* Begins alike, contains it, or differs in a letter or two. */
+static bool looks_like(const char *name, const char *typed)
+{
+    size_t length = strlen(typed);
+
+    if (length < 2 || length > NAME_LETTERS)
+        return false;
+    return strstr(name, typed) || strstr(typed, name) || distance(name, typed) <= 1 + length / 5;
+}
+
+static int refuse_name(const char *where, const char *typed, const char *what)
+{
+    char near[512] = "";
+    size_t used = 0;
+
+    for (const struct experiment *const *row = experiments; *row && used < sizeof(near); row++) {
+        if (looks_like((*row)->name, typed))
+            used +=
+                snprintf(near + used, sizeof(near) - used, "%s%s", used ? ", " : "", (*row)->name);
+    }
+    if (used)
+        return refuse("%s'%s' is no %s; did you mean %s?", where, typed, what, near);
+    return refuse("%s'%s' is no %s; 'verbena list experiments' shows what there is", where, typed,
+                  what);
+}
+
+/* An experiment, all of a group, or simply all; *found tells whether there is any of that name. */
+static int add_named(struct session_plan *plan, const struct session_spec *spec, const char *name,
+                     const struct options *options, bool *found)
+{
+    int status = SESSION_OK;
+
+    *found = false;
+    for (const struct experiment *const *row = experiments; *row && !status; row++) {
+        if (strcmp((*row)->name, name) && strcmp((*row)->group, name) && strcmp("all", name))
+            continue;
+        *found = true;
+        status = add_run(plan, spec, *row, options);
+    }
+    return status;
+}
+
+/* Options of the whole run are not for a line. */
+static int check_line(const char *text, const char *where)
+{
+    for (; text && *(text += strspn(text, BLANKS)); text += strcspn(text, BLANKS)) {
+        const struct option_row *row = settings_row_of(text);
+
+        if (row && row->tags & SETTING_RUN)
+            return refuse("%s--%s is for the command line: it is about the whole run", where,
+                          row->name);
+    }
+    return SESSION_OK;
+}
+
+/* One line: "EXPERIMENT OPTION...", or "OPTION..." for the lines after it. */
+static int add_line(struct session_plan *plan, const struct session_spec *spec, char *line,
+                    struct options *options)
+{
+    char *name, *rest;
+    bool found;
+    int status;
+
+    line[strcspn(line, "#")] = '\0';
+    name = line + strspn(line, BLANKS);
+    if (!*name)
+        return SESSION_OK;
+    if (!strncmp(name, "--", 2)) {
+        char *more = NULL;
+
+        if (asprintf(&more, "%s %s", options->common ? options->common : "", name) < 0)
+            return refuse("out of memory");
+        free(options->common);
+        options->common = more;
+        return check_line(name, options->where);
+    }
+    rest = name + strcspn(name, BLANKS);
+    if (*rest)
+        *rest++ = '\0';
+    options->line = rest;
+    status = check_line(rest, options->where);
+    if (!status)
+        status = add_named(plan, spec, name, options, &found);
+    return status || found ? status : refuse_name(options->where, name, "experiment or group");
+}
+
+static int add_sweep(struct session_plan *plan, const struct session_spec *spec, const char *path,
+                     bool quick)
+{
+    struct options options = { .quick = quick };
+    FILE *file = fopen(path, "r");
+    char *line = NULL, where[512];
+    int status = SESSION_OK;
+    unsigned int number = 0, before = plan->count;
+    size_t size = 0;
+
+    if (!file)
+        return refuse("%s: %s", path, strerror(errno));
+    options.where = where;
+    errno = 0;
+    while (status == SESSION_OK && getline(&line, &size, file) >= 0) {
+        snprintf(where, sizeof(where), "%s:%u: ", path, ++number);
+        status = add_line(plan, spec, line, &options);
+    }
+    if (!status && ferror(file))
+        status = refuse("%s: %s", path, strerror(errno));
+    if (!status && plan->count == before)
+        status = refuse("%s: names no experiment", path);
+    free(options.common);
+    free(line);
+    fclose(file);
+    return status;
+}
+
+static int add_operand(struct session_plan *plan, const struct session_spec *spec,
+                       const char *operand, bool quick)
+{
+    struct options options = { .where = "", .quick = quick };
+    bool found;
+    int status = add_named(plan, spec, operand, &options, &found);
+
+    if (status || found)
+        return status;
+    if (!access(operand, F_OK))
+        return add_sweep(plan, spec, operand, quick);
+    return refuse_name("", operand, "experiment, group or file");
+}
+
+/* Each term must be about something that will be measured. */
+static int add_thresholds(struct session_plan *plan, const char *text)
+{
+    char error[512];
+
+    if (!text)
+        return SESSION_OK;
+    if (thresholds_read(text, &plan->thresholds, error, sizeof(error)))
+        return refuse("--fail-if %s", error);
+    for (unsigned int i = 0; i < plan->thresholds.count; i++) {
+        const char *name = plan->thresholds.terms[i].experiment;
+        bool planned = false;
+
+        for (unsigned int k = 0; k < plan->count; k++)
+            planned |= !strcmp(plan->runs[k].experiment->name, name);
+        if (!experiment_find(name))
+            return refuse_name("--fail-if: ", name, "experiment");
+        if (!planned)
+            return refuse("--fail-if: '%s' is not among the experiments of this run", name);
+    }
+    return SESSION_OK;
+}
+
+int session_plan(const struct session_spec *spec, struct session_plan *out)
+{
+    char error[512];
+    struct settings settings;
+    int status = SESSION_OK;
+
+    memset(out, 0, sizeof(*out));
+    settings_init(&settings);
+    if (settings_read(&settings, spec->words, spec->word_count, error, sizeof(error)))
+        return refuse("%s", error);
+    for (int i = 0; i < spec->operand_count && !status; i++)
+        status = add_operand(out, spec, spec->operands[i], settings.quick);
+    if (!spec->operand_count)
+        status = add_operand(out, spec, "all", true);
+    if (!status)
+        status = add_thresholds(out, settings.fail_if);
+    if (status)
+        session_plan_free(out);
+    return status;
+}
+
+void session_plan_free(struct session_plan *plan)
+{
+    for (unsigned int i = 0; i < plan->count; i++)
+        free_words(&plan->runs[i]);
+    free(plan->runs);
+    thresholds_free(&plan->thresholds);
+    memset(plan, 0, sizeof(*plan));
+}

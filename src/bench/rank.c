@@ -1,0 +1,248 @@
+/* A process of an experiment other than rank 0, and the host that lends such processes. */
+#include "interrupt.h"
+#include "pin.h"
+#include "ranks.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define LOOK_MS 200
+
+void rank_become(int fd, char *const *words, int count)
+{
+    char *arguments[SETTINGS_WORDS_MAX + 4] = { "verbena", "bench-rank" }, number[16];
+
+    snprintf(number, sizeof(number), "%d", fd);
+    arguments[2] = number;
+    for (int i = 0; i < count && i < SETTINGS_WORDS_MAX; i++)
+        arguments[3 + i] = words[i];
+    execv("/proc/self/exe", arguments);
+    _exit(127);
+}
+
+static int node_of(enum layout layout, int rank)
+{
+    switch (layout) {
+    case LAYOUT_TWO_HOSTS:
+        return rank % 2;
+    case LAYOUT_ALL_APART:
+        return rank;
+    case LAYOUT_ONE_HOST:
+        break;
+    }
+    return 0;
+}
+
+/* The software adapter looks at this when it is opened; a real one does not. */
+static void move_to_node(const struct assignment *assignment)
+{
+    char node[16];
+
+    snprintf(node, sizeof(node), "%d", node_of(assignment->experiment->layout, assignment->rank));
+    setenv("VERBENA_NODE", node, 1);
+    snprintf(node, sizeof(node), "%d", assignment->rank);
+    setenv("VERBENA_RANK", node, 1);
+}
+
+/* Which machine this is, for as long as it runs; processes of one container are on the same one as
+ * those of another. */
+static uint64_t machine_mark(void)
+{
+    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "r");
+    char text[64] = "";
+    uint64_t mark = 14695981039346656037ull; /* FNV-1a */
+
+    if (!file || !fgets(text, sizeof(text), file))
+        gethostname(text, sizeof(text) - 1);
+    if (file)
+        fclose(file);
+    for (const char *letter = text; *letter; letter++)
+        mark = (mark ^ (unsigned char)*letter) * 1099511628211ull;
+    return mark;
+}
+
+/* Collective: the processes on one machine share its cores. */
+static int pin(struct bench *bench)
+{
+    uint64_t mine = machine_mark(), all[CONTROL_RANKS_MAX];
+    int place = 0, processes = 0;
+    char where[64];
+
+    if (bench_exchange(bench, &mine, sizeof(mine), all))
+        return BENCH_FAILED;
+    for (int i = 0; i < bench->ranks; i++) {
+        processes += all[i] == mine;
+        place += all[i] == mine && i < bench->rank;
+    }
+    pin_process(bench, place, processes, where, sizeof(where));
+    bench_note(bench, "placement", "%s", where);
+    return BENCH_OK;
+}
+
+void rank_run(struct bench *bench)
+{
+    struct adapter adapter;
+
+    bench->adapter = &adapter;
+    /* In virtual time everything that is done to the device is done from here on, by all ranks in an
+     * order that does not depend on when they were started. */
+    if (virtual_time.on && bench_barrier(bench))
+        return;
+    if (adapter_open(bench, &adapter))
+        return;
+    if (!pin(bench) && bench->experiment->run(bench) && bench->control->status == CONTROL_OK)
+        bench_fail(bench, "the experiment gave up without a reason");
+    pin_undo();
+    adapter_close(&adapter);
+    bench->adapter = NULL;
+}
+
+/* Only whoever runs "--listen" reads this; what happens to processes that rank 0 has started here
+ * is rank 0's to tell. */
+static void say_about_peer(int fd, const char *format, ...)
+{
+    struct sockaddr_in6 address;
+    socklen_t size = sizeof(address);
+    char name[INET6_ADDRSTRLEN] = "";
+    va_list arguments;
+
+    if (getpeername(fd, (struct sockaddr *)&address, &size) || address.sin6_family != AF_INET6)
+        return;
+    inet_ntop(AF_INET6, &address.sin6_addr, name, sizeof(name));
+    fprintf(stderr, "verbena bench: %s: ", name);
+    va_start(arguments, format);
+    vfprintf(stderr, format, arguments);
+    va_end(arguments);
+    fputc('\n', stderr);
+}
+
+static int take_assignment(int fd, const char *version, char *const *words, int count,
+                           struct assignment *out)
+{
+    static char greeting[GREETING_MAX];
+    struct settings host;
+    char refusal[CONTROL_TEXT_MAX], error[CONTROL_TEXT_MAX / 2];
+
+    settings_init(&host);
+    if (settings_read(&host, words, count, error, sizeof(error)))
+        return -1;
+    if (control_welcome(fd, host.timeout, greeting, sizeof(greeting))) {
+        say_about_peer(fd, "%s",
+                       errno == EPROTO ? "sent something that is no greeting of 'verbena bench'"
+                       : errno == ETIMEDOUT ? "connected and said nothing"
+                                            : "connected and went away");
+        return -1;
+    }
+    if (greeting_read(greeting, version, out, refusal, sizeof(refusal))) {
+        say_about_peer(fd, "refused: %s", refusal);
+        control_accept(fd, refusal);
+        return -1;
+    }
+    settings_read(&out->settings, words, count, error, sizeof(error));
+    control_accept(fd, NULL);
+    return 0;
+}
+
+int rank_main(int fd, const char *version, char *const *words, int count)
+{
+    static struct control control;
+    struct assignment assignment;
+    struct sigaction action;
+    struct bench bench;
+
+    if (!sigaction(SIGINT, NULL, &action) && action.sa_handler != SIG_IGN)
+        interrupt_catch();
+    if (take_assignment(fd, version, words, count, &assignment))
+        return 1;
+    move_to_node(&assignment);
+    clock_start();
+    control.rank = assignment.rank;
+    control.ranks = assignment.ranks;
+    control.fd[0] = fd;
+    control.timeout_s = assignment.settings.timeout;
+    control.stopped = interrupted;
+    bench = (struct bench){
+        .experiment = assignment.experiment,
+        .settings = &assignment.settings,
+        .control = &control,
+        .rank = assignment.rank,
+        .ranks = assignment.ranks,
+    };
+    rank_run(&bench);
+    if (virtual_time.on)
+        virtual_time.leave();
+    control_end(&control);
+    return control.status == CONTROL_OK ? 0 : 1;
+}
+
+static int open_listener(const struct settings *settings)
+{
+    struct sockaddr_in6 address = { .sin6_family = AF_INET6,
+                                    .sin6_port = htons(settings->tcp_port) };
+    int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), on = 1, off = 0;
+
+    if (fd < 0)
+        return -1;
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+    setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
+    if (bind(fd, (struct sockaddr *)&address, sizeof(address)) || listen(fd, CONTROL_RANKS_MAX)) {
+        int cause = errno;
+
+        close(fd);
+        errno = cause;
+        return -1;
+    }
+    return fd;
+}
+
+/* A process for whoever has connected; it ends when this one does. */
+static void serve(int fd, const struct settings *settings, char *const *words, int count)
+{
+    pid_t parent = getpid(), child = fork();
+
+    if (!child) {
+        prctl(PR_SET_PDEATHSIG, SIGTERM);
+        if (getppid() != parent)
+            _exit(1);
+        signal(SIGCHLD, SIG_DFL);
+        connection_prepare(fd, settings->timeout);
+        rank_become(dup(fd), words, count);
+    }
+    if (child < 0)
+        fprintf(stderr, "verbena bench: fork: %s\n", strerror(errno));
+    close(fd);
+}
+
+int ranks_listen(const struct settings *settings, char *const *words, int count)
+{
+    int listener = open_listener(settings);
+
+    if (listener < 0) {
+        fprintf(stderr, "verbena bench: TCP port %llu: %s%s\n",
+                (unsigned long long)settings->tcp_port, strerror(errno),
+                errno == EADDRINUSE ? "; choose another with --tcp-port" : "");
+        return 1;
+    }
+    fprintf(stderr, "waiting for 'verbena bench --connect' on TCP port %llu, Ctrl-C ends\n",
+            (unsigned long long)settings->tcp_port);
+    signal(SIGCHLD, SIG_IGN);
+    interrupt_catch();
+    while (!interrupted()) {
+        struct pollfd ready = { .fd = listener, .events = POLLIN };
+        int fd = poll(&ready, 1, LOOK_MS) > 0 ? accept4(listener, NULL, NULL, SOCK_CLOEXEC) : -1;
+
+        if (fd >= 0)
+            serve(fd, settings, words, count);
+    }
+    close(listener);
+    return 0;
+}

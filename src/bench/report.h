@@ -1,0 +1,19 @@
+/* What is measured, as it is measured: an aligned table on the terminal, and the results. */
+#ifndef BENCH_REPORT_H
+#define BENCH_REPORT_H
+
+#include "bench.h"
+
+struct report;
+
+struct report *report_new(struct results *results, FILE *out, unsigned int planned);
+void report_free(struct report *report);
+
+void report_begin(struct report *report, const struct experiment *experiment,
+                  const struct settings *settings);
+void report_panel(struct report *report, const struct panel_spec *spec);
+void report_point(struct report *report, unsigned int curve, double x, const struct summary *y);
+void report_note(struct report *report, const char *name, const char *text);
+void report_end(struct report *report, enum control_status status, const char *why);
+
+#endif

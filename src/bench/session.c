@@ -1,0 +1,205 @@
+#include "session.h"
+#include "facts.h"
+#include "interrupt.h"
+#include "null.h"
+#include "ranks.h"
+#include "report.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+struct session {
+    const struct session_spec *spec;
+    struct settings settings; /* of the whole run */
+    struct results *results;
+    struct report *report;
+    unsigned int failed;
+    unsigned int skipped;
+    bool device_known;
+    bool unreachable; /* the other host: no use in trying it again for every experiment */
+};
+
+static void now_text(char *text, size_t size)
+{
+    time_t now = time(NULL);
+    struct tm date;
+
+    gmtime_r(&now, &date);
+    strftime(text, size, "%Y-%m-%dT%H:%M:%SZ", &date);
+}
+
+/* The device is described once, by whichever experiment opened it first. */
+static void describe_device(struct session *session, struct bench *bench)
+{
+    struct adapter adapter;
+
+    if (session->device_known || adapter_open(bench, &adapter))
+        return;
+    facts_of_device(&adapter, session->spec->software, &session->results->device);
+    session->device_known = true;
+    printf("%s, %s\n", facts_get(&session->results->device, "name"),
+           facts_get(&session->results->device, "kind"));
+    adapter_close(&adapter);
+}
+
+static void run_one(struct session *session, const struct session_run *run)
+{
+    struct assignment assignment = { .experiment = run->experiment, .ranks = run->ranks };
+    struct ranks ranks;
+    char error[512];
+    struct bench bench = {
+        .experiment = run->experiment,
+        .settings = &assignment.settings,
+        .control = &ranks.control,
+        .report = session->report,
+        .ranks = run->ranks,
+    };
+
+    settings_init(&assignment.settings);
+    settings_read(&assignment.settings, run->words, run->count, error, sizeof(error));
+    if (!ranks_start(&ranks, &assignment, run->words, run->count, session->spec->version))
+        describe_device(session, &bench);
+    else
+        session->unreachable = assignment.settings.connect != NULL;
+    report_begin(session->report, run->experiment, &assignment.settings);
+    if (ranks.control.status == CONTROL_OK)
+        rank_run(&bench);
+    if (virtual_time.on)
+        virtual_time.leave();
+    control_end(&ranks.control);
+    ranks_stop(&ranks);
+    report_end(session->report, ranks.control.status, ranks.control.text);
+    session->failed += ranks.control.status == CONTROL_FAILED;
+    session->skipped += ranks.control.status == CONTROL_SKIPPED;
+}
+
+static bool has_ending(const char *path, const char *ending)
+{
+    size_t length = strlen(path), end = strlen(ending);
+
+    return length > end && !strcmp(path + length - end, ending);
+}
+
+static int complain_about_output(const char *path)
+{
+    fprintf(stderr, "verbena bench: %s: %s\n", path, strerror(errno));
+    return SESSION_FAILED;
+}
+
+/* Written beside the file and moved there, so that a failure leaves an older file as it was. */
+static int write_results(const struct session *session)
+{
+    const char *path = session->settings.output;
+    char *temporary = NULL;
+    FILE *file;
+    int failed;
+
+    if (!path)
+        return SESSION_OK;
+    if (asprintf(&temporary, "%s.part", path) < 0)
+        return SESSION_FAILED;
+    file = fopen(temporary, "w");
+    failed = !file;
+    if (file) {
+        failed = has_ending(path, ".csv") ? results_write_csv(session->results, file)
+                                          : results_write_json(session->results, file);
+        failed |= fclose(file);
+        failed = failed || rename(temporary, path);
+    }
+    if (failed) {
+        complain_about_output(path);
+        remove(temporary);
+    }
+    free(temporary);
+    return failed ? SESSION_FAILED : SESSION_OK;
+}
+
+static int check_output(const struct session *session)
+{
+    const char *path = session->settings.output;
+    struct stat status;
+
+    if (!path)
+        return SESSION_OK;
+    if (!has_ending(path, ".json") && !has_ending(path, ".csv")) {
+        fprintf(stderr,
+                "verbena bench: --output takes a name that ends in .json or .csv, not '%s'\n",
+                path);
+        return SESSION_USAGE;
+    }
+    if (!stat(path, &status) && !S_ISREG(status.st_mode)) {
+        errno = S_ISDIR(status.st_mode) ? EISDIR : EINVAL;
+        return complain_about_output(path);
+    }
+    return write_results(session);
+}
+
+static void print_totals(const struct session *session, unsigned int planned)
+{
+    unsigned int begun = session->results->count;
+
+    printf("\n%u experiment%s: %u measured, %u skipped, %u failed", planned,
+           planned == 1 ? "" : "s", begun - session->failed - session->skipped, session->skipped,
+           session->failed);
+    if (begun < planned)
+        printf(", %u not begun", planned - begun);
+    puts(session->results->interrupted ? "; interrupted, what was measured is kept" : "");
+    if (session->settings.output)
+        printf("results: %s\n", session->settings.output);
+    else if (!session->spec->operand_count)
+        puts("-o FILE.json keeps the figures; 'verbena advise FILE.json' says what they mean");
+}
+
+static int finish(struct session *session, const struct session_plan *plan)
+{
+    unsigned int violations;
+
+    session->results->interrupted = interrupted();
+    print_totals(session, plan->count);
+    violations = thresholds_check(&plan->thresholds, session->results, stdout);
+    fflush(stdout);
+    if (write_results(session))
+        return SESSION_FAILED;
+    if (session->results->interrupted)
+        return SESSION_SIGNALLED + interrupt_signal();
+    if (violations)
+        return SESSION_THRESHOLD;
+    return session->failed ? SESSION_FAILED : SESSION_OK;
+}
+
+int session_run(const struct session_spec *spec, const struct session_plan *plan)
+{
+    struct session session = { .spec = spec };
+    char error[512], date[32];
+    int status;
+
+    settings_init(&session.settings);
+    settings_read(&session.settings, spec->words, spec->word_count, error, sizeof(error));
+    now_text(date, sizeof(date));
+    session.results = results_new(spec->version, date, spec->command);
+    status = check_output(&session);
+    if (status)
+        goto free_results;
+    session.report = report_new(session.results, stdout, plan->count);
+    interrupt_catch();
+    signal(SIGPIPE, SIG_IGN);
+    clock_start();
+    facts_of_machine(&session.results->machine);
+    facts_set(&session.results->machine, "harness overhead", "%.1f ns per round trip",
+              null_pingpong_ns());
+    for (unsigned int i = 0; i < plan->count && !interrupted() && !session.unreachable; i++) {
+        run_one(&session, &plan->runs[i]);
+        /* Kept at once: whatever ends this process later, what was measured is there. */
+        if (i + 1 < plan->count && write_results(&session))
+            break;
+    }
+    status = finish(&session, plan);
+    report_free(session.report);
+free_results:
+    results_free(session.results);
+    return status;
+}

@@ -1,0 +1,221 @@
+#include "settings.h"
+
+#include <stdio.h>
+#include <string.h>
+
+const char *const operation_names[OPERATION_COUNT] = { "send", "write",     "write-imm",
+                                                       "read", "fetch-add", "compare-swap" };
+const char *const wait_names[WAIT_COUNT] = { "poll", "memory", "block", "spin-block" };
+const char *const transport_names[TRANSPORT_COUNT] = { "rc", "uc", "ud", "xrc" };
+
+#define AT(field) .offset = offsetof(struct settings, field)
+#define LIST_MAX (1ull << 40)
+
+/* clang-format off */
+const struct option_row settings_rows[] = {
+    { .name = "device", .argument = "NAME", .kind = OPTION_NAME, AT(device),
+      .tags = SETTING_HOST | SETTING_OWN,
+      .help = "the verbs device to measure; without it a real one if there is any, else the built-in software adapter" },
+    { .name = "adapter", .argument = "NAME", .fallback = "live", .kind = OPTION_TEXT, AT(adapter),
+      .tags = SETTING_HOST | SETTING_OWN | SETTING_RUN,
+      .help = "measure the built-in software adapter, live or as the model NAME (see verbena list adapters), also where there are real devices" },
+    { .name = "set", .argument = "KEY=VALUE", .kind = OPTION_TEXT, AT(set),
+      .tags = SETTING_HOST | SETTING_OWN | SETTING_RUN,
+      .help = "change a number of the modelled adapter: bus.rate=4GB/s; several with ';'" },
+    { .name = "output", .argument = "FILE", .kind = OPTION_PATH, .letter = 'o', AT(output),
+      .tags = SETTING_OWN | SETTING_RUN,
+      .help = "write the results to FILE.json or FILE.csv" },
+    { .name = "quick", .kind = OPTION_FLAG, AT(quick),
+      .tags = SETTING_RUN,
+      .help = "few sizes and iterations: a tour, not a measurement" },
+    { .name = "fail-if", .argument = "EXPRESSION", .kind = OPTION_TEXT, AT(fail_if),
+      .tags = SETTING_OWN | SETTING_RUN,
+      .help = "exit with 2 if it holds for any point: 'latency.p99>10us', 'bw[64K]<5000MB/s'; several with ';'" },
+    { .name = "listen", .kind = OPTION_FLAG, AT(listen),
+      .tags = SETTING_HOST | SETTING_OWN | SETTING_RUN,
+      .help = "wait for another host to measure with: serve it until interrupted" },
+    { .name = "connect", .argument = "HOST", .kind = OPTION_TEXT, AT(connect),
+      .tags = SETTING_OWN | SETTING_RUN,
+      .help = "measure with the host that runs 'verbena bench --listen'" },
+    { .name = "tcp-port", .argument = "N", .fallback = "18515", .kind = OPTION_NUMBER,
+      .minimum = 1, .maximum = 65535, AT(tcp_port),
+      .tags = SETTING_HOST | SETTING_OWN | SETTING_RUN,
+      .help = "TCP port of --listen and --connect" },
+    { .name = "timeout", .argument = "S", .fallback = "30", .kind = OPTION_NUMBER, .minimum = 1,
+      .maximum = 86400, AT(timeout),
+      .tags = SETTING_HOST,
+      .help = "give up when nothing has moved for so many seconds" },
+    { .name = "pin", .argument = "HOW", .fallback = "auto", .kind = OPTION_CHOICE,
+      .choices = "auto none", AT(pin),
+      .tags = SETTING_HOST | SETTING_OWN,
+      .help = "bind each process to a core of its own near the device, or not" },
+    { .name = "port", .argument = "N", .fallback = "1", .kind = OPTION_NUMBER, .minimum = 1,
+      .maximum = 254, AT(port), .tags = SETTING_HOST | SETTING_OWN,
+      .help = "port of the device" },
+    { .name = "gid-index", .argument = "N", .fallback = "65535", .kind = OPTION_NUMBER,
+      .maximum = GID_INDEX_AUTO, AT(gid_index),
+      .tags = SETTING_HOST | SETTING_OWN,
+      .help = "index of the port's address; 65535 chooses by link layer and type" },
+    { .name = "seed", .argument = "N", .fallback = "1", .kind = OPTION_NUMBER,
+      .maximum = UINT32_MAX, AT(seed), .help = "of whatever is chosen at random" },
+    { .name = "verify", .kind = OPTION_FLAG, AT(verify),
+      .help = "check every payload; the figures then include the checking" },
+
+    { .name = "iterations", .argument = "N", .fallback = "1000", .kind = OPTION_NUMBER,
+      .minimum = 1, .maximum = 1 << 30, AT(iterations), .help = "measured per point" },
+    { .name = "warmup", .argument = "N", .fallback = "100", .kind = OPTION_NUMBER,
+      .maximum = 1 << 30, AT(warmup), .help = "iterations before the measured ones" },
+    { .name = "repetitions", .argument = "N", .fallback = "5", .kind = OPTION_NUMBER,
+      .minimum = 1, .maximum = 10000, AT(repetitions),
+      .help = "of a point whose sample is a whole run, such as bandwidth" },
+    { .name = "tolerance", .argument = "PERCENT", .fallback = "0", .kind = OPTION_REAL,
+      AT(tolerance), .help = "go on until the confidence interval of the median is this tight" },
+    { .name = "cap", .argument = "S", .fallback = "10", .kind = OPTION_REAL, AT(cap),
+      .help = "but no longer than this per point" },
+    { .name = "trim", .argument = "PERCENT", .fallback = "0", .kind = OPTION_REAL, .maximum = 50,
+      AT(trim),
+      .help = "share of the slowest samples that is left out" },
+
+    { .name = "sizes", .argument = "LIST", .fallback = "2..4M", .kind = OPTION_NUMBERS,
+      .maximum = 1ull << 31, AT(sizes), .help = "message sizes" },
+    { .name = "ops", .argument = "LIST", .fallback = "send", .kind = OPTION_CHOICES,
+      .choices = "send write write-imm read fetch-add compare-swap", AT(operations),
+      .help = "operations: send, write, write-imm, read, fetch-add, compare-swap" },
+    { .name = "wait", .argument = "LIST", .fallback = "poll", .kind = OPTION_CHOICES,
+      .choices = "poll memory block spin-block", AT(waits),
+      .help = "how to wait: poll, memory, block, spin-block" },
+    { .name = "style", .argument = "LIST", .fallback = "refill", .kind = OPTION_CHOICES,
+      .choices = "refill reply", AT(styles),
+      .help = "of a stream: refill half of the window, or a reply for each window" },
+    { .name = "transport", .argument = "NAME", .fallback = "rc", .kind = OPTION_CHOICE,
+      .choices = "rc uc ud xrc", AT(transport), .help = "transport service" },
+    { .name = "window", .argument = "N", .fallback = "64", .kind = OPTION_NUMBER, .minimum = 1,
+      .maximum = 8192, AT(window), .help = "messages in flight" },
+    { .name = "inline", .argument = "BYTES", .fallback = "0", .kind = OPTION_NUMBER,
+      .maximum = 4096, AT(inline_limit),
+      .help = "messages up to this size go inside the work request" },
+    { .name = "depth", .argument = "N", .fallback = "512", .kind = OPTION_NUMBER, .minimum = 1,
+      .maximum = 32768, AT(depth), .help = "of queues that the experiment does not vary" },
+    { .name = "signal", .argument = "N", .fallback = "1", .kind = OPTION_NUMBER, .minimum = 1,
+      .maximum = 4096, AT(signal), .help = "every N-th send asks for a completion" },
+    { .name = "spin", .argument = "US", .fallback = "20", .kind = OPTION_NUMBER,
+      .maximum = 1000000, AT(spin), .help = "polls for so long before it blocks (spin-block)" },
+    { .name = "mtu", .argument = "BYTES", .fallback = "0", .kind = OPTION_NUMBER,
+      .maximum = 4096, AT(mtu), .help = "path MTU; 0: what the port has" },
+    { .name = "sl", .argument = "N", .fallback = "0", .kind = OPTION_NUMBER, .maximum = 15,
+      AT(sl), .help = "service level" },
+    { .name = "stripe", .argument = "BYTES", .fallback = "8K", .kind = OPTION_NUMBER,
+      .maximum = 1ull << 31, AT(stripe),
+      .help = "messages larger than this are cut into stripes, one for each port" },
+
+    { .name = "qps", .argument = "LIST", .fallback = "1", .kind = OPTION_NUMBERS, .minimum = 1,
+      .maximum = 65536, AT(qps), .help = "numbers of queue pairs or connections" },
+    { .name = "depths", .argument = "LIST", .fallback = "16..4K", .kind = OPTION_NUMBERS,
+      .minimum = 1, .maximum = 1 << 20, AT(depths), .help = "queue depths" },
+    { .name = "windows", .argument = "LIST", .fallback = "1..256", .kind = OPTION_NUMBERS,
+      .minimum = 1, .maximum = 8192, AT(windows), .help = "windows" },
+    { .name = "batches", .argument = "LIST", .fallback = "1..16", .kind = OPTION_NUMBERS,
+      .minimum = 1, .maximum = BATCH_MAX, AT(batches),
+      .help = "work requests in one call, or calls in a row" },
+    { .name = "segments", .argument = "LIST", .fallback = "1..16", .kind = OPTION_NUMBERS,
+      .minimum = 1, .maximum = 1024, AT(segments), .help = "data segments per message" },
+    { .name = "reuse", .argument = "LIST", .fallback = "0..100:25", .kind = OPTION_NUMBERS,
+      .maximum = 100, AT(reuse), .help = "percentages of buffer reuse" },
+    { .name = "regions", .argument = "LIST", .fallback = "1..256", .kind = OPTION_NUMBERS,
+      .minimum = 1, .maximum = 65536, AT(regions), .help = "numbers of memory regions" },
+    { .name = "nodes", .argument = "LIST", .fallback = "0..6:1", .kind = OPTION_NUMBERS,
+      .maximum = 255, AT(nodes), .help = "numbers of further nodes" },
+    { .name = "threads", .argument = "LIST", .fallback = "1..4", .kind = OPTION_NUMBERS,
+      .minimum = 1, .maximum = 256, AT(threads), .help = "numbers of threads" },
+    { .name = "strides", .argument = "LIST", .fallback = "1..64", .kind = OPTION_NUMBERS,
+      .minimum = 1, .maximum = 65536, AT(strides), .help = "strides, in elements of 8 bytes" },
+    { .name = "blocks", .argument = "LIST", .fallback = "8..4K", .kind = OPTION_NUMBERS,
+      .minimum = 1, .maximum = 1 << 20, AT(blocks), .help = "sizes of scattered blocks" },
+    { .name = "offsets", .argument = "LIST", .fallback = "0,1,2,4..64", .kind = OPTION_NUMBERS,
+      .maximum = 4096, AT(offsets), .help = "distances from a page boundary" },
+    { .name = "intervals", .argument = "LIST", .fallback = "1..64", .kind = OPTION_NUMBERS,
+      .minimum = 1, .maximum = 4096, AT(intervals), .help = "signalled intervals" },
+    { .name = "levels", .argument = "LIST", .fallback = "0..7:1", .kind = OPTION_NUMBERS,
+      .maximum = 15, AT(levels), .help = "service levels" },
+    { .name = "work", .argument = "LIST", .fallback = "0..95:5,96..100:1", .kind = OPTION_NUMBERS,
+      .maximum = 100, AT(work), .help = "percentages of the time spent on computation" },
+
+    { .name = "fabric", .argument = "NAME", .kind = OPTION_NAME, .environment = "VERBENA_FABRIC",
+      AT(fabric), .tags = SETTING_HOST | SETTING_OWN | SETTING_RUN,
+      .help = "fabric of the software adapter; without it one of its own" },
+    { .name = "shm-dir", .argument = "DIR", .fallback = "/dev/shm", .kind = OPTION_PATH,
+      .environment = "VERBENA_SHM_DIR", AT(shm_dir),
+      .tags = SETTING_HOST | SETTING_OWN | SETTING_RUN,
+      .help = "directory of the software adapter's shared memory segment" },
+    { .name = NULL },
+};
+/* clang-format on */
+
+void settings_init(struct settings *settings)
+{
+    char error[256];
+
+    memset(settings, 0, sizeof(*settings));
+    for (const struct option_row *row = settings_rows; row->name; row++) {
+        if (row->fallback)
+            option_store(row, row->fallback, settings, error, sizeof(error));
+    }
+}
+
+const struct option_row *settings_row_of(const char *word)
+{
+    if (strncmp(word, "--", 2))
+        return NULL;
+    return option_find(settings_rows, word + 2, strcspn(word + 2, "= \t\r\n"));
+}
+
+int settings_read(struct settings *settings, char *const *words, int count, char *error,
+                  size_t size)
+{
+    for (int i = 0; i < count; i++) {
+        const struct option_row *row = settings_row_of(words[i]);
+        const char *equals = strchr(words[i], '='), *value = "1";
+
+        if (strncmp(words[i], "--", 2)) {
+            snprintf(error, size, "'%s' is not an option", words[i]);
+            return -1;
+        }
+        if (!row) {
+            snprintf(error, size, "unknown option '%s'", words[i]);
+            return -1;
+        }
+        if (equals && row->kind == OPTION_FLAG) {
+            snprintf(error, size, "--%s takes no value", row->name);
+            return -1;
+        }
+        if (equals) {
+            value = equals + 1;
+        } else if (row->kind != OPTION_FLAG) {
+            if (++i == count) {
+                snprintf(error, size, "--%s needs a value", row->name);
+                return -1;
+            }
+            value = words[i];
+        }
+        if (option_store(row, value, settings, error, size))
+            return -1;
+    }
+    return 0;
+}
+
+int settings_read_text(struct settings *settings, char *text, char *error, size_t size)
+{
+    char *words[SETTINGS_WORDS_MAX];
+    char *position = NULL;
+    int count = 0;
+
+    for (char *word = strtok_r(text, " \t\n", &position); word;
+         word = strtok_r(NULL, " \t\n", &position)) {
+        if (count == SETTINGS_WORDS_MAX) {
+            snprintf(error, size, "more than %d words", SETTINGS_WORDS_MAX);
+            return -1;
+        }
+        words[count++] = word;
+    }
+    return settings_read(settings, words, count, error, size);
+}

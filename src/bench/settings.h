@@ -1,0 +1,136 @@
+/* What a user can say about a measurement. Every row of settings_rows is an option of the command,
+ * a word in a sweep file and a word in an experiment's own defaults. */
+#ifndef BENCH_SETTINGS_H
+#define BENCH_SETTINGS_H
+
+#include "util/option.h"
+
+enum operation {
+    OPERATION_SEND,
+    OPERATION_WRITE,
+    OPERATION_WRITE_IMM,
+    OPERATION_READ,
+    OPERATION_FETCH_ADD,
+    OPERATION_COMPARE_SWAP,
+    OPERATION_COUNT,
+};
+
+enum wait_mode {
+    WAIT_POLL,       /* the completion queue */
+    WAIT_MEMORY,     /* the last byte of the buffer */
+    WAIT_BLOCK,      /* on the completion channel */
+    WAIT_SPIN_BLOCK, /* poll for a while, then block */
+    WAIT_COUNT,
+};
+
+enum window_style {
+    WINDOW_REFILL, /* half of the window is posted when half of it has completed */
+    WINDOW_REPLY,  /* the whole window, then a reply */
+};
+
+enum transport {
+    TRANSPORT_RC,
+    TRANSPORT_UC,
+    TRANSPORT_UD,
+    TRANSPORT_XRC,
+    TRANSPORT_COUNT,
+};
+
+enum pinning {
+    PIN_AUTO,
+    PIN_NONE,
+};
+
+struct settings {
+    /* of the run */
+    const char *device;
+    const char *adapter;
+    const char *set;
+    const char *fabric;
+    const char *shm_dir;
+    const char *output;
+    const char *fail_if;
+    const char *connect;
+    bool listen;
+    bool quick;
+    bool verify;
+    uint64_t tcp_port;
+    uint64_t timeout; /* s */
+    uint64_t pin;
+    uint64_t port;
+    uint64_t gid_index; /* GID_INDEX_AUTO: chosen by the link layer */
+    uint64_t seed;
+
+    /* how often */
+    uint64_t iterations;
+    uint64_t warmup;
+    uint64_t repetitions;
+    double tolerance; /* % half width of the confidence interval, 0: do not ask */
+    double cap;       /* s per point, when a tolerance is asked for */
+    double trim;      /* % of the slowest samples */
+
+    /* what */
+    struct number_list sizes;
+    uint64_t operations; /* bits of enum operation */
+    uint64_t waits;      /* bits of enum wait_mode */
+    uint64_t styles;     /* bits of enum window_style */
+    uint64_t transport;
+    uint64_t window;
+    uint64_t inline_limit;
+    uint64_t depth;
+    uint64_t signal;
+    uint64_t spin; /* us before blocking */
+    uint64_t mtu;  /* 0: the port's */
+    uint64_t sl;
+    uint64_t stripe;
+
+    /* the axis of an experiment */
+    struct number_list qps;
+    struct number_list depths;
+    struct number_list windows;
+    struct number_list batches;
+    struct number_list segments;
+    struct number_list reuse;
+    struct number_list regions;
+    struct number_list nodes;
+    struct number_list threads;
+    struct number_list strides;
+    struct number_list blocks;
+    struct number_list offsets;
+    struct number_list intervals;
+    struct number_list levels;
+    struct number_list work;
+};
+
+/* Tags of settings_rows. */
+enum {
+    SETTING_HOST = 1, /* about a host: the side that listens may give it */
+    SETTING_OWN = 2,  /* each host has its own: not passed on to the other one */
+    SETTING_RUN = 4,  /* about the whole run, not about one experiment of it */
+};
+
+#define GID_INDEX_AUTO 0xffff
+#define BATCH_MAX 1024
+#define SETTINGS_WORDS_MAX 128
+
+extern const struct option_row settings_rows[];
+
+extern const char *const operation_names[OPERATION_COUNT];
+extern const char *const wait_names[WAIT_COUNT];
+extern const char *const transport_names[TRANSPORT_COUNT];
+
+/* The row that a word such as "--name" or "--name=value" gives a value to, or NULL. */
+const struct option_row *settings_row_of(const char *word);
+
+/* Sets every row to its fallback. */
+void settings_init(struct settings *settings);
+
+/* Reads words as "--name value", "--name=value" or "--flag". Returns 0, or -1 with the reason. */
+int settings_read(struct settings *settings, char *const *words, int count, char *error,
+                  size_t size);
+
+/* The same from one text, whose words are separated by blanks; the text is taken apart, and must
+ * live as long as the settings. */
+int settings_read_text(struct settings *settings, char *text, char *error, size_t size);
+
+#endif

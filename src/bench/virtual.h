@@ -1,0 +1,24 @@
+/* Virtual time, when the device is a model (include/verbena.h): the calls are found in the adapter
+ * that is preloaded, and are not there with any other device. */
+#ifndef BENCH_VIRTUAL_H
+#define BENCH_VIRTUAL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct virtual_time {
+    bool on;
+    uint64_t (*now)(void);
+    void (*compute)(uint64_t ns);
+    void (*copy)(uint64_t bytes);
+    void (*spin)(void);
+    void (*together_begin)(uint32_t count);
+    void (*together_end)(int all);
+    void (*leave)(void);
+};
+
+extern struct virtual_time virtual_time;
+
+void virtual_find(void);
+
+#endif

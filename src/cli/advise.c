@@ -1,0 +1,164 @@
+/* verbena advise: what measured results say about how to use the device. */
+#include "commands.h"
+#include "results/advice/advice.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void print_evidence(const struct evidence *evidence, bool several)
+{
+    const struct series *series = evidence->series;
+
+    printf("    %s, %s: %s %.9g%s%s, %s %.5g %s", evidence->experiment->name, series->name,
+           series->axis, evidence->x, *series->axis_unit ? " " : "", series->axis_unit,
+           series->quantity, evidence->value, series->unit);
+    printf(several ? " (%s)\n" : "\n", evidence->file->path);
+}
+
+static void print_text(const struct body *body, const struct advice *advices, bool verbose)
+{
+    unsigned int found = 0;
+
+    for (const struct advice *advice = advices; advice->adviser; advice++) {
+        if (!advice->sentence) {
+            if (verbose)
+                printf("%s: nothing found: %s\n", advice->adviser->name, advice->silence);
+            continue;
+        }
+        printf("%s: %s\n", advice->adviser->name, advice->sentence);
+        for (unsigned int i = 0; i < advice->evidence_count; i++)
+            print_evidence(&advice->evidence[i], body->count > 1);
+        for (unsigned int i = 0; i < advice->parameter_count; i++)
+            printf("    -> " ADVICE_PREFIX "%s = %.0f\n", advice->parameters[i].name,
+                   advice->parameters[i].value);
+        found++;
+    }
+    if (!found && !verbose)
+        puts("No advice: the results hold nothing it could rest on ('--verbose' says what is "
+             "missing).");
+}
+
+static json_t *evidence_json(const struct advice *advice)
+{
+    json_t *array = json_array();
+
+    for (unsigned int i = 0; i < advice->evidence_count; i++) {
+        const struct evidence *row = &advice->evidence[i];
+
+        json_array_append_new(array, json_pack("{ss ss ss ss ss ss sf sf}", "file", row->file->path,
+                                               "experiment", row->experiment->name, "series",
+                                               row->series->name, "quantity", row->series->quantity,
+                                               "unit", row->series->unit, "axis", row->series->axis,
+                                               "x", row->x, "value", row->value));
+    }
+    return array;
+}
+
+static json_t *advice_json(const struct advice *advice)
+{
+    json_t *found = json_object(), *parameters = json_object();
+
+    for (unsigned int i = 0; i < advice->found_count; i++)
+        json_object_set_new(
+            found, advice->found[i].name,
+            json_pack("{sf ss}", "value", advice->found[i].value, "unit", advice->found[i].unit));
+    for (unsigned int i = 0; i < advice->parameter_count; i++) {
+        char name[128];
+
+        snprintf(name, sizeof(name), ADVICE_PREFIX "%s", advice->parameters[i].name);
+        json_object_set_new(parameters, name,
+                            json_integer((json_int_t)advice->parameters[i].value));
+    }
+    return json_pack("{ss ss ss? ss? so so so}", "name", advice->adviser->name, "question",
+                     advice->adviser->question, "advice", advice->sentence, "silent",
+                     advice->silence, "found", found, "evidence", evidence_json(advice),
+                     "parameters", parameters);
+}
+
+static void print_json(const struct advice *advices, bool verbose)
+{
+    json_t *array = json_array();
+
+    for (const struct advice *advice = advices; advice->adviser; advice++) {
+        if (advice->sentence || verbose)
+            json_array_append_new(array, advice_json(advice));
+    }
+    json_dumpf(array, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(6));
+    putchar('\n');
+    json_decref(array);
+}
+
+static int write_parameters(const struct body *body, const struct advice *advices, const char *path)
+{
+    FILE *out = fopen(path, "w");
+    bool failed;
+
+    if (!out) {
+        cli_error("%s: %s", path, strerror(errno));
+        return CLI_FAILED;
+    }
+    for (unsigned int i = 0; i < body->count; i++)
+        fprintf(out, "# From %s, measured %s.\n", body->files[i]->path, body->files[i]->date);
+    for (const struct advice *advice = advices; advice->adviser; advice++) {
+        if (advice->parameter_count)
+            fprintf(out, "\n# %s\n", advice->sentence);
+        for (unsigned int i = 0; i < advice->parameter_count; i++)
+            fprintf(out, ADVICE_PREFIX "%s = %.0f\n", advice->parameters[i].name,
+                    advice->parameters[i].value);
+    }
+    failed = ferror(out);
+    failed |= fclose(out) != 0;
+    if (failed)
+        cli_error("%s: %s", path, strerror(errno));
+    return failed ? CLI_FAILED : CLI_OK;
+}
+
+static int advise_and_print(const struct invocation *invocation, const struct body *body)
+{
+    struct advice *advices = advise(body);
+    const char *path = option_value(invocation, "mca");
+    bool verbose = option_value(invocation, "verbose");
+    int status = CLI_OK;
+
+    if (option_value(invocation, "json"))
+        print_json(advices, verbose);
+    else
+        print_text(body, advices, verbose);
+    if (path)
+        status = write_parameters(body, advices, path);
+    advice_free(advices);
+    return status;
+}
+
+int command_advise(const struct invocation *invocation)
+{
+    struct results **files;
+    struct body body = { 0 };
+    int status = CLI_OK;
+    char error[512];
+
+    if (!invocation->operand_count)
+        return cli_usage_error(invocation->command, "which files of results?");
+    files = calloc(invocation->operand_count, sizeof(*files));
+    if (!files) {
+        cli_error("out of memory");
+        return CLI_FAILED;
+    }
+    body.files = files;
+    for (int i = 0; !status && i < invocation->operand_count; i++) {
+        if (!results_read(invocation->operands[i], &files[i], error, sizeof(error))) {
+            body.count++;
+        } else {
+            cli_error("%s", error);
+            status = CLI_FAILED;
+        }
+    }
+    if (!status)
+        status = advise_and_print(invocation, &body);
+    for (unsigned int i = 0; i < body.count; i++)
+        results_free(files[i]);
+    free(files);
+    return status;
+}

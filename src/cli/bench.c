@@ -1,0 +1,252 @@
+/* verbena bench: the suite, on a real device, or on the software adapter of this program. */
+#include "commands.h"
+#include "bench/ranks.h"
+#include "bench/session.h"
+#include "launch.h"
+#include "model.h"
+#include "probe.h"
+#include "segment.h"
+#include "start.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define INSIDE "VERBENA_BENCH_INSIDE" /* set in the process that has the adapter loaded */
+
+struct words {
+    char *list[CLI_OPTIONS_MAX];
+    int count;
+};
+
+/* The options that were given, as words that any process of the experiment can read. */
+static int gather_words(const struct invocation *invocation, struct words *words)
+{
+    const struct option_row *rows = invocation->command->options;
+
+    words->count = 0;
+    for (int i = 0; rows[i].name; i++) {
+        char *word;
+
+        if (!invocation->value[i])
+            continue;
+        if (rows[i].kind == OPTION_FLAG
+                ? asprintf(&word, "--%s", rows[i].name) < 0
+                : asprintf(&word, "--%s=%s", rows[i].name, invocation->value[i]) < 0) {
+            cli_error("out of memory");
+            return CLI_FAILED;
+        }
+        words->list[words->count++] = word;
+    }
+    return CLI_OK;
+}
+
+static void free_words(struct words *words)
+{
+    for (int i = 0; i < words->count; i++)
+        free(words->list[i]);
+}
+
+/* A word as a shell takes it. */
+static void put_word(FILE *out, const char *word)
+{
+    if (!strpbrk(word, " \t\n;<>&|$`'\"\\*?[]()#~!{}")) {
+        fprintf(out, " %s", word);
+        return;
+    }
+    fputs(" '", out);
+    for (; *word; word++)
+        fputs(*word == '\'' ? "'\\''" : (char[]){ *word, '\0' }, out);
+    fputc('\'', out);
+}
+
+/* The command line as it can be typed again. */
+static char *command_text(const struct invocation *invocation, const struct words *words)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+
+    if (!out)
+        return NULL;
+    fputs("verbena bench", out);
+    for (int i = 0; i < invocation->operand_count; i++)
+        put_word(out, invocation->operands[i]);
+    for (int i = 0; i < words->count; i++)
+        put_word(out, words->list[i]);
+    fclose(out);
+    return text;
+}
+
+static void count_port(const struct probe_port *port, void *count)
+{
+    ++*(int *)count;
+}
+
+static bool real_device_present(void)
+{
+    struct probe_place place = { .quiet = true };
+    int count = 0;
+
+    probe_ports(&place, count_port, &count);
+    return count > 0;
+}
+
+/* A device that was named is looked for among the real ones, unless the adapter was asked for or
+ * the name is one of its own. */
+static bool wants_software(const struct invocation *invocation)
+{
+    const char *device = option_value(invocation, "device");
+
+    if (option_value(invocation, "adapter"))
+        return true;
+    if (device)
+        return !strncmp(device, "verbena", strlen("verbena"));
+    return !real_device_present();
+}
+
+/* Two commands that are to meet must name the fabric, which nobody else can know. */
+static int check_fabric(const struct invocation *invocation)
+{
+    if (option_value(invocation, "fabric") ||
+        (!option_value(invocation, "listen") && !option_value(invocation, "connect")))
+        return CLI_OK;
+    return cli_usage_error(invocation->command, "the software adapter is reached only within one "
+                                                "fabric: give --fabric NAME on both sides");
+}
+
+static void set_number(const char *variable, int number)
+{
+    char text[16];
+
+    snprintf(text, sizeof(text), "%d", number);
+    setenv(variable, text, 0);
+}
+
+/* Runs this command again with the software adapter below it. */
+static int run_on_software(const struct invocation *invocation, const struct words *words,
+                           int ranks)
+{
+    struct launch launch;
+    char fabric[32], **line;
+    int status, count = 0;
+
+    if (check_fabric(invocation) || model_export(invocation))
+        return CLI_USAGE;
+    if (!launch_find(&launch))
+        return CLI_FAILED;
+    line = calloc(invocation->operand_count + words->count + 3, sizeof(*line));
+    if (!line)
+        return CLI_FAILED;
+    line[count++] = "verbena";
+    line[count++] = "bench";
+    for (int i = 0; i < invocation->operand_count; i++)
+        line[count++] = invocation->operands[i];
+    for (int i = 0; i < words->count; i++)
+        line[count++] = words->list[i];
+    snprintf(fabric, sizeof(fabric), "bench-%d", getpid());
+    setenv("VERBENA_FABRIC", fabric, 1);
+    options_export(invocation);
+    set_number("VERBENA_NODES", ranks > 2 ? ranks : 2);
+    set_number("VERBENA_PORTS", 2);
+    setenv(INSIDE, "1", 1);
+    status = launch_environment(&launch) ? CLI_FAILED : start_and_wait("/proc/self/exe", line);
+    segment_remove_unused();
+    free(line);
+    return status;
+}
+
+static int measure(const struct invocation *invocation, struct words *words)
+{
+    char *command = command_text(invocation, words);
+    struct session_spec spec = {
+        .version = VERBENA_VERSION,
+        .command = command,
+        .operands = invocation->operands,
+        .operand_count = invocation->operand_count,
+        .words = words->list,
+        .word_count = words->count,
+        .software = getenv(INSIDE) != NULL,
+    };
+    struct session_plan plan;
+    int status = session_plan(&spec, &plan);
+
+    if (!status) {
+        if (!invocation->operand_count && !spec.software)
+            puts("No experiment named: the quick tour of all of them.");
+        if (spec.software || !wants_software(invocation)) {
+            status = session_run(&spec, &plan);
+        } else {
+            if (!option_value(invocation, "adapter"))
+                puts("No RDMA device here: measuring the built-in software adapter.");
+            fflush(stdout);
+            status = run_on_software(invocation, words,
+                                     option_value(invocation, "connect") ? CONTROL_RANKS_MAX
+                                                                         : plan.ranks);
+        }
+        session_plan_free(&plan);
+    }
+    free(command);
+    return status;
+}
+
+/* What is measured, and how, is said where the results appear. */
+static int check_listener(const struct invocation *invocation)
+{
+    const struct option_row *rows = invocation->command->options;
+
+    if (option_value(invocation, "connect"))
+        return cli_usage_error(invocation->command, "--listen and --connect exclude each other");
+    if (invocation->operand_count)
+        return cli_usage_error(invocation->command,
+                               "'%s': what to measure is said on the side that connects",
+                               invocation->operands[0]);
+    for (int i = 0; rows[i].name; i++) {
+        if (invocation->value[i] && !(rows[i].tags & SETTING_HOST))
+            return cli_usage_error(invocation->command, "--%s is said on the side that connects",
+                                   rows[i].name);
+    }
+    return CLI_OK;
+}
+
+static int listen_for_others(const struct invocation *invocation, struct words *words)
+{
+    struct settings settings;
+    char error[256];
+
+    if (check_listener(invocation))
+        return CLI_USAGE;
+    settings_init(&settings);
+    if (settings_read(&settings, words->list, words->count, error, sizeof(error)))
+        return cli_usage_error(invocation->command, "%s", error);
+    if (getenv(INSIDE) || !wants_software(invocation))
+        return ranks_listen(&settings, words->list, words->count);
+    return run_on_software(invocation, words, CONTROL_RANKS_MAX);
+}
+
+int command_bench(const struct invocation *invocation)
+{
+    struct words words;
+    int status;
+
+    status = gather_words(invocation, &words);
+    if (!status)
+        status = option_value(invocation, "listen") ? listen_for_others(invocation, &words)
+                                                    : measure(invocation, &words);
+    free_words(&words);
+    return status;
+}
+
+int command_bench_rank(const struct invocation *invocation)
+{
+    struct words words;
+    int status;
+
+    if (invocation->operand_count != 1)
+        return cli_usage_error(invocation->command, "not for users");
+    status = gather_words(invocation, &words);
+    if (!status)
+        status = rank_main(atoi(invocation->operands[0]), VERBENA_VERSION, words.list, words.count);
+    free_words(&words);
+    return status;
+}

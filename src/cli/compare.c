@@ -1,0 +1,229 @@
+/* verbena compare: two runs side by side, and what of the difference is more than noise. */
+#include "commands.h"
+#include "results/compare.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { EXIT_WORSE = 2 };
+
+struct widths {
+    int experiment, series, place;
+};
+
+static const char *place_text(const struct series *series, double x, char *text, size_t size)
+{
+    char number[32];
+
+    if (!strcmp(series->axis_unit, "B") && x >= 0 && x == floor(x))
+        number_text((uint64_t)x, number, sizeof(number));
+    else
+        snprintf(number, sizeof(number), "%.9g", x);
+    snprintf(text, size, "%s %s", series->axis, number);
+    return text;
+}
+
+static void widen(int *width, const char *text)
+{
+    if ((int)strlen(text) > *width)
+        *width = (int)strlen(text);
+}
+
+static struct widths widths_of(const struct comparison *comparison)
+{
+    struct widths widths = { sizeof("EXPERIMENT") - 1, sizeof("SERIES") - 1, sizeof("AT") - 1 };
+    char text[128];
+
+    for (unsigned int i = 0; i < comparison->count; i++) {
+        const struct compared_point *point = &comparison->points[i];
+
+        widen(&widths.experiment, point->experiment->name);
+        widen(&widths.series, point->series->name);
+        widen(&widths.place, place_text(point->series, point->a->x, text, sizeof(text)));
+    }
+    return widths;
+}
+
+static void print_points(const struct comparison *comparison)
+{
+    struct widths widths = widths_of(comparison);
+    char text[128], ratio[32];
+
+    printf("%-*s  %-*s  %-*s  %10s %10s %-5s %7s  %s\n", widths.experiment, "EXPERIMENT",
+           widths.series, "SERIES", widths.place, "AT", "A", "B", "UNIT", "B/A", "CHANGE");
+    for (unsigned int i = 0; i < comparison->count; i++) {
+        const struct compared_point *point = &comparison->points[i];
+
+        snprintf(ratio, sizeof(ratio), isfinite(point->ratio) ? "%.3f" : "-", point->ratio);
+        printf("%-*s  %-*s  %-*s  %10.5g %10.5g %-5s %7s  %s\n", widths.experiment,
+               point->experiment->name, widths.series, point->series->name, widths.place,
+               place_text(point->series, point->a->x, text, sizeof(text)), point->a->y.median,
+               point->b->y.median, point->series->unit, ratio, change_name(point->change));
+    }
+}
+
+static void print_lonely(const struct comparison *comparison)
+{
+    char text[128];
+
+    for (unsigned int i = 0; i < comparison->lonely_count; i++) {
+        const struct lonely *lonely = &comparison->lonely[i];
+
+        printf("only in %s: %s", lonely->in_a ? "A" : "B", lonely->experiment->name);
+        if (lonely->series)
+            printf(", %s (%s)", lonely->series->name, lonely->series->quantity);
+        if (lonely->point)
+            printf(", %s", place_text(lonely->series, lonely->point->x, text, sizeof(text)));
+        printf(lonely->why ? " (the other: %s)\n" : "\n", lonely->why);
+    }
+}
+
+static void print_conditions(const struct comparison *comparison)
+{
+    for (unsigned int i = 0; i < comparison->condition_count; i++) {
+        const struct condition *condition = &comparison->conditions[i];
+
+        printf("not alike: %s, %s: A %s, B %s\n", condition->of, condition->name,
+               condition->a ? condition->a : "does not say",
+               condition->b ? condition->b : "does not say");
+    }
+}
+
+static void print_table(const struct results *a, const struct results *b,
+                        const struct comparison *comparison)
+{
+    printf("A: %s (%s)\nB: %s (%s)\n", a->path, a->date, b->path, b->date);
+    print_conditions(comparison);
+    putchar('\n');
+    print_points(comparison);
+    putchar('\n');
+    print_lonely(comparison);
+    printf("%u better, %u worse, %u same", comparison->tally[CHANGE_BETTER],
+           comparison->tally[CHANGE_WORSE], comparison->tally[CHANGE_SAME]);
+    if (comparison->tally[CHANGE_OTHER])
+        printf(", %u changed", comparison->tally[CHANGE_OTHER]);
+    putchar('\n');
+}
+
+static json_t *points_json(const struct comparison *comparison)
+{
+    json_t *array = json_array();
+
+    for (unsigned int i = 0; i < comparison->count; i++) {
+        const struct compared_point *point = &comparison->points[i];
+        json_t *ratio = isfinite(point->ratio) ? json_real(point->ratio) : json_null();
+
+        json_array_append_new(array, json_pack("{ss ss ss ss ss sf sf sf so ss}", "experiment",
+                                               point->experiment->name, "series",
+                                               point->series->name, "quantity",
+                                               point->series->quantity, "unit", point->series->unit,
+                                               "axis", point->series->axis, "x", point->a->x, "a",
+                                               point->a->y.median, "b", point->b->y.median, "ratio",
+                                               ratio, "change", change_name(point->change)));
+    }
+    return array;
+}
+
+static json_t *lonely_json(const struct comparison *comparison)
+{
+    json_t *array = json_array();
+
+    for (unsigned int i = 0; i < comparison->lonely_count; i++) {
+        const struct lonely *lonely = &comparison->lonely[i];
+        json_t *x = lonely->point ? json_real(lonely->point->x) : json_null();
+
+        json_array_append_new(array,
+                              json_pack("{ss ss ss? ss? so ss?}", "in", lonely->in_a ? "a" : "b",
+                                        "experiment", lonely->experiment->name, "series",
+                                        lonely->series ? lonely->series->name : NULL, "quantity",
+                                        lonely->series ? lonely->series->quantity : NULL, "x", x,
+                                        "reason", lonely->why));
+    }
+    return array;
+}
+
+static json_t *conditions_json(const struct comparison *comparison)
+{
+    json_t *array = json_array();
+
+    for (unsigned int i = 0; i < comparison->condition_count; i++) {
+        const struct condition *condition = &comparison->conditions[i];
+
+        json_array_append_new(array,
+                              json_pack("{ss ss ss? ss?}", "of", condition->of, "name",
+                                        condition->name, "a", condition->a, "b", condition->b));
+    }
+    return array;
+}
+
+static void print_json(const struct results *a, const struct results *b,
+                       const struct comparison *comparison)
+{
+    json_t *object =
+        json_pack("{ss ss so so so si si si si}", "a", a->path, "b", b->path, "conditions",
+                  conditions_json(comparison), "points", points_json(comparison), "alone",
+                  lonely_json(comparison), "better", comparison->tally[CHANGE_BETTER], "worse",
+                  comparison->tally[CHANGE_WORSE], "same", comparison->tally[CHANGE_SAME],
+                  "changed", comparison->tally[CHANGE_OTHER]);
+
+    json_dumpf(object, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
+    putchar('\n');
+    json_decref(object);
+}
+
+static double threshold_percent(const struct invocation *invocation)
+{
+    const char *given = option_value(invocation, "threshold");
+
+    if (!given)
+        given =
+            option_find(invocation->command->options, "threshold", strlen("threshold"))->fallback;
+    return strtod(given, NULL);
+}
+
+static int compare_and_print(const struct invocation *invocation, const struct results *a,
+                             const struct results *b)
+{
+    double percent = threshold_percent(invocation);
+    struct comparison comparison;
+    char error[512];
+    unsigned int worse;
+
+    if (results_compare(a, b, percent / 100, &comparison, error, sizeof(error))) {
+        cli_error("%s", error);
+        return CLI_FAILED;
+    }
+    if (option_value(invocation, "json"))
+        print_json(a, b, &comparison);
+    else
+        print_table(a, b, &comparison);
+    worse = comparison.tally[CHANGE_WORSE];
+    comparison_free(&comparison);
+    return worse && option_value(invocation, "fail-if-worse") ? EXIT_WORSE : CLI_OK;
+}
+
+int command_compare(const struct invocation *invocation)
+{
+    struct results *a, *b;
+    char error[512];
+    int status;
+
+    if (invocation->operand_count != 2)
+        return cli_usage_error(invocation->command, "two files of results are needed, not %d",
+                               invocation->operand_count);
+    if (results_read(invocation->operands[0], &a, error, sizeof(error))) {
+        cli_error("%s", error);
+        return CLI_FAILED;
+    }
+    if (results_read(invocation->operands[1], &b, error, sizeof(error))) {
+        cli_error("%s", error);
+        results_free(a);
+        return CLI_FAILED;
+    }
+    status = compare_and_print(invocation, a, b);
+    results_free(b);
+    results_free(a);
+    return status;
+}

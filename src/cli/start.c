@@ -1,0 +1,78 @@
+#include "start.h"
+#include "launch.h"
+#include "options.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const int forwarded_signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2 };
+
+static volatile pid_t program;
+
+/* What the terminal sends, it sends to the whole foreground group: the program has it already. */
+static void forward(int signal, siginfo_t *info, void *unused)
+{
+    if (program > 0 && info->si_code != SI_KERNEL)
+        kill(program, signal);
+}
+
+static void forward_signals(const sigset_t *set)
+{
+    struct sigaction action = { .sa_sigaction = forward, .sa_flags = SA_SIGINFO | SA_RESTART };
+
+    action.sa_mask = *set;
+    for (size_t i = 0; i < sizeof(forwarded_signals) / sizeof(*forwarded_signals); i++) {
+        struct sigaction present;
+
+        /* A signal that is ignored (nohup) stays ignored, here and in the program. */
+        if (!sigaction(forwarded_signals[i], NULL, &present) && present.sa_handler != SIG_IGN)
+            sigaction(forwarded_signals[i], &action, NULL);
+    }
+}
+
+static int exec_failure(const char *name)
+{
+    int cause = errno;
+
+    cli_error("%s: %s", name, strerror(cause));
+    return cause == ENOENT ? CLI_NOT_FOUND : CLI_NOT_EXECUTABLE;
+}
+
+int start_and_wait(const char *path, char **words)
+{
+    pid_t parent = getpid();
+    sigset_t set, before;
+    int status;
+
+    sigemptyset(&set);
+    for (size_t i = 0; i < sizeof(forwarded_signals) / sizeof(*forwarded_signals); i++)
+        sigaddset(&set, forwarded_signals[i]);
+    sigprocmask(SIG_BLOCK, &set, &before);
+    program = fork();
+    if (program < 0) {
+        cli_error("fork: %s", strerror(errno));
+        return CLI_FAILED;
+    }
+    if (!program) {
+        /* Killing "verbena run" the hard way must not leave its program running. */
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != parent)
+            _exit(CLI_FAILED);
+        sigprocmask(SIG_SETMASK, &before, NULL);
+        execvp(path, words);
+        _exit(exec_failure(words[0]));
+    }
+    forward_signals(&set);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    while (waitpid(program, &status, 0) < 0) {
+        if (errno != EINTR)
+            return CLI_FAILED;
+    }
+    return launch_status(status);
+}
+

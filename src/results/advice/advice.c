@@ -1,0 +1,153 @@
+#include "advice.h"
+#include "results/allocate.h"
+#include "util/option.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+static unsigned int adviser_count(void)
+{
+    unsigned int count = 0;
+
+    while (advisers[count])
+        count++;
+    return count;
+}
+
+struct advice *advise(const struct body *body)
+{
+    unsigned int count = adviser_count();
+    struct advice *advices = allocate_zeroed((count + 1) * sizeof(*advices));
+
+    for (unsigned int i = 0; i < count; i++) {
+        advices[i].adviser = advisers[i];
+        advisers[i]->advise(body, &advices[i]);
+    }
+    return advices;
+}
+
+void advice_free(struct advice *advices)
+{
+    for (struct advice *advice = advices; advice->adviser; advice++) {
+        free(advice->sentence);
+        free(advice->silence);
+        free(advice->found);
+        free(advice->evidence);
+        free(advice->parameters);
+    }
+    free(advices);
+}
+
+/* What a series has to be; NULL is any. */
+struct wanted {
+    const char *experiment, *series, *beginning, *quantity, *axis;
+};
+
+static bool matches(const struct series *series, const struct wanted *wanted)
+{
+    return series->count && (!wanted->series || !strcmp(series->name, wanted->series)) &&
+           (!wanted->beginning ||
+            !strncmp(series->name, wanted->beginning, strlen(wanted->beginning))) &&
+           (!wanted->quantity || !strcmp(series->quantity, wanted->quantity)) &&
+           (!wanted->axis || !strcmp(series->axis, wanted->axis));
+}
+
+static bool source_in(const struct results *file, const struct wanted *wanted, struct source *out)
+{
+    for (unsigned int i = 0; i < file->count; i++) {
+        const struct experiment_result *result = &file->experiments[i];
+
+        if (strcmp(result->name, wanted->experiment))
+            continue;
+        for (unsigned int j = 0; j < result->count; j++) {
+            if (matches(&result->series[j], wanted)) {
+                *out = (struct source){ file, result, &result->series[j] };
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+bool source_find(const struct body *body, const char *experiment, const char *series,
+                 const char *quantity, struct source *out)
+{
+    struct wanted exact = { .experiment = experiment, .series = series, .quantity = quantity };
+    struct wanted loose = { .experiment = experiment, .beginning = series, .quantity = quantity };
+
+    for (unsigned int i = 0; i < body->count; i++) {
+        if (source_in(body->files[i], &exact, out) || source_in(body->files[i], &loose, out))
+            return true;
+    }
+    return false;
+}
+
+bool source_along(const struct body *body, const char *experiment, const char *axis,
+                  struct source *out)
+{
+    struct wanted wanted = { .experiment = experiment, .axis = axis };
+
+    for (unsigned int i = 0; i < body->count; i++) {
+        if (source_in(body->files[i], &wanted, out))
+            return true;
+    }
+    return false;
+}
+
+void advice_say(struct advice *advice, const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    advice->sentence = allocate_printed(format, arguments);
+    va_end(arguments);
+}
+
+void advice_silent(struct advice *advice, const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    advice->silence = allocate_printed(format, arguments);
+    va_end(arguments);
+}
+
+void advice_found(struct advice *advice, const char *name, double value, const char *unit)
+{
+    advice->found = allocate_one_more(advice->found, advice->found_count, sizeof(*advice->found));
+    advice->found[advice->found_count++] = (struct found){ name, unit, value };
+}
+
+void advice_evidence(struct advice *advice, const struct source *source, double x)
+{
+    for (unsigned int i = 0; i < source->series->count; i++) {
+        const struct point *point = &source->series->points[i];
+
+        if (point->x != x)
+            continue;
+        advice->evidence =
+            allocate_one_more(advice->evidence, advice->evidence_count, sizeof(*advice->evidence));
+        advice->evidence[advice->evidence_count++] = (struct evidence){
+            source->file, source->experiment, source->series, x, point->y.median,
+        };
+        return;
+    }
+}
+
+void advice_parameter(struct advice *advice, const char *name, double value)
+{
+    advice->parameters =
+        allocate_one_more(advice->parameters, advice->parameter_count, sizeof(*advice->parameters));
+    advice->parameters[advice->parameter_count++] = (struct parameter){ name, round(value) };
+}
+
+const char *size_text(double size)
+{
+    static _Thread_local char texts[4][32];
+    static _Thread_local unsigned int turn;
+    char *text = texts[turn++ % 4];
+
+    return number_text((uint64_t)round(size), text, sizeof(texts[0]));
+}

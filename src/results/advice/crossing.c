@@ -1,0 +1,245 @@
+/* Where one curve becomes better than another. */
+#include "curve.h"
+#include "results/allocate.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* An advantage below this is not worth an advice, however sure. */
+#define LEAST_GAIN 0.02
+
+/* Standard errors that a mean has to stand out by; with few points the noise is not known well, and
+ * it takes FEW / count more. */
+#define CLEAR_MEAN   4
+#define CLEAR_CHOICE 5 /* the best of several */
+#define CLEAR_POINT  2 /* a single gain, in a row of them */
+#define FEW          5
+
+/* Of normal noise: its standard deviation is so many times the median of its absolute values. */
+#define MEDIAN_TO_DEVIATION 1.4826
+
+/* Fewer points on either side make no line. */
+#define LEAST_REACH 2
+
+/* A line fits if the squares it leaves are not more than this times those of the noise. */
+#define FIT 3
+
+/* The noise of points on a smooth curve shows in their third differences, whose variance is twenty
+ * times theirs; the median keeps out the few places where the curve has a corner. */
+static double noise_of(const double *values, unsigned int count)
+{
+    struct summary summary;
+    double *bends;
+
+    if (count < 6)
+        return 0;
+    bends = allocate_zeroed(count * sizeof(*bends));
+    for (unsigned int i = 0; i + 3 < count; i++)
+        bends[i] = fabs(values[i] - 3 * values[i + 1] + 3 * values[i + 2] - values[i + 3]);
+    values_summary(bends, count - 3, &summary);
+    free(bends);
+    return MEDIAN_TO_DEVIATION * summary.median / sqrt(20);
+}
+
+/* The advantage of the second over the first, as a logarithm, and its noise. */
+struct gains {
+    unsigned int count;
+    double *value;
+    double noise;
+};
+
+static struct gains gains_of(const struct curve *first, const struct curve *second,
+                             enum better better)
+{
+    struct gains gains = { .count = first->count };
+    double squares = 0;
+
+    gains.value = allocate_zeroed((first->count + 1) * sizeof(*gains.value));
+    for (unsigned int i = 0; i < first->count; i++) {
+        double ratio = log(second->y[i] / first->y[i]);
+
+        gains.value[i] = better == BETTER_LOWER ? -ratio : ratio;
+        squares += first->noise[i] * first->noise[i] + second->noise[i] * second->noise[i];
+    }
+    gains.noise = noise_of(gains.value, gains.count);
+    if (gains.count)
+        gains.noise = fmax(gains.noise, sqrt(squares / gains.count));
+    return gains;
+}
+
+/* Whether the mean of 'count' gains is clearly above zero (sign 1) or below it (sign -1). */
+static bool stands_out(const struct gains *gains, unsigned int from, unsigned int count, int sign,
+                       double clear)
+{
+    double sum = 0;
+
+    for (unsigned int i = from; i < from + count; i++)
+        sum += sign * gains->value[i];
+    clear *= 1 + FEW / (double)gains->count;
+    return count && sum / count > fmax(LEAST_GAIN, clear * gains->noise / sqrt(count));
+}
+
+/* Below the split the first is better, from it on the second: where that is most nearly so. */
+static unsigned int best_split(const struct gains *gains)
+{
+    double score = 0, best = 0;
+    unsigned int split = 0;
+
+    for (unsigned int i = 0; i < gains->count; i++) {
+        score -= gains->value[i];
+        if (score > best) {
+            best = score;
+            split = i + 1;
+        }
+    }
+    return split;
+}
+
+/* Costs that grow by a fixed amount with every byte, block or connection differ by a + b u, where u
+ * is x or 1/x: most pairs of curves do. The zero of such a line through many points is better known
+ * than that between two points can be. */
+struct affine {
+    const struct curve *first, *second;
+    enum better better;
+    bool inverse; /* u is 1/x */
+};
+
+static double cost(double y, enum better better)
+{
+    return better == BETTER_LOWER ? y : 1 / y;
+}
+
+/* Weighted by what noise there is in both. Returns the mean square of what is left, as a share. */
+static double affine_fit(const struct affine *affine, unsigned int from, unsigned int to,
+                         double *zero)
+{
+    double w = 0, u = 0, d = 0, uu = 0, ud = 0, dd = 0, a, b;
+
+    for (unsigned int i = from; i < to; i++) {
+        double one = cost(affine->first->y[i], affine->better);
+        double two = cost(affine->second->y[i], affine->better);
+        double weight = 1 / (one * one + two * two);
+        double at = affine->inverse ? 1 / affine->first->x[i] : affine->first->x[i];
+
+        w += weight;
+        u += weight * at;
+        d += weight * (one - two);
+        uu += weight * at * at;
+        ud += weight * at * (one - two);
+        dd += weight * (one - two) * (one - two);
+    }
+    b = (w * ud - u * d) / (w * uu - u * u);
+    a = (d - b * u) / w;
+    *zero = affine->inverse ? -b / a : -a / b;
+    return (dd - a * d - b * ud) / (to - from - 2);
+}
+
+/* Takes as many points around the split as a line does justice to. */
+static bool affine_zero(struct affine *affine, const struct gains *gains, unsigned int split,
+                        double *out)
+{
+    double below = affine->first->x[split - 1], above = affine->first->x[split];
+
+    for (unsigned int reach = gains->count; reach >= LEAST_REACH; reach--) {
+        unsigned int from = split > reach ? split - reach : 0;
+        unsigned int to = split + reach < gains->count ? split + reach : gains->count;
+        double best = INFINITY, zero, left;
+
+        if (to - from < 2 * LEAST_REACH)
+            return false;
+        for (int inverse = 0; inverse < 2; inverse++) {
+            affine->inverse = inverse;
+            left = affine_fit(affine, from, to, &zero);
+            if (left < best && zero > below * below / above && zero < above * above / below) {
+                best = left;
+                *out = zero;
+            }
+        }
+        if (best < FIT * gains->noise * gains->noise)
+            return true;
+    }
+    return false;
+}
+
+/* Where the gain passes through zero. */
+static double zero_of(struct affine *affine, const struct gains *gains, unsigned int split)
+{
+    double below = log(affine->first->x[split - 1]), above = log(affine->first->x[split]);
+    double zero, part;
+
+    if (affine_zero(affine, gains, split, &zero))
+        return zero;
+    part = gains->value[split - 1] / (gains->value[split - 1] - gains->value[split]);
+    return exp(below + fmin(fmax(part, 0), 1) * (above - below));
+}
+
+/* How many points in a row, from the given end, have a gain of that sign beyond the noise. */
+static unsigned int clear_run(const struct gains *gains, bool from_end, int sign)
+{
+    double clear = fmax(LEAST_GAIN, CLEAR_POINT * gains->noise);
+    unsigned int run = 0;
+
+    while (run < gains->count &&
+           sign * gains->value[from_end ? gains->count - 1 - run : run] > clear)
+        run++;
+    return run;
+}
+
+/* One of them is never better than the other: the edge of where the other is, clearly. */
+static void one_sided(const struct curve *curve, const struct gains *gains, struct crossing *out)
+{
+    unsigned int run = 0;
+
+    if (stands_out(gains, 0, gains->count, 1, CLEAR_MEAN)) {
+        run = clear_run(gains, true, 1);
+        out->below = gains->count - run;
+    } else if (stands_out(gains, 0, gains->count, -1, CLEAR_MEAN)) {
+        run = clear_run(gains, false, -1);
+        out->below = run - 1;
+    }
+    /* One point alone may be an outlier. */
+    if (run < 2)
+        return;
+    out->kind = gains->value[out->below] > 0 ? CROSSING_SECOND : CROSSING_FIRST;
+    out->above = out->below;
+    out->x = curve->x[out->below];
+}
+
+struct crossing curves_cross(const struct curve *first, const struct curve *second,
+                             enum better better)
+{
+    struct crossing out = { .kind = CROSSING_NONE };
+    struct gains gains = gains_of(first, second, better);
+    unsigned int split = best_split(&gains);
+
+    if (gains.count >= 3) {
+        if (stands_out(&gains, 0, split, -1, CLEAR_MEAN) &&
+            stands_out(&gains, split, gains.count - split, 1, CLEAR_MEAN)) {
+            out.kind = CROSSING_AT;
+            out.below = split - 1;
+            out.above = split;
+            out.x = zero_of(&(struct affine){ first, second, better, false }, &gains, split);
+        } else {
+            one_sided(first, &gains, &out);
+        }
+    }
+    free(gains.value);
+    return out;
+}
+
+bool curves_gain(const struct curve *first, const struct curve *second, enum better better,
+                 double from, double *gain)
+{
+    struct gains gains = gains_of(first, second, better);
+    unsigned int start = 0;
+    bool clear;
+
+    while (start < gains.count && first->x[start] < from)
+        start++;
+    *gain = 0;
+    for (unsigned int i = start; i < gains.count; i++)
+        *gain += gains.value[i] / (gains.count - start);
+    clear = stands_out(&gains, start, gains.count - start, 1, CLEAR_CHOICE);
+    free(gains.value);
+    return clear;
+}

@@ -1,0 +1,95 @@
+/* Copy or register: from which size it is cheaper to register the user's buffer than to copy it
+ * into one that is registered. */
+#include "advisers.h"
+#include "pair.h"
+
+static void conclude(struct advice *out, double size)
+{
+    advice_found(out, "break_even", size, "B");
+    advice_parameter(out, "eager_limit", size);
+}
+
+static bool from_cache_experiment(const struct body *body, struct advice *out)
+{
+    struct pair pair, cached;
+
+    if (!pair_find(body, "registration-cache", "copy", "register", "time", &pair) ||
+        pair.crossing.kind != CROSSING_AT)
+        return false;
+    pair_evidence(out, &pair);
+    conclude(out, pair.crossing.x);
+    if (pair_find(body, "registration-cache", "copy", "registered", "time", &cached) &&
+        cached.crossing.kind == CROSSING_AT) {
+        advice_say(out,
+                   "Copy messages below %s into registered buffers, register those above; where a "
+                   "registration can be used again, from %s on.",
+                   size_text(pair.crossing.x), size_text(cached.crossing.x));
+        advice_found(out, "break_even_cached", cached.crossing.x, "B");
+        pair_evidence(out, &cached);
+    } else {
+        advice_say(out, "Copy messages below %s into registered buffers, register those above.",
+                   size_text(pair.crossing.x));
+    }
+    return true;
+}
+
+/* The time that copying takes, at the sizes of which registration is known. MB/s are bytes per us.
+ */
+static void copy_times(const struct curve *cost, double bandwidth, struct curve *out)
+{
+    for (unsigned int i = 0; i < cost->count; i++)
+        out->y[i] = cost->x[i] / bandwidth;
+}
+
+static bool from_parts(const struct body *body, struct advice *out)
+{
+    struct source on, off, copy;
+    struct curve cost, release, rates, copying;
+    struct crossing crossing;
+    unsigned int best = 0;
+
+    if (!source_find(body, "mr-reg", "register", "time", &on) ||
+        !source_find(body, "mr-dereg", "deregister", "time", &off) ||
+        !source_find(body, "strided", "local", "bandwidth", &copy))
+        return false;
+    curve_of(on.series, &cost);
+    curve_of(off.series, &release);
+    curve_of(copy.series, &rates);
+    curves_match(&cost, &release);
+    curve_of(on.series, &copying);
+    for (unsigned int i = 1; i < rates.count; i++)
+        best = rates.y[i] > rates.y[best] ? i : best;
+    curves_match(&copying, &release);
+    for (unsigned int i = 0; i < cost.count; i++)
+        cost.y[i] += release.y[i];
+    if (rates.count)
+        copy_times(&cost, rates.y[best], &copying);
+    crossing = curves_cross(&copying, &cost, BETTER_LOWER);
+    if (crossing.kind == CROSSING_AT) {
+        advice_say(out,
+                   "Copy messages below %s into registered buffers, register those above (from the "
+                   "times to register and deregister, and the rate of local copies).",
+                   size_text(crossing.x));
+        conclude(out, crossing.x);
+        advice_evidence(out, &on, cost.x[crossing.below]);
+        advice_evidence(out, &off, cost.x[crossing.below]);
+        advice_evidence(out, &copy, rates.x[best]);
+    }
+    curve_free(&cost);
+    curve_free(&release);
+    curve_free(&rates);
+    curve_free(&copying);
+    return crossing.kind == CROSSING_AT;
+}
+
+static void advise_register(const struct body *body, struct advice *out)
+{
+    if (!from_cache_experiment(body, out) && !from_parts(body, out))
+        advice_silent(out, "no size is known at which copying and registering cost the same");
+}
+
+const struct adviser register_adviser = {
+    .name = "copy-or-register",
+    .question = "From which size is registering cheaper than copying?",
+    .advise = advise_register,
+};

@@ -1,0 +1,51 @@
+/* Scatter or copy: whether data that is not contiguous is better spread by the adapter, or sent in
+ * one piece and spread by the processor. */
+#include "advisers.h"
+#include "pair.h"
+
+#include <string.h>
+
+static bool find(const struct body *body, struct pair *out)
+{
+    return pair_find(body, "scatter", "copy", "adapter", "bandwidth", out) ||
+           pair_find(body, "strided", "transfer then store", "scatter by adapter", NULL, out);
+}
+
+static void advise_scatter(const struct body *body, struct advice *out)
+{
+    struct pair pair;
+    const char *axis;
+
+    if (!find(body, &pair)) {
+        advice_silent(out, "neither 'scatter' nor 'strided' was measured both ways");
+        return;
+    }
+    axis = pair.first.series->axis;
+    switch (pair.crossing.kind) {
+    case CROSSING_NONE:
+        advice_silent(out, "scatter by the adapter and by copying cannot be told apart");
+        return;
+    case CROSSING_FIRST:
+        advice_say(out, "Send in one piece and copy: the adapter's scatter is never faster.");
+        pair_evidence(out, &pair);
+        return;
+    case CROSSING_SECOND:
+        advice_say(out, "Let the adapter scatter: it is never slower, and faster from %s %s on.",
+                   axis, size_text(pair.crossing.x));
+        break;
+    case CROSSING_AT:
+        advice_say(out, "Let the adapter scatter from %s %s on; below, send in one piece and copy.",
+                   axis, size_text(pair.crossing.x));
+        break;
+    }
+    advice_found(out, "scatter_from", pair.crossing.x, pair.first.series->axis_unit);
+    pair_evidence(out, &pair);
+    if (!strcmp(axis, "block"))
+        advice_parameter(out, "scatter_block", pair.crossing.x);
+}
+
+const struct adviser scatter_adviser = {
+    .name = "scatter-or-copy",
+    .question = "From which block size should the adapter scatter?",
+    .advise = advise_scatter,
+};

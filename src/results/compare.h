@@ -1,0 +1,58 @@
+/* Two runs, point by point. */
+#ifndef RESULTS_COMPARE_H
+#define RESULTS_COMPARE_H
+
+#include "results.h"
+
+enum change {
+    CHANGE_SAME, /* or not to be told from noise */
+    CHANGE_BETTER,
+    CHANGE_WORSE,
+    CHANGE_OTHER, /* it changed, and the quantity knows neither good nor bad */
+    CHANGES,
+};
+
+/* A point that both have. */
+struct compared_point {
+    const struct experiment_result *experiment; /* of A, as is the series */
+    const struct series *series;
+    const struct point *a, *b;
+    double ratio; /* of the medians, B to A; not finite if A is zero */
+    enum change change;
+};
+
+/* What one of them lacks: an experiment, a series of it, or a point of that. */
+struct lonely {
+    bool in_a;
+    const struct experiment_result *experiment;
+    const struct series *series; /* NULL: the whole experiment */
+    const struct point *point;   /* NULL: the whole series */
+    const char *why;             /* the other skipped it or failed; or NULL */
+};
+
+/* Conditions that were not the same. */
+struct condition {
+    const char *of, *name; /* "machine" "kernel", or experiment and setting */
+    const char *a, *b;     /* NULL: not told */
+};
+
+struct comparison {
+    unsigned int count;
+    struct compared_point *points;
+    unsigned int lonely_count;
+    struct lonely *lonely;
+    unsigned int condition_count;
+    struct condition *conditions;
+    unsigned int tally[CHANGES];
+};
+
+/* A change counts if the confidence intervals of the medians do not overlap and it is more than
+ * 'threshold' (a share: 0.02 is 2%). The comparison refers to 'a' and 'b', which have to outlive
+ * it. Returns 0, or -1 with the reason in 'error'. */
+int results_compare(const struct results *a, const struct results *b, double threshold,
+                    struct comparison *out, char *error, size_t size);
+void comparison_free(struct comparison *comparison);
+
+const char *change_name(enum change change);
+
+#endif

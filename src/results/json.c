@@ -1,0 +1,127 @@
+/* Results as JSON. */
+#include "schema.h"
+#include "allocate.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <stdlib.h>
+
+/* Names of programs and devices may hold any bytes, JSON holds UTF-8. */
+static json_t *text_value(const char *text)
+{
+    json_t *value = text ? json_string(text) : json_null();
+    char *plain;
+
+    if (value)
+        return value;
+    plain = allocate_text(text);
+    for (char *byte = plain; *byte; byte++) {
+        if (*byte & 0x80)
+            *byte = '?';
+    }
+    value = json_string(plain);
+    free(plain);
+    return value;
+}
+
+static json_t *number_value(double number)
+{
+    if (number_whole(number))
+        return json_integer((json_int_t)number);
+    return json_real(number);
+}
+
+static json_t *facts_value(const struct facts *facts)
+{
+    json_t *object = json_object();
+
+    for (unsigned int i = 0; i < facts->count; i++)
+        json_object_set_new(object, facts->rows[i].name, text_value(facts->rows[i].value));
+    return object;
+}
+
+static json_t *point_value(const struct point *point)
+{
+    json_t *object = json_object();
+    struct summary figures = point->y;
+
+    json_object_set_new(object, "x", number_value(point->x));
+    json_object_set_new(object, "count", json_integer((json_int_t)point->y.count));
+    for (unsigned int i = 0; i < results_figure_count; i++) {
+        const struct figure_row *row = &results_figures[i];
+
+        json_object_set_new(object, row->name, number_value(*figure_of(row, &figures)));
+    }
+    return object;
+}
+
+static json_t *series_value(const struct series *series)
+{
+    json_t *object = json_object();
+    json_t *points = json_array();
+
+    json_object_set_new(object, "name", text_value(series->name));
+    json_object_set_new(object, "quantity", text_value(series->quantity));
+    json_object_set_new(object, "unit", text_value(series->unit));
+    json_object_set_new(object, "axis", text_value(series->axis));
+    json_object_set_new(object, "axis_unit", text_value(series->axis_unit));
+    json_object_set_new(object, "better", text_value(better_name(series->better)));
+    for (unsigned int i = 0; i < series->count; i++)
+        json_array_append_new(points, point_value(&series->points[i]));
+    json_object_set_new(object, "points", points);
+    return object;
+}
+
+static json_t *experiment_value(const struct experiment_result *result)
+{
+    json_t *object = json_object();
+    json_t *series = json_array();
+
+    json_object_set_new(object, "name", text_value(result->name));
+    json_object_set_new(object, "group", text_value(result->group));
+    json_object_set_new(object, "title", text_value(result->title));
+    json_object_set_new(object, "source", text_value(result->source));
+    json_object_set_new(object, "skipped", text_value(result->skipped));
+    json_object_set_new(object, "failed", text_value(result->failed));
+    json_object_set_new(object, "settings", facts_value(&result->settings));
+    json_object_set_new(object, "notes", facts_value(&result->notes));
+    for (unsigned int i = 0; i < result->count; i++)
+        json_array_append_new(series, series_value(&result->series[i]));
+    json_object_set_new(object, "series", series);
+    return object;
+}
+
+static json_t *results_value(const struct results *results)
+{
+    json_t *object = json_object();
+    json_t *experiments = json_array();
+
+    json_object_set_new(object, "schema", json_string(RESULTS_SCHEMA));
+    json_object_set_new(object, "version", text_value(results->version));
+    json_object_set_new(object, "date", text_value(results->date));
+    json_object_set_new(object, "command", text_value(results->command));
+    json_object_set_new(object, "interrupted", json_boolean(results->interrupted));
+    json_object_set_new(object, "machine", facts_value(&results->machine));
+    json_object_set_new(object, "device", facts_value(&results->device));
+    for (unsigned int i = 0; i < results->count; i++)
+        json_array_append_new(experiments, experiment_value(&results->experiments[i]));
+    json_object_set_new(object, "experiments", experiments);
+    return object;
+}
+
+int results_write_json(const struct results *results, FILE *out)
+{
+    json_t *value;
+    int status;
+
+    if (!results_finite(results)) {
+        errno = EDOM;
+        return -1;
+    }
+    value = results_value(results);
+    status = json_dumpf(value, out, JSON_INDENT(1) | JSON_REAL_PRECISION(RESULTS_DIGITS));
+    json_decref(value);
+    if (status || fputc('\n', out) == EOF || fflush(out))
+        return -1;
+    return 0;
+}

@@ -1,0 +1,184 @@
+#include "results.h"
+#include "allocate.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct results *results_new(const char *version, const char *date, const char *command)
+{
+    struct results *results = allocate_zeroed(sizeof(*results));
+
+    results->version = allocate_text(version);
+    results->date = allocate_text(date);
+    results->command = allocate_text(command);
+    return results;
+}
+
+static void facts_free(struct facts *facts)
+{
+    for (unsigned int i = 0; i < facts->count; i++) {
+        free(facts->rows[i].name);
+        free(facts->rows[i].value);
+    }
+    free(facts->rows);
+}
+
+static void series_free(struct series *series)
+{
+    free(series->name);
+    free(series->quantity);
+    free(series->unit);
+    free(series->axis);
+    free(series->axis_unit);
+    free(series->points);
+}
+
+static void experiment_free(struct experiment_result *result)
+{
+    for (unsigned int i = 0; i < result->count; i++)
+        series_free(&result->series[i]);
+    free(result->series);
+    facts_free(&result->settings);
+    facts_free(&result->notes);
+    free(result->name);
+    free(result->group);
+    free(result->title);
+    free(result->source);
+    free(result->skipped);
+    free(result->failed);
+}
+
+void results_free(struct results *results)
+{
+    if (!results)
+        return;
+    for (unsigned int i = 0; i < results->count; i++)
+        experiment_free(&results->experiments[i]);
+    free(results->experiments);
+    facts_free(&results->machine);
+    facts_free(&results->device);
+    free(results->path);
+    free(results->version);
+    free(results->date);
+    free(results->command);
+    free(results);
+}
+
+static struct fact *fact_find(const struct facts *facts, const char *name)
+{
+    for (unsigned int i = 0; i < facts->count; i++) {
+        if (!strcmp(facts->rows[i].name, name))
+            return &facts->rows[i];
+    }
+    return NULL;
+}
+
+void facts_set(struct facts *facts, const char *name, const char *format, ...)
+{
+    struct fact *fact = fact_find(facts, name);
+    va_list arguments;
+    char *value;
+
+    va_start(arguments, format);
+    value = allocate_printed(format, arguments);
+    va_end(arguments);
+    if (fact) {
+        free(fact->value);
+    } else {
+        facts->rows = allocate_one_more(facts->rows, facts->count, sizeof(*facts->rows));
+        fact = &facts->rows[facts->count++];
+        fact->name = allocate_text(name);
+    }
+    fact->value = value;
+}
+
+const char *facts_get(const struct facts *facts, const char *name)
+{
+    const struct fact *fact = fact_find(facts, name);
+
+    return fact ? fact->value : NULL;
+}
+
+struct experiment_result *results_add(struct results *results, const char *name, const char *group,
+                                      const char *title, const char *source)
+{
+    struct experiment_result *result;
+
+    results->experiments =
+        allocate_one_more(results->experiments, results->count, sizeof(*results->experiments));
+    result = &results->experiments[results->count++];
+    *result = (struct experiment_result){
+        .name = allocate_text(name),
+        .group = allocate_text(group),
+        .title = allocate_text(title),
+        .source = allocate_text(source),
+    };
+    return result;
+}
+
+void result_skipped(struct experiment_result *result, const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    free(result->skipped);
+    result->skipped = allocate_printed(format, arguments);
+    va_end(arguments);
+}
+
+void result_failed(struct experiment_result *result, const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    free(result->failed);
+    result->failed = allocate_printed(format, arguments);
+    va_end(arguments);
+}
+
+struct series *result_series(struct experiment_result *result, const char *name,
+                             const char *quantity, const char *unit, const char *axis,
+                             const char *axis_unit, enum better better)
+{
+    struct series *series;
+
+    result->series = allocate_one_more(result->series, result->count, sizeof(*result->series));
+    series = &result->series[result->count++];
+    *series = (struct series){
+        .name = allocate_text(name),
+        .quantity = allocate_text(quantity),
+        .unit = allocate_text(unit),
+        .axis = allocate_text(axis),
+        .axis_unit = allocate_text(axis_unit),
+        .better = better,
+    };
+    return series;
+}
+
+void series_add(struct series *series, double x, const struct summary *y)
+{
+    series->points = allocate_one_more(series->points, series->count, sizeof(*series->points));
+    series->points[series->count++] = (struct point){ .x = x, .y = *y };
+}
+
+const struct experiment_result *results_find(const struct results *results, const char *name)
+{
+    for (unsigned int i = 0; i < results->count; i++) {
+        if (!strcmp(results->experiments[i].name, name))
+            return &results->experiments[i];
+    }
+    return NULL;
+}
+
+const struct series *result_find(const struct experiment_result *result, const char *name,
+                                 const char *quantity)
+{
+    for (unsigned int i = 0; i < result->count; i++) {
+        const struct series *series = &result->series[i];
+
+        if (!strcmp(series->name, name) && (!quantity || !strcmp(series->quantity, quantity)))
+            return series;
+    }
+    return NULL;
+}

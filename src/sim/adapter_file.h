@@ -1,0 +1,43 @@
+/* Adapter files as text: lines of "key = value # origin", and the directory they are kept in. What
+ * the keys mean is in parameters.h. */
+#ifndef SIM_ADAPTER_FILE_H
+#define SIM_ADAPTER_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define ADAPTER_SUFFIX ".adapter"
+
+struct adapter_line {
+    unsigned int number;
+    const char *key;
+    const char *value;
+    const char *origin; /* what stands behind '#'; empty if nothing does */
+};
+
+/* Splits one line, which is written to. Returns 1, 0 if it says nothing, -1 if it is not of the
+ * form "key = value". */
+int adapter_line_split(char *text, struct adapter_line *line);
+
+/* Calls 'visit' for every line that says something. Returns 0; what 'visit' returned, if that was
+ * not 0; or -1 with "file: reason" or "file:line: reason" in 'error'. */
+int adapter_file_walk(const char *path,
+                      int (*visit)(const struct adapter_line *line, void *context), void *context,
+                      char *error, size_t size);
+
+/* Ends in ".adapter", with something before it. */
+bool adapter_suffixed(const char *name);
+
+/* Says where the file is, not only what it is called. */
+bool adapter_name_is_path(const char *name);
+
+/* The directory of the adapter files: VERBENA_ADAPTERS, or the one that came with this program or
+ * library. Returns 0, or -1 with the reason in 'error'. */
+int adapter_directory(char *path, size_t path_size, char *error, size_t size);
+
+/* Calls 'visit' with the name of every adapter of that directory, in the order of the file names.
+ * Returns 0, or -1 with the reason in 'error'. */
+int adapter_list(void (*visit)(const char *name, void *context), void *context, char *error,
+                 size_t size);
+
+#endif

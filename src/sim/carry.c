@@ -1,0 +1,382 @@
+#include "sim/carry.h"
+
+#include "hca/epoch.h"
+#include "hca/mr.h"
+#include "hca/proc.h"
+#include "hca/rq.h"
+#include "live/live.h"
+#include "sim/models/hca.h"
+#include "sim/turn.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the payload of a request, wherever it is ---- */
+
+static uint8_t *staging;
+static uint64_t staging_room;
+
+static uint8_t *staging_of(uint64_t size)
+{
+    if (size > staging_room) {
+        free(staging);
+        staging_room = round_up_pow2(size);
+        staging = malloc(staging_room);
+        if (!staging)
+            staging_room = 0;
+    }
+    return staging;
+}
+
+static struct place place_of(const struct request *request, uint32_t index)
+{
+    const struct stretch *stretch = &request->list[index];
+
+    return (struct place){ .kind = stretch->kind,
+                           .proc = request->queue->proc,
+                           .addr = stretch->address,
+                           .length = stretch->length };
+}
+
+static bool fetch(const struct request *request, uint8_t *to)
+{
+    for (uint32_t i = 0; i < request->stretches; i++) {
+        struct place place = place_of(request, i);
+        struct local_list piece = { .iov = { { to, place.length } },
+                                    .count = 1,
+                                    .length = place.length };
+
+        if (copy_in(&piece, &place))
+            return false;
+        to += place.length;
+    }
+    return true;
+}
+
+static char *own_address(const struct place *place)
+{
+    return place->kind == PLACE_SEGMENT ? (char *)seg + place->addr : (char *)place->addr;
+}
+
+/* As a list in this process: in place if the memory is ours, else fetched. */
+static bool payload_here(struct request *request, struct local_list *list)
+{
+    list->length = request->length;
+    list->count = 1;
+    if (request->copy || request->flags & IBV_SEND_INLINE) {
+        list->iov[0] = (struct iovec){ request->copy ? request->copy : request->inline_data,
+                                       request->length };
+    } else if (request->queue->proc == (uint32_t)proc_self) {
+        list->count = request->stretches;
+        for (uint32_t i = 0; i < request->stretches; i++) {
+            struct place place = place_of(request, i);
+
+            list->iov[i] = (struct iovec){ own_address(&place), place.length };
+        }
+    } else {
+        uint8_t *here = staging_of(request->length);
+
+        if (!here || !fetch(request, here))
+            return false;
+        list->iov[0] = (struct iovec){ here, request->length };
+    }
+    return true;
+}
+
+void free_copy(struct request *request)
+{
+    if (request->copy)
+        block_give(request->copy, request->length);
+    request->copy = NULL;
+}
+
+void carry_snapshot(struct request *request)
+{
+    if (request->carried_out || request->copy || !request->length || request->users < 2 ||
+        request->flags & IBV_SEND_INLINE || request->wqe.operation >= TRANSPORT_READ)
+        return;
+    request->copy = block_take(request->length);
+    if (request->copy && !fetch(request, request->copy))
+        free_copy(request);
+}
+
+/* ---- keys ---- */
+
+/* Whose memory the peer of this queue may touch; an XRC target stands in for its SRQ's owner. */
+static uint32_t responder_pd(const struct queue *queue, uint32_t srqn, unsigned int *proc)
+{
+    const struct shared_srq *srq;
+
+    *proc = queue->shared->proc;
+    if (queue->shared->type != IBV_QPT_XRC_RECV)
+        return queue->shared->pd;
+    srq = shared_srq_find(srqn);
+    if (!srq || srq->xrcd != queue->shared->xrcd)
+        return 0;
+    *proc = srq->proc;
+    return srq->pd;
+}
+
+static unsigned int access_flag(enum transport_access access)
+{
+    static const unsigned int flags[] = {
+        [TRANSPORT_ACCESS_WRITE] = IBV_ACCESS_REMOTE_WRITE,
+        [TRANSPORT_ACCESS_READ] = IBV_ACCESS_REMOTE_READ,
+        [TRANSPORT_ACCESS_ATOMIC] = IBV_ACCESS_REMOTE_ATOMIC,
+    };
+
+    return flags[access];
+}
+
+static bool remote_place(struct queue *queue, uint32_t srqn, enum transport_access access,
+                         uint32_t key, uint64_t address, uint64_t length, struct place *place)
+{
+    unsigned int proc;
+    uint32_t pd = responder_pd(queue, srqn, &proc);
+
+    return proc < MAX_PROCS && mr_remote(key, proc, pd, queue->qpn, address, length,
+                                         access_flag(access), place);
+}
+
+enum transport_status carry_check_remote(struct queue *queue, enum transport_access access,
+                                         uint32_t key, uint64_t address, uint64_t length)
+{
+    uint32_t srqn = queue->arriving ? queue->arriving->packet.srq : 0;
+    struct place place = { 0 };
+    bool good = true;
+
+    if (!(queue->shared->access & access_flag(access)))
+        return TRANSPORT_INVALID_REQUEST;
+    if (length) {
+        epoch_enter();
+        good = remote_place(queue, srqn, access, key, address, length, &place);
+        epoch_exit();
+    }
+    queue->remote_device_memory = place.kind == PLACE_SEGMENT;
+    return good ? TRANSPORT_SUCCESS : TRANSPORT_ACCESS_ERROR;
+}
+
+bool carry_invalidate(struct queue *queue, uint32_t key)
+{
+    struct shared_mr *mr;
+    bool good;
+
+    epoch_enter();
+    mr = shared_mr_find(key);
+    good = mr && mr->proc == queue->shared->proc && mr->pd == queue->shared->pd &&
+           mr->kind == MW_TYPE_2 && mr->bound_qpn == queue->qpn;
+    if (good)
+        atomic_store(&mr->key, 0);
+    epoch_exit();
+    return good;
+}
+
+/* ---- receives ---- */
+
+static bool open_receives(const struct queue *queue, uint32_t srqn, struct rq_view *view)
+{
+    const struct shared_srq *srq;
+
+    if (queue->shared->type != IBV_QPT_XRC_RECV)
+        srqn = queue->shared->srqn;
+    if (!srqn)
+        return rq_open(queue->shared->rq, view);
+    srq = shared_srq_find(srqn);
+    return srq && rq_open(srq->rq, view);
+}
+
+static bool look(struct queue *queue, uint32_t srqn, struct rq_view *view)
+{
+    uint32_t head, number;
+    const struct recv_wqe *wqe;
+
+    if (!open_receives(queue, srqn, view))
+        return false;
+    head = load_relaxed(&view->rq->head);
+    number = head + view->rq->claimed;
+    if ((int32_t)(load_acquire(&view->rq->posted) - number) <= 0)
+        return false;
+    wqe = rq_wqe(view->rq, view->order[number & view->mask].slot);
+    queue->receive_capacity = view->order[number & view->mask].capacity;
+    queue->receive_segments = wqe ? wqe->num_sge : 1;
+    if (queue->shared->type == IBV_QPT_UD && queue->receive_capacity != RECV_BROKEN)
+        queue->receive_capacity -= queue->receive_capacity < HCA_GRH_BYTES ?
+                                       queue->receive_capacity :
+                                       HCA_GRH_BYTES;
+    return true;
+}
+
+bool carry_look_at_receive(struct queue *queue, uint32_t srqn)
+{
+    struct rq_view view;
+    bool there;
+
+    epoch_enter();
+    there = look(queue, srqn, &view);
+    epoch_exit();
+    return there;
+}
+
+enum transport_status carry_claim_receive(struct queue *queue, uint32_t srqn)
+{
+    struct rq_view view;
+    bool there;
+
+    epoch_enter();
+    there = look(queue, srqn, &view);
+    if (there)
+        view.rq->claimed++;
+    epoch_exit();
+    if (!there)
+        return TRANSPORT_NOT_READY;
+    return queue->receive_capacity == RECV_BROKEN ? TRANSPORT_OPERATIONAL_ERROR :
+                                                    TRANSPORT_SUCCESS;
+}
+
+static void unclaim(struct queue *queue, uint32_t srqn)
+{
+    struct rq_view view;
+
+    if (open_receives(queue, srqn, &view) && view.rq->claimed)
+        view.rq->claimed--;
+}
+
+/* ---- delivery ---- */
+
+static int write_memory(struct flight *last, const struct local_list *payload)
+{
+    const struct transport_wqe *wqe = &last->message->wqe;
+    struct place place;
+
+    if (!payload->length)
+        return 0;
+    if (!remote_place(last->to, last->packet.srq, TRANSPORT_ACCESS_WRITE, wqe->remote_key,
+                      wqe->remote_address, payload->length, &place))
+        return -1;
+    return copy_out(payload, &place, 1);
+}
+
+static void take_receive(struct flight *last, const struct local_list *payload)
+{
+    struct request *request = last->message;
+    bool write = request->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+    struct send_wqe wqe = {
+        .imm = request->wqe.immediate,
+        .flags = request->flags,
+        .opcode = request->opcode,
+        .sl = request->sl,
+        .srqn = request->wqe.remote_srq,
+        .has_grh = request->has_grh,
+        .dgid = request->dgid,
+    };
+    struct message message = {
+        .wqe = &wqe,
+        .payload = write ? NULL : payload,
+        .length = request->length,
+        .slid = request->queue->shared->lid,
+        .opcode = write ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV,
+        .datagram = last->to->shared->type == IBV_QPT_UD,
+        .src_qp = request->queue->qpn,
+    };
+
+    unclaim(last->to, last->packet.srq);
+    deliver(last->to->shared, &message);
+}
+
+void queue_deliver(struct flight *last)
+{
+    struct request *request = last->message;
+    struct queue *to = last->to;
+    struct local_list payload;
+
+    if (!to->dead && proc_word_alive(to->process) && payload_here(request, &payload)) {
+        epoch_enter();
+        if (request->wqe.operation == TRANSPORT_WRITE ||
+            request->wqe.operation == TRANSPORT_WRITE_IMMEDIATE)
+            write_memory(last, &payload);
+        if (last->takes_receive)
+            take_receive(last, &payload);
+        epoch_exit();
+        turn_wake(to->proc);
+    }
+    request->carried_out = true;
+    flight_drop(last);
+}
+
+/* ---- answers ---- */
+
+static int put(struct request *request, const uint8_t *from)
+{
+    struct place places[HCA_MAX_SGE];
+    struct local_list list = { .iov = { { (void *)from, request->length } },
+                               .count = 1,
+                               .length = request->length };
+
+    for (uint32_t i = 0; i < request->stretches; i++)
+        places[i] = place_of(request, i);
+    return copy_out(&list, places, request->stretches) ? IBV_WC_LOC_PROT_ERR : IBV_WC_SUCCESS;
+}
+
+static int put_read(struct request *request)
+{
+    struct queue *from = queue_by_number(request->queue->transport.attributes.remote_qpn);
+    uint8_t *here = staging_of(request->length);
+    struct local_list list = { .iov = { { here, request->length } },
+                               .count = 1,
+                               .length = request->length };
+    struct place place;
+
+    if (!request->length)
+        return IBV_WC_SUCCESS;
+    if (!from || !here ||
+        !remote_place(from, request->wqe.remote_srq, TRANSPORT_ACCESS_READ,
+                      request->wqe.remote_key, request->wqe.remote_address, request->length,
+                      &place) ||
+        copy_in(&list, &place))
+        return IBV_WC_REM_OP_ERR;
+    return put(request, here);
+}
+
+int carry_answer(struct request *request)
+{
+    int status;
+
+    epoch_enter();
+    if (request->wqe.operation == TRANSPORT_READ)
+        status = put_read(request);
+    else
+        status = put(request, (uint8_t *)&request->original);
+    epoch_exit();
+    return status;
+}
+
+enum transport_status carry_atomic(struct queue *queue, const struct packet *request,
+                                   uint64_t *original)
+{
+    bool adds = (request->opcode & ~SERVICE_MASK) == OPCODE_FETCH_ADD;
+    struct place place;
+    uint64_t after;
+    bool good;
+
+    epoch_enter();
+    good = remote_place(queue, request->srq, TRANSPORT_ACCESS_ATOMIC, request->remote_key,
+                        request->remote_address, sizeof(after), &place) &&
+           !copy_word(&place, original, false);
+    if (good) {
+        after = adds                            ? *original + request->swap_or_add :
+                *original == request->compare ? request->swap_or_add :
+                                                *original;
+        good = after == *original || !copy_word(&place, &after, true);
+    }
+    epoch_exit();
+    if (good)
+        turn_wake(queue->proc);
+    return good ? TRANSPORT_SUCCESS : TRANSPORT_OPERATIONAL_ERROR;
+}
+
+int carry_local(struct hca_qp *qp, const struct send_wqe *wqe)
+{
+    uint32_t byte_len;
+
+    return run_request(qp, wqe, &byte_len);
+}

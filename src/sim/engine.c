@@ -1,0 +1,228 @@
+/* The modelled adapter as an engine of the objects in hca/: what calls cost, when they are made, and
+ * what an adapter's events do. */
+#include "sim/engine.h"
+
+#include "hca/cq.h"
+#include "live/live.h"
+#include "sim/models/hca.h"
+#include "sim/turn.h"
+
+#include <stdlib.h>
+
+
+/* ---- what calls cost ---- */
+
+static double registration(uint64_t bytes)
+{
+    const struct parameters *p = &world->parameters;
+    uint64_t pages = (bytes + p->host.page - 1) / p->host.page;
+    uint64_t beyond = pages > p->host.register_knee ? pages - p->host.register_knee : 0;
+
+    return p->host.register_call + (pages - beyond) * p->host.register_page +
+           beyond * p->host.register_page_beyond;
+}
+
+static double cost_of(enum hca_call call, uint64_t amount)
+{
+    const struct parameters *p = &world->parameters;
+
+    switch (call) {
+    case CALL_POST_SEND:
+        return p->host.post_send + (amount > 1 ? amount - 1 : 0) * p->host.segment;
+    case CALL_POST_RECEIVE:
+        return p->host.post_receive + (amount > 1 ? amount - 1 : 0) * p->host.segment;
+    case CALL_CREATE_QP:
+        return p->host.create_qp + amount * p->host.create_qp_entry;
+    case CALL_DESTROY_QP:
+        return p->host.destroy_qp;
+    case CALL_DESTROY_CONNECTED_QP:
+        return p->host.destroy_connected_qp;
+    case CALL_MODIFY_QP:
+        return p->host.modify_qp;
+    case CALL_CREATE_CQ:
+        return p->host.create_cq + amount * p->host.create_cq_entry;
+    case CALL_DESTROY_CQ:
+        return p->host.destroy_cq + amount * p->host.destroy_cq_entry;
+    case CALL_CREATE_SRQ:
+        return p->host.create_srq;
+    case CALL_DESTROY_SRQ:
+        return p->host.destroy_srq;
+    case CALL_REGISTER:
+        return registration(amount);
+    case CALL_DEREGISTER:
+        return p->host.deregister_call +
+               (amount + p->host.page - 1) / p->host.page * p->host.deregister_page;
+    case CALL_ALLOC_PD:
+        return p->host.alloc_pd;
+    case CALL_CREATE_AH:
+        return p->host.create_ah;
+    case CALL_BIND_WINDOW:
+        return p->host.bind_window;
+    case CALL_EVENT:
+        return p->host.event_call;
+    case CALL_KINDS:
+        break;
+    }
+    return 0;
+}
+
+static void sim_charge(enum hca_call call, uint64_t amount)
+{
+    turn_charge(cost_of(call, amount));
+}
+
+static void sim_poll_begin(void)
+{
+    turn_await();
+    queue_drain_inbox();
+}
+
+/* A program that looks at several queues in turn must get round to each of them after a change,
+ * before it can be put to rest. */
+static uint32_t cq_count(void)
+{
+    uint32_t count = 0;
+
+    spin_lock(&cq_list_lock);
+    for (struct hca_cq *cq = cq_list; cq; cq = cq->next)
+        count++;
+    spin_unlock(&cq_list_lock);
+    return count;
+}
+
+static void sim_poll_end(int count)
+{
+    struct entity *me = turn_self();
+    const struct parameters *p = &world->parameters;
+
+    if (!me)
+        return;
+    if (count > 0) {
+        me->quiet_polls = 0;
+        me->clock += ns_of(p->host.poll_hit * count);
+    } else if (++me->quiet_polls < 2 * cq_count() + 2) {
+        me->clock += ns_of(p->host.poll_empty);
+    } else {
+        turn_park(p->host.poll_empty);
+    }
+}
+
+static bool sim_sleep(void)
+{
+    bool woken = turn_block(world->parameters.host.wake_receive);
+
+    queue_drain_inbox();
+    return woken;
+}
+
+/* ---- what adapters do ---- */
+
+void event_dispatch(const struct event *event)
+{
+    struct queue *queue = event->object;
+    struct flight *flight = event->object;
+
+    switch ((enum event_kind)event->kind) {
+    case EVENT_DOORBELL:
+        send_rung(queue);
+        queue_release(queue);
+        break;
+    case EVENT_REQUEST_FETCHED:
+        send_fetched(queue);
+        queue_release(queue);
+        break;
+    case EVENT_ENGINE:
+        send_step(event->object);
+        break;
+    case EVENT_PACKET_READ:
+        send_read(flight);
+        break;
+    case EVENT_PACKET_READY:
+        send_ready(flight);
+        break;
+    case EVENT_PACKET_LEFT:
+        if (event->argument != OFF_THE_LINK)
+            link_free(flight->from->port);
+        send_left(flight);
+        flight_drop(flight);
+        break;
+    case EVENT_PACKET_AT_SWITCH:
+        link_at_switch(flight);
+        break;
+    case EVENT_PACKET_ARRIVED:
+        receive_arrived(flight, event->argument);
+        break;
+    case EVENT_PACKET_TAKEN:
+        receive_taken(flight);
+        break;
+    case EVENT_DELIVER:
+        queue_deliver(flight);
+        break;
+    case EVENT_COMPLETE:
+        queue_complete(event->object);
+        break;
+    case EVENT_RESPOND:
+        queue_respond(queue);
+        queue_release(queue);
+        break;
+    case EVENT_ACK_WAITED:
+        queue_ack_waited(queue);
+        queue_release(queue);
+        break;
+    case EVENT_TIMEOUT:
+        queue_timeout(queue, event->time);
+        queue_release(queue);
+        break;
+    case EVENT_KINDS:
+        break;
+    }
+}
+
+/* ---- the engine ---- */
+
+static void sim_send(struct hca_qp *qp, struct send_wqe *wqe)
+{
+    queue_post(qp, wqe);
+}
+
+static bool sim_send_short(struct hca_qp *qp, const struct ibv_sge *sge, unsigned int flags)
+{
+    return false;
+}
+
+static void sim_progress(void)
+{
+}
+
+static void sim_stop(void)
+{
+    turn_leave();
+}
+
+static uint32_t sim_mtu(void)
+{
+    return world->parameters.link.mtu;
+}
+
+static void sim_serve_peers(void)
+{
+    live_engine.serve_peers();
+}
+
+const struct hca_engine sim_engine = {
+    .name = "sim",
+    .base_address = SIM_BASE_ADDRESS,
+    .send = sim_send,
+    .send_short = sim_send_short,
+    .progress = sim_progress,
+    .drop = queue_drop,
+    .start = world_attach,
+    .stop = sim_stop,
+    .serve_peers = sim_serve_peers,
+    .charge = sim_charge,
+    .poll_begin = sim_poll_begin,
+    .poll_end = sim_poll_end,
+    .sleep = sim_sleep,
+    .entered = queue_begin,
+    .mtu = sim_mtu,
+};

@@ -1,0 +1,9 @@
+#ifndef SIM_ENGINE_H
+#define SIM_ENGINE_H
+
+#include "hca/engine.h"
+
+/* Virtual time: the adapter that VERBENA_ADAPTER names, modelled packet by packet. */
+extern const struct hca_engine sim_engine;
+
+#endif

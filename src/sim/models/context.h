@@ -1,0 +1,52 @@
+/* What the adapter must know of a queue or a page before it can work: kept in a cache on the chip, and
+ * behind it in memory of its own or of the host. Entries and their sizes are those of the InfiniHost
+ * ("mthca" driver: a queue context is 256 bytes, a translation 8); a miss takes several dependent
+ * accesses, one after the other, for all queues of the adapter. */
+#ifndef SIM_MODELS_CONTEXT_H
+#define SIM_MODELS_CONTEXT_H
+
+#include "sim/models/bus.h"
+
+#include <stdbool.h>
+
+/* Least recently used goes first. Embedded in what it stands for. */
+struct cached {
+    struct cached *newer, *older;
+    bool inside;
+};
+
+struct cache {
+    struct cached *newest, *oldest;
+    uint64_t room; /* 0: everything fits */
+    uint64_t count;
+    uint64_t hits, misses;
+};
+
+struct context_memory {
+    const struct parameters *parameters;
+    struct bus *bus;
+    struct server unit; /* fetches one entry at a time */
+    struct cache queues;
+    struct cache pages;
+    struct page_entry *page_entries;
+    struct page_entry **page_table;
+    uint32_t page_next;
+};
+
+int context_init(struct context_memory *memory, const struct parameters *parameters,
+                 struct bus *bus);
+
+/* The context of a queue is needed; returns when it is there. */
+uint64_t context_queue(struct context_memory *memory, struct cached *queue, uint64_t now);
+
+/* The translations of a range of a process's memory. */
+uint64_t context_pages(struct context_memory *memory, uint32_t proc, uint64_t address,
+                       uint64_t length, uint64_t now);
+
+/* A work request or descriptor is fetched from host memory; returns when it is there. */
+uint64_t context_fetch(struct context_memory *memory, uint64_t bytes, uint64_t now);
+
+/* The queue is gone. */
+void context_forget(struct context_memory *memory, struct cached *queue);
+
+#endif

@@ -1,0 +1,92 @@
+/* The adapters: ports with links, engines that send, an engine that receives, one bus and one context
+ * memory each. */
+#ifndef SIM_MODELS_HCA_H
+#define SIM_MODELS_HCA_H
+
+#include "sim/models/context.h"
+#include "sim/queue.h"
+
+#define ENGINES_MAX 16
+#define OFF_THE_LINK 1 /* argument of EVENT_PACKET_LEFT: the link was not used */
+
+/* A packet under way. */
+struct flight {
+    struct flight *next;
+    struct packet packet;
+    struct queue *from;
+    struct queue *to;
+    struct port *destination;
+    struct engine *engine; /* whose slot it takes, or NULL */
+    struct request *message; /* that it belongs to, or NULL */
+    bool ends_message;       /* an unreliable one, which is over when this has left */
+    uint32_t bytes; /* on the link */
+    uint32_t payload;
+    uint8_t holds; /* by the link and by the receiver */
+    bool first, last, response;
+    bool takes_receive;
+};
+
+/* Sends one message at a time. */
+struct engine {
+    struct port *port;
+    struct queue *queue; /* whose message it is at, or NULL */
+    bool responding; /* to a read */
+    bool waits_for_slot;
+    bool waits_for_drain;
+    struct flight *next_flight; /* pulled, not yet on its way */
+    uint32_t under_way; /* packets */
+    uint64_t messages;
+};
+
+struct port {
+    struct hca *hca;
+    uint32_t number; /* from 1 */
+    uint16_t lid;
+    struct engine engines[ENGINES_MAX];
+    struct queue *ready_first, *ready_last; /* queues with something to send */
+    struct server link; /* outgoing */
+    struct server switch_output; /* of the switch, towards this port */
+    struct server receiver;
+    struct flight *out_first, *out_last; /* ready for the link, in order */
+    bool link_busy;
+    bool waits_for_credit;
+    uint64_t credit_used; /* bytes on their way to this port or in its buffer */
+    uint64_t packets_out, packets_in, bytes_out;
+};
+
+struct hca {
+    uint32_t node, device;
+    struct bus bus;
+    struct context_memory context;
+    struct port *ports; /* the first of 'port_count', one after the other */
+    uint32_t port_count;
+    uint64_t buffer_used; /* bytes of packets on their way out */
+};
+
+/* Makes all adapters of the fabric. Returns 0 or an errno value. */
+int hcas_init(void);
+struct port *port_by_lid(uint16_t lid);
+
+struct flight *flight_new(struct queue *from, const struct packet *packet);
+void flight_drop(struct flight *flight); /* one hold less */
+
+/* ---- send.c: from posted requests to packets ---- */
+void send_rung(struct queue *queue);    /* the doorbell has arrived */
+void send_fetched(struct queue *queue); /* a work request is on the adapter */
+void send_kick(struct queue *queue);    /* it may have something to send */
+void send_step(struct engine *engine);
+void send_read(struct flight *flight);
+void send_ready(struct flight *flight);
+void send_left(struct flight *flight);
+
+/* ---- link.c: cables and the switch ---- */
+void link_send(struct port *port, struct flight *flight);
+void link_at_switch(struct flight *flight);
+void link_free(struct port *port);
+void link_credit(struct port *to, const struct flight *flight);
+
+/* ---- receive.c: from packets to memory ---- */
+void receive_arrived(struct flight *flight, uint32_t stage);
+void receive_taken(struct flight *flight);
+
+#endif

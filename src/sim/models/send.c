@@ -1,0 +1,288 @@
+/* The sending half of the adapter. A work request is fetched across the bus after the doorbell; queues
+ * with something to send wait in turn for an engine, which sends one message at a time, packet by
+ * packet: fetch the payload, then hand it to the link. That an engine's packets are limited in
+ * number, and all of them by a buffer, is what bounds one queue's rate on adapters whose links are
+ * faster than their engines; the adapter files say which. */
+#include "sim/models/hca.h"
+
+static uint64_t request_bytes(const struct request *message)
+{
+    const struct parameters *p = &world->parameters;
+    uint64_t bytes = p->hca.request_bytes;
+
+    if (message->flags & IBV_SEND_INLINE)
+        return bytes + message->length;
+    return bytes + (message->stretches > 1 ? message->stretches - 1 : 0) * p->hca.segment_bytes;
+}
+
+/* One request of a queue is fetched at a time, and only a few ahead of the one being sent. */
+static void fetch_next(struct queue *queue)
+{
+    struct hca *hca = queue->port->hca;
+    uint32_t ahead = queue->fetched - queue->transport.requester.current.index;
+    uint64_t time = world->now;
+
+    if (queue->fetching || queue->fetched == queue->rung ||
+        ahead >= world->parameters.hca.request_window)
+        return;
+    queue->fetching = true;
+    time = context_queue(&hca->context, &queue->context, time);
+    time = context_fetch(&hca->context, request_bytes(queue_message(queue, queue->fetched)), time);
+    queue->users++;
+    event_at(time, EVENT_REQUEST_FETCHED, queue, 0);
+}
+
+void send_rung(struct queue *queue)
+{
+    queue->rung++;
+    if (!queue->dead)
+        fetch_next(queue);
+}
+
+void send_fetched(struct queue *queue)
+{
+    queue->fetching = false;
+    if (queue->dead)
+        return;
+    queue->fetched++;
+    fetch_next(queue);
+    send_kick(queue);
+}
+
+/* ---- engines ---- */
+
+/* The next packet of a queue, or NULL. Answers go before requests. */
+static struct flight *pull(struct queue *queue, bool *responding)
+{
+    uint32_t index = queue->transport.requester.current.index;
+    struct packet packet;
+    struct flight *flight;
+    bool got;
+
+    queue->transport.ops = &queue_transport_ops;
+    queue->pulled_over = NULL;
+    *responding = queue->has_response && transport_pull_response(&queue->transport, &packet);
+    queue->has_response = *responding;
+    got = *responding || transport_pull_request(&queue->transport, world->now, &packet);
+    if (!got)
+        return NULL;
+    flight = flight_new(queue, &packet);
+    if (flight && !*responding) {
+        flight->message = queue_message(queue, index);
+        flight->message->users++;
+        flight->ends_message = queue->pulled_over != NULL;
+    }
+    return flight;
+}
+
+static bool is_idle(const struct engine *engine)
+{
+    return !engine->queue && !engine->waits_for_drain;
+}
+
+static double message_service(const struct flight *flight)
+{
+    const struct parameters *p = &world->parameters;
+
+    if (flight->response || !flight->message)
+        return 0;
+    return p->hca.message +
+           (flight->message->stretches > 1 ? flight->message->stretches - 1 : 0) * p->hca.segment;
+}
+
+static struct queue *pop_ready(struct port *port)
+{
+    struct queue *queue = port->ready_first;
+
+    port->ready_first = queue->next_ready;
+    if (!port->ready_first)
+        port->ready_last = NULL;
+    queue->is_ready = false;
+    return queue;
+}
+
+/* Gives waiting queues to idle engines. */
+static void assign(struct port *port)
+{
+    for (uint64_t i = 0; i < world->parameters.hca.engines && port->ready_first; i++) {
+        struct engine *engine = &port->engines[i];
+
+        while (is_idle(engine) && port->ready_first) {
+            struct queue *queue = pop_ready(port);
+            struct flight *flight = queue->dead ? NULL : pull(queue, &engine->responding);
+            uint64_t time;
+
+            if (!flight) {
+                queue_settle(queue);
+                queue_release(queue);
+                continue;
+            }
+            /* The reference of the list is now the engine's. */
+            engine->queue = queue;
+            queue->is_served = true;
+            engine->next_flight = flight;
+            engine->messages++;
+            time = context_queue(&port->hca->context, &queue->context, world->now);
+            event_at(time + ns_of(message_service(flight)), EVENT_ENGINE, engine, 0);
+        }
+    }
+}
+
+void send_kick(struct queue *queue)
+{
+    struct port *port = queue->port;
+
+    if (queue->is_ready || queue->is_served || queue->dead ||
+        (queue->waits_for_ack && !queue->has_response))
+        return;
+    queue->is_ready = true;
+    queue->next_ready = NULL;
+    queue->users++;
+    if (port->ready_last)
+        port->ready_last->next_ready = queue;
+    else
+        port->ready_first = queue;
+    port->ready_last = queue;
+    assign(port);
+}
+
+static void finish_message(struct engine *engine, const struct flight *last)
+{
+    struct queue *queue = engine->queue;
+    struct port *port = engine->port;
+
+    if (world->parameters.hca.wait_for_ack && !engine->responding && last->message &&
+        opcode_info(last->packet.opcode)->flags & OPCODE_SEND &&
+        transport_is_reliable(&queue->transport))
+        queue->waits_for_ack = true;
+    engine->queue = NULL;
+    queue->is_served = false;
+    if (engine->responding)
+        queue->has_response = transport_has_response(&queue->transport);
+    engine->waits_for_drain = world->parameters.hca.drain && engine->under_way;
+    fetch_next(queue);
+    queue_settle(queue);
+    send_kick(queue);
+    queue_release(queue);
+    assign(port);
+}
+
+static bool has_slot(const struct engine *engine, const struct flight *flight)
+{
+    const struct parameters *p = &world->parameters;
+    const struct hca *hca = engine->port->hca;
+
+    if (engine->under_way >= p->hca.engine_depth)
+        return false;
+    return !p->hca.buffer || !hca->buffer_used ||
+           hca->buffer_used + flight->payload <= p->hca.buffer;
+}
+
+/* Where in memory the payload of a packet begins, for the translation. */
+static uint64_t payload_address(const struct flight *flight)
+{
+    uint64_t offset = flight->packet.payload.offset;
+
+    if (flight->response || !flight->message)
+        return flight->packet.payload.source + offset;
+    for (uint32_t i = 0; i < flight->message->stretches; i++) {
+        const struct stretch *stretch = &flight->message->list[i];
+
+        if (offset < stretch->length)
+            return stretch->address + offset;
+        offset -= stretch->length;
+    }
+    return 0;
+}
+
+static void start_packet(struct engine *engine, struct flight *flight)
+{
+    const struct parameters *p = &world->parameters;
+    struct queue *queue = engine->queue;
+    struct hca *hca = engine->port->hca;
+    uint64_t time = world->now;
+
+    engine->under_way++;
+    hca->buffer_used += flight->payload;
+    flight->engine = engine;
+    if (p->hca.queue_lock > 0)
+        time = serve(&queue->lock, time, p->hca.queue_lock);
+    if (!flight->payload || (flight->message && flight->message->flags & IBV_SEND_INLINE)) {
+        event_at(time, EVENT_PACKET_READY, flight, 0);
+        return;
+    }
+    if (flight->response ? queue->remote_device_memory : flight->message->in_device_memory) {
+        time += ns_of(p->hca.memory_latency + flight->payload / p->hca.memory_rate);
+        event_at(time, EVENT_PACKET_READY, flight, 0);
+        return;
+    }
+    time = context_pages(&hca->context, queue->proc, payload_address(flight), flight->payload, time);
+    event_at(bus_read_request(&hca->bus, time, flight->payload), EVENT_PACKET_READ, flight, 0);
+}
+
+void send_read(struct flight *flight)
+{
+    struct hca *hca = flight->from->port->hca;
+
+    event_at(bus_read_return(&hca->bus, world->now, flight->payload), EVENT_PACKET_READY, flight,
+             0);
+}
+
+void send_step(struct engine *engine)
+{
+    struct flight *flight = engine->next_flight;
+    bool responding;
+
+    if (!has_slot(engine, flight)) {
+        engine->waits_for_slot = true;
+        return;
+    }
+    start_packet(engine, flight);
+    engine->next_flight = NULL;
+    if (!flight->last && !engine->queue->dead)
+        engine->next_flight = pull(engine->queue, &responding);
+    if (engine->next_flight)
+        event_at(world->now + ns_of(world->parameters.hca.packet), EVENT_ENGINE, engine, 0);
+    else
+        finish_message(engine, flight);
+}
+
+void send_ready(struct flight *flight)
+{
+    link_send(flight->from->port, flight);
+}
+
+/* A slot and some buffer are free again. */
+static void release_slot(struct engine *engine)
+{
+    struct hca *hca = engine->port->hca;
+
+    engine->under_way--;
+    for (uint32_t i = 0; i < hca->port_count; i++) {
+        for (uint64_t k = 0; k < world->parameters.hca.engines; k++) {
+            struct engine *other = &hca->ports[i].engines[k];
+
+            if (other->waits_for_slot && has_slot(other, other->next_flight)) {
+                other->waits_for_slot = false;
+                send_step(other);
+            }
+        }
+    }
+    if (engine->waits_for_drain && !engine->under_way) {
+        engine->waits_for_drain = false;
+        assign(engine->port);
+    }
+}
+
+void send_left(struct flight *flight)
+{
+    struct engine *engine = flight->engine;
+
+    if (flight->ends_message)
+        message_over(flight->message);
+    if (!engine)
+        return;
+    flight->engine = NULL;
+    engine->port->hca->buffer_used -= flight->payload;
+    release_slot(engine);
+}

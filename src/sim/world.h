@@ -1,0 +1,154 @@
+/* The modelled world: clocks, events, adapters, links, in the fabric's segment, which every process
+ * of a modelled fabric maps at the same address. Only the thread that has the turn (turn.h) touches
+ * it, so there is no lock in here. */
+#ifndef SIM_WORLD_H
+#define SIM_WORLD_H
+
+#include "hca/layout.h"
+#include "sim/parameters.h"
+
+/* Far from where programs, sanitizers and the kernel put things. */
+#define SIM_BASE_ADDRESS 0x200000000000ull
+
+#define ENTITIES_MAX 1024
+#define BLOCK_CLASSES 40
+
+enum event_kind {
+    EVENT_DOORBELL,         /* queue: a request was posted */
+    EVENT_REQUEST_FETCHED,  /* queue: the adapter has it */
+    EVENT_ENGINE,           /* engine: goes on with its message */
+    EVENT_PACKET_READ,      /* flight: host memory begins to answer */
+    EVENT_PACKET_READY,     /* flight: its payload is on the adapter */
+    EVENT_PACKET_LEFT,      /* flight: its last bit is on the cable */
+    EVENT_PACKET_AT_SWITCH, /* flight */
+    EVENT_PACKET_ARRIVED,   /* flight: argument is the stage of receiving */
+    EVENT_PACKET_TAKEN,     /* flight: the receiver has looked at it */
+    EVENT_DELIVER,          /* flight: the message is visible in memory */
+    EVENT_COMPLETE,         /* message: its completion is visible */
+    EVENT_RESPOND,          /* queue: the answer to a read is due */
+    EVENT_ACK_WAITED,       /* queue: may send again */
+    EVENT_TIMEOUT,          /* queue */
+    EVENT_KINDS,
+};
+
+struct event {
+    uint64_t time;
+    uint64_t order; /* of creation: decides between equal times */
+    void *object;
+    uint32_t argument;
+    uint32_t kind;
+};
+
+struct event_queue {
+    struct event *heap;
+    uint32_t count;
+    uint32_t room;
+    uint64_t next_order;
+};
+
+enum entity_state {
+    ENTITY_FREE,
+    ENTITY_RUNNING,
+    ENTITY_READY,   /* has something to do at its clock */
+    ENTITY_PARKED,  /* until something of its process changes */
+    ENTITY_BLOCKED, /* the same, and waking it takes an interrupt */
+    ENTITY_TOGETHER, /* waits for others outside the modelled world */
+};
+
+/* A thread that takes part. */
+struct entity {
+    _Atomic uint32_t state;
+    _Atomic uint32_t wake; /* futex */
+    uint32_t proc;         /* slot in the segment */
+    uint32_t process;      /* proc_word() of it */
+    uint32_t order;        /* decides between equal clocks */
+    uint32_t quiet_polls;  /* empty ones in a row, with no change of its process meanwhile */
+    uint32_t changes;      /* of its process, so far */
+    bool woken;            /* not only tired of waiting */
+    uint32_t round;        /* of waiting together */
+    uint64_t clock;
+    uint64_t rested_at;
+    uint64_t period; /* between two looks of a parked one; what waking a blocked one takes */
+};
+
+/* All threads of a group wait for each other by other means, and go on at the same time. */
+struct together {
+    uint32_t wanted;
+    uint32_t arrived;
+    uint32_t ended;
+    uint32_t round;
+    uint64_t latest;
+};
+
+/* A send completion on its way into the memory of its process. */
+struct note {
+    struct note *next;
+    uint64_t qp; /* hca_qp in the address space of its process */
+    uint64_t wr_id;
+    uint32_t sq_index;
+    uint32_t byte_len;
+    uint16_t flags;
+    uint8_t opcode;
+    uint8_t status;
+};
+
+struct inbox {
+    struct note *first;
+    struct note *last;
+};
+
+/* Free blocks of one size, for what comes and goes. */
+struct pool {
+    void *free;
+    uint32_t size;
+    uint64_t used;
+};
+
+struct port;  /* models/hca.h */
+struct queue; /* sim/queue.h */
+
+struct world {
+    struct parameters parameters;
+    struct event_queue events;
+    uint64_t now;
+    uint64_t events_run;
+    _Atomic uint32_t turn; /* entity + 1, 0: nobody's */
+    struct shm_lock join_lock;
+    uint32_t entity_high;
+    bool woken; /* somebody, by the event that runs */
+    struct entity entities[ENTITIES_MAX];
+    struct together together;
+    struct inbox inboxes[MAX_PROCS];
+    struct pool notes, flights, messages, queues;
+    struct pool blocks[BLOCK_CLASSES]; /* of powers of two, for payloads */
+    char *fresh; /* memory not yet given to a pool */
+    uint64_t fresh_left;
+    uint32_t port_count;
+    struct port *ports; /* by LID, from 1 */
+    struct queue **queue_table; /* by index of the QP number */
+};
+
+extern struct world *world;
+
+/* Finds the world of the segment we are attached to, or makes it. Returns 0 or an errno value with
+ * the reason logged. */
+int world_attach(void);
+
+/* Zeroed memory that lives as long as the fabric. */
+void *world_alloc(uint64_t size);
+
+void *pool_take(struct pool *pool);
+void pool_give(struct pool *pool, void *block);
+
+/* Blocks of any size. */
+void *block_take(uint64_t size);
+void block_give(void *block, uint64_t size);
+
+/* Puts an event into the queue. */
+void event_at(uint64_t time, enum event_kind kind, void *object, uint32_t argument);
+bool event_next_time(uint64_t *time);
+/* Takes the first one out. */
+void event_pop(struct event *event);
+void event_dispatch(const struct event *event);
+
+#endif

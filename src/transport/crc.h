@@ -1,0 +1,19 @@
+#ifndef TRANSPORT_CRC_H
+#define TRANSPORT_CRC_H
+
+/* The two checks at the end of an InfiniBand packet (IBA volume 1, 7.8), taken over bytes in
+ * pieces: begin with CRC_START, give each result to the next call, and close with crc_store_*(). */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define CRC_START UINT32_MAX
+
+uint32_t crc_invariant(uint32_t crc, const uint8_t *bytes, size_t length);
+uint32_t crc_variant(uint32_t crc, const uint8_t *bytes, size_t length);
+
+/* Least significant byte first: the bits of a CRC are sent in the order of its coefficients. */
+void crc_store_invariant(uint32_t crc, uint8_t out[4]);
+void crc_store_variant(uint32_t crc, uint8_t out[2]);
+
+#endif

@@ -1,0 +1,23 @@
+#ifndef TRANSPORT_PSN_H
+#define TRANSPORT_PSN_H
+
+/* Packet sequence numbers: 24 bits, and they wrap (IBA volume 1, 9.7.1). Two of them can be put in
+ * order only if they are less than half the space apart, so order is asked for as a distance. */
+
+#include <stdint.h>
+
+#define PSN_MASK 0xffffffu
+#define PSN_HALF 0x800000u
+
+static inline uint32_t psn_add(uint32_t psn, uint32_t n)
+{
+    return (psn + n) & PSN_MASK;
+}
+
+/* How many steps forward lead from one to the other. */
+static inline uint32_t psn_distance(uint32_t from, uint32_t to)
+{
+    return (to - from) & PSN_MASK;
+}
+
+#endif

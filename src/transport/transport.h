@@ -1,0 +1,191 @@
+#ifndef TRANSPORT_TRANSPORT_H
+#define TRANSPORT_TRANSPORT_H
+
+/* The InfiniBand transport of one queue pair, as three state machines: a requester that turns work
+ * requests into packets, a responder that carries out what arrives, a completer that takes the
+ * answers. They know no clock, no wire and no memory. Whoever drives them passes the time in, pulls
+ * packets out when there is room to send, hands arriving packets over, and does in its operations
+ * what touches queues and memory.
+ *
+ *      transport_pull_request()   ─►  a packet, or none
+ *      transport_pull_response()  ─►  a packet, or none
+ *      transport_receive()        ─►  operations are called
+ *      transport_timeout()        at transport_deadline()
+ *
+ * After any of the last two, and after a work request was posted, there may be something to pull.
+ * What is pulled from one QP has to be sent in that order. Time is any count of nanoseconds that
+ * never goes back. One QP must not be entered by two threads at once, nor from within its
+ * operations. */
+
+#include "transport/packet.h"
+#include "transport/requester.h"
+#include "transport/responder.h"
+
+#define TRANSPORT_MAX_MESSAGE_BYTES 0x80000000u
+#define TRANSPORT_RETRY_FOREVER     7 /* as rnr_retry_count */
+#define TRANSPORT_NEVER             UINT64_MAX
+
+enum transport_operation {
+    TRANSPORT_SEND,
+    TRANSPORT_SEND_IMMEDIATE,
+    TRANSPORT_SEND_INVALIDATE,
+    TRANSPORT_WRITE,
+    TRANSPORT_WRITE_IMMEDIATE,
+    TRANSPORT_READ,
+    TRANSPORT_COMPARE_SWAP,
+    TRANSPORT_FETCH_ADD,
+};
+
+/* A work request as the requester sees it. The service has to allow its operation. */
+struct transport_wqe {
+    enum transport_operation operation;
+    bool fence;
+    bool solicited;
+    uint32_t length; /* of an atomic: 8 */
+    uint64_t data;   /* source of its packets' payload */
+    uint64_t remote_address;
+    uint32_t remote_key;
+    uint32_t immediate; /* or the key to invalidate */
+    uint64_t swap_or_add;
+    uint64_t compare;
+    uint32_t remote_srq; /* XRC */
+    uint32_t remote_qpn; /* UD: these three */
+    uint32_t qkey;
+    uint64_t route;
+};
+
+enum transport_access {
+    TRANSPORT_ACCESS_WRITE,
+    TRANSPORT_ACCESS_READ,
+    TRANSPORT_ACCESS_ATOMIC,
+};
+
+struct transport_qp;
+
+/* What the driver does. It embeds the QP in something of its own and finds that by container_of().
+ * Operations of the responder return SUCCESS, or the error to answer with. */
+struct transport_ops {
+    /* The work request of that number, or NULL if it is not posted yet. Numbers count from 0 and
+     * wrap; one stays available until it is completed. */
+    const struct transport_wqe *(*wqe_at)(struct transport_qp *qp, uint32_t index);
+    /* Work requests complete in order, each once. */
+    void (*complete)(struct transport_qp *qp, uint32_t index, enum transport_status status);
+    /* Answers to the oldest work request; false: its buffers cannot be written. */
+    bool (*place_read)(struct transport_qp *qp, uint32_t index, uint32_t offset,
+                       const struct packet_payload *payload);
+    bool (*place_atomic)(struct transport_qp *qp, uint32_t index, uint64_t original);
+
+    /* Take a receive for the message of this packet; NOT_READY if there is none. It stays taken
+     * until receive_end(): when a UC message is cut off, the next one is placed there. */
+    enum transport_status (*receive_begin)(struct transport_qp *qp, const struct packet *packet);
+    /* Bytes of a SEND into the receive that was taken; INVALID_REQUEST if it is too short. */
+    enum transport_status (*receive_place)(struct transport_qp *qp, uint32_t offset,
+                                           const struct packet_payload *payload);
+    /* The message is whole: complete the receive. Its last packet tells the rest. */
+    void (*receive_end)(struct transport_qp *qp, const struct packet *last, uint32_t length);
+    enum transport_status (*invalidate)(struct transport_qp *qp, uint32_t key);
+
+    /* May the peer do this? Names the region, which stands for its memory from here on. */
+    enum transport_status (*check_remote)(struct transport_qp *qp, enum transport_access access,
+                                          uint32_t key, uint64_t address, uint32_t length,
+                                          uint64_t *region);
+    enum transport_status (*place_write)(struct transport_qp *qp, uint64_t region, uint64_t address,
+                                         const struct packet_payload *payload);
+    enum transport_status (*atomic)(struct transport_qp *qp, uint64_t region,
+                                    const struct packet *request, uint64_t *original);
+
+    /* The QP has gone to the error state, and why. Called once. */
+    void (*failed)(struct transport_qp *qp, enum transport_status why);
+    /* May be NULL. A machine enters a state. */
+    void (*trace)(struct transport_qp *qp, const char *machine, const char *state);
+};
+
+struct transport_attributes {
+    enum transport_service service;
+    uint32_t local_qpn;
+    uint32_t remote_qpn; /* of a connected QP */
+    uint16_t pkey;
+    uint32_t qkey;        /* of a UD QP */
+    uint32_t path_mtu;    /* bytes; a power of two */
+    uint32_t send_psn;    /* of the first request */
+    uint32_t receive_psn; /* of the first one expected */
+
+    uint32_t window;    /* request packets that may be unacknowledged; not 0 */
+    uint32_t ack_every; /* ask for an acknowledgement after so many packets; 0: message ends only */
+    uint8_t timeout;    /* 4.096 us * 2^timeout; 0: wait for ever */
+    uint8_t retry_count; /* resending without progress */
+    uint8_t rnr_retry_count;
+    uint8_t max_reads; /* reads and atomics that may be outstanding; not 0 if any is posted */
+
+    uint8_t max_answers; /* the same for what the peer asks, up to RESPONDER_MAX_ANSWERS */
+    uint8_t rnr_timer;   /* code of the time which a peer waits for our receives */
+};
+
+struct transport_counters {
+    uint64_t requests;  /* packets */
+    uint64_t resent;    /* of them, for the second time or more */
+    uint64_t responses; /* packets */
+    uint64_t timeouts;
+    uint64_t rewinds; /* went back to the first unacknowledged packet */
+    uint64_t rnr_waits;
+    uint64_t duplicates; /* requests that had been carried out before */
+    uint64_t gaps;       /* requests ahead of the one expected */
+    uint64_t dropped;    /* packets that do not belong here */
+};
+
+struct transport_qp {
+    const struct transport_ops *ops;
+    struct transport_attributes attributes;
+    uint8_t mtu_shift;
+    bool in_error;
+    struct requester requester;
+    struct responder responder;
+    struct transport_counters counters;
+};
+
+void transport_init(struct transport_qp *qp, const struct transport_ops *ops,
+                    const struct transport_attributes *attributes);
+
+/* The next packet of the requester, or of the responder; false if there is none now. */
+bool transport_pull_request(struct transport_qp *qp, uint64_t now, struct packet *packet);
+bool transport_pull_response(struct transport_qp *qp, struct packet *packet);
+bool transport_has_response(const struct transport_qp *qp);
+
+/* A packet has arrived for this QP. */
+void transport_receive(struct transport_qp *qp, uint64_t now, const struct packet *packet);
+
+/* When transport_timeout() has something to do; TRANSPORT_NEVER: there is nothing to wait for. */
+uint64_t transport_deadline(const struct transport_qp *qp);
+void transport_timeout(struct transport_qp *qp, uint64_t now);
+
+/* To the error state by the driver's will. failed() is not called. */
+void transport_stop(struct transport_qp *qp);
+
+/* In the error state: complete as flushed what is posted and not completed. */
+void transport_flush(struct transport_qp *qp);
+
+/* Durations of the codes for local ACK timeout and RNR NAK timer. */
+uint64_t transport_timeout_ns(uint8_t code);
+uint64_t transport_rnr_ns(uint8_t code);
+
+static inline bool transport_is_reliable(const struct transport_qp *qp)
+{
+    return qp->attributes.service == SERVICE_RC || qp->attributes.service == SERVICE_XRC;
+}
+
+static inline void transport_trace(struct transport_qp *qp, const char *machine, const char *state)
+{
+    if (__builtin_expect(qp->ops->trace != NULL, 0))
+        qp->ops->trace(qp, machine, state);
+}
+
+/* Packets that carry so many bytes; a message of none takes one. */
+static inline uint32_t transport_packets(const struct transport_qp *qp, uint32_t length)
+{
+    return length ? ((length - 1) >> qp->mtu_shift) + 1 : 1;
+}
+
+/* For the machines: the QP goes to the error state, for a reason they have found. */
+void transport_fail(struct transport_qp *qp, enum transport_status why);
+
+#endif

@@ -1,0 +1,257 @@
+#include "option.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NAME_MAX_LENGTH 64
+
+static const char suffixes[] = "KMGT";
+
+bool number_read(const char *text, const char **end, uint64_t *out)
+{
+    const char *suffix;
+    char *stop;
+
+    if (!isdigit((unsigned char)*text))
+        return false;
+    errno = 0;
+    *out = strtoull(text, &stop, 10);
+    if (errno)
+        return false;
+    suffix = *stop ? strchr(suffixes, toupper((unsigned char)*stop)) : NULL;
+    if (suffix) {
+        int shift = 10 * (int)(suffix - suffixes + 1);
+
+        if (*out >> (64 - shift))
+            return false;
+        *out <<= shift;
+        stop++;
+    }
+    *end = stop;
+    return true;
+}
+
+const char *number_text(uint64_t number, char *text, size_t size)
+{
+    int power = 0;
+
+    while (number >= 1024 && number % 1024 == 0 && suffixes[power]) {
+        number /= 1024;
+        power++;
+    }
+    snprintf(text, size, "%llu%.*s", (unsigned long long)number, power > 0, &suffixes[power - (power > 0)]);
+    return text;
+}
+
+const struct option_row *option_find(const struct option_row *rows, const char *name, size_t length)
+{
+    for (const struct option_row *row = rows; row->name; row++) {
+        if (strlen(row->name) == length && !strncmp(row->name, name, length))
+            return row;
+    }
+    return NULL;
+}
+
+bool option_shown(const struct option_row *row)
+{
+    return row->kind != OPTION_LATER;
+}
+
+static bool list_add(struct number_list *list, const struct option_row *row, uint64_t number)
+{
+    if (number < row->minimum || number > row->maximum || list->count == NUMBERS_MAX)
+        return false;
+    list->value[list->count++] = number;
+    return true;
+}
+
+/* "A..B" doubles from A, "A..B:S" adds S; B itself always belongs to it. */
+static bool range_add(struct number_list *list, const struct option_row *row, uint64_t first,
+                      uint64_t last, uint64_t step)
+{
+    uint64_t number = first;
+
+    if (last < first)
+        return false;
+    while (number < last) {
+        uint64_t next = step ? number + step : number ? number * 2 : 1;
+
+        if (!list_add(list, row, number) || next <= number)
+            return false;
+        number = next;
+    }
+    return list_add(list, row, last);
+}
+
+static bool numbers_read(const struct option_row *row, const char *text, struct number_list *list)
+{
+    uint64_t first, last, step;
+
+    list->count = 0;
+    for (;; text++) {
+        if (!number_read(text, &text, &first))
+            return false;
+        if (!strncmp(text, "..", 2)) {
+            step = 0;
+            if (!number_read(text + 2, &text, &last))
+                return false;
+            if (*text == ':' && (!number_read(text + 1, &text, &step) || !step))
+                return false;
+            if (!range_add(list, row, first, last, step))
+                return false;
+        } else if (!list_add(list, row, first)) {
+            return false;
+        }
+        if (*text != ',')
+            return !*text;
+    }
+}
+
+static int choice_index(const char *choices, const char *word, size_t length)
+{
+    int index = 0;
+
+    if (!length)
+        return -1;
+    for (const char *choice = choices; choice; index++) {
+        if (!strncmp(choice, word, length) && (choice[length] == ' ' || !choice[length]))
+            return index;
+        choice = strchr(choice, ' ');
+        choice += choice != NULL;
+    }
+    return -1;
+}
+
+static bool choices_read(const struct option_row *row, const char *text, uint64_t *mask)
+{
+    *mask = 0;
+    for (;;) {
+        size_t length = strcspn(text, ",");
+        int index = memchr(text, ' ', length) ? -1 : choice_index(row->choices, text, length);
+
+        if (index < 0)
+            return false;
+        *mask |= 1ull << index;
+        if (!text[length])
+            return true;
+        text += length + 1;
+    }
+}
+
+static bool name_fits(const char *value)
+{
+    size_t length = strspn(value, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+                                  "0123456789_.-");
+
+    return length && length <= NAME_MAX_LENGTH && !value[length];
+}
+
+static bool real_read(const char *text, double *out)
+{
+    char *end;
+
+    *out = strtod(text, &end);
+    return end != text && !*end && *out >= 0 && isfinite(*out);
+}
+
+static int refuse(const struct option_row *row, const char *value, char *error, size_t size)
+{
+    char low[24], high[24];
+    const char *plural = "";
+
+    number_text(row->minimum, low, sizeof(low));
+    number_text(row->maximum, high, sizeof(high));
+    switch (row->kind) {
+    case OPTION_NUMBERS:
+        plural = "numbers (8,64K or 2..4M or 0..100:25) each ";
+        /* fall through */
+    case OPTION_NUMBER:
+        snprintf(error, size, "--%s takes %sfrom %s to %s, not '%s'", row->name,
+                 *plural ? plural : "a number ", low, high, value);
+        break;
+    case OPTION_REAL:
+        snprintf(error, size, "--%s takes a number %s%s, not '%s'", row->name,
+                 row->maximum ? "from 0 to " : "that is not negative", row->maximum ? high : "",
+                 value);
+        break;
+    case OPTION_CHOICE:
+        snprintf(error, size, "--%s takes one of '%s', not '%s'", row->name, row->choices, value);
+        break;
+    case OPTION_CHOICES:
+        snprintf(error, size, "--%s takes words out of '%s', with commas, not '%s'", row->name,
+                 row->choices, value);
+        break;
+    case OPTION_NAME:
+        snprintf(error, size, "--%s takes 1 to %d letters, digits, '_', '.' or '-', not '%s'",
+                 row->name, NAME_MAX_LENGTH, value);
+        break;
+    case OPTION_LATER:
+        snprintf(error, size, "--%s is not in this version", row->name);
+        break;
+    default:
+        snprintf(error, size, "--%s takes %s", row->name,
+                 row->kind == OPTION_PATH ? "a path" : "a text");
+        break;
+    }
+    return -1;
+}
+
+int option_store(const struct option_row *row, const char *value, void *base, char *error,
+                 size_t size)
+{
+    union {
+        uint64_t number;
+        double real;
+        struct number_list list;
+    } read;
+    void *place = (char *)base + row->offset;
+    size_t length = sizeof(uint64_t);
+    const void *source = &read.number;
+    const char *end = "";
+    bool yes = true, fits = false;
+
+    switch (row->kind) {
+    case OPTION_FLAG:
+        fits = true;
+        source = &yes;
+        length = sizeof(yes);
+        break;
+    case OPTION_NUMBER:
+        fits = number_read(value, &end, &read.number) && !*end && read.number >= row->minimum &&
+               read.number <= row->maximum;
+        break;
+    case OPTION_NUMBERS:
+        fits = numbers_read(row, value, &read.list);
+        length = sizeof(read.list);
+        break;
+    case OPTION_REAL:
+        fits = real_read(value, &read.real) &&
+               (!row->maximum || read.real <= (double)row->maximum);
+        break;
+    case OPTION_CHOICE:
+        read.number = choice_index(row->choices, value, strlen(value));
+        fits = !strchr(value, ' ') && (int)read.number >= 0;
+        break;
+    case OPTION_CHOICES:
+        fits = choices_read(row, value, &read.number);
+        break;
+    case OPTION_NAME:
+    case OPTION_TEXT:
+    case OPTION_PATH:
+        fits = row->kind == OPTION_NAME ? name_fits(value) : *value;
+        source = &value;
+        length = sizeof(value);
+        break;
+    case OPTION_LATER:
+        break;
+    }
+    if (!fits)
+        return refuse(row, value, error, size);
+    if (base)
+        memcpy(place, source, length);
+    return 0;
+}

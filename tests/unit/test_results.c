@@ -1,0 +1,286 @@
+/* Files of results: what is written is read back, and what is damaged is refused with its reason.
+ */
+#include "results/results.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static struct results *make_results(void)
+{
+    struct results *results = results_new("0.1.0", "2026-01-02T03:04:05Z", "verbena bench latency");
+    struct experiment_result *result;
+    struct series *series;
+
+    facts_set(&results->machine, "processor", "%s, %d cores", "Any \"10\" GHz", 2);
+    facts_set(&results->machine, "kernel", "old");
+    facts_set(&results->machine, "kernel", "6.1");
+    facts_set(&results->device, "name", "verbena0");
+    result = results_add(results, "latency", "basic", "How long?", "MIBA, figure 5");
+    facts_set(&result->settings, "iterations", "%d", 1000);
+    facts_set(&result->notes, "harness overhead", "%.1f ns", 20.5);
+    series = result_series(result, "send poll", "latency", "us", "size", "B", BETTER_LOWER);
+    for (double size = 8; size <= 64 * 1048576.0; size *= 8) {
+        const double values[] = { 1.0 / 3, 0.25 + size / 7e3, size / 9e3 + 1e-3 };
+        struct summary y;
+
+        values_summary(values, 3, &y);
+        series_add(series, size, &y);
+    }
+    result_series(result, "send, \"block\"", "latency", "us", "size", "B", BETTER_NEITHER);
+    result = results_add(results, "sl", "attributes", "Priorities?", "");
+    result_skipped(result, "the device has one virtual lane");
+    result_failed(result, "peer %s", "gone");
+    return results;
+}
+
+/* Inlined, gcc takes the text for a pointer into this frame. */
+static __attribute__((noinline)) char *written(const struct results *results,
+                                               int (*write_results)(const struct results *, FILE *))
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+
+    assert_int_equal(write_results(results, out), 0);
+    fclose(out);
+    return text;
+}
+
+static int read_text(const char *text, struct results **out, char *error, size_t size)
+{
+    char path[] = "/tmp/verbena-results-XXXXXX";
+    int fd = mkstemp(path);
+    int status;
+
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+    close(fd);
+    status = results_read(path, out, error, size);
+    unlink(path);
+    if (status && !strncmp(error, path, strlen(path)))
+        memmove(error, error + strlen(path), strlen(error + strlen(path)) + 1);
+    return status;
+}
+
+static void json_is_read_back(void **state)
+{
+    struct results *results = make_results(), *again;
+    char *text = written(results, results_write_json), *text_again;
+    const struct series *series;
+    char error[256];
+
+    if (read_text(text, &again, error, sizeof(error)))
+        fail_msg("%s", error);
+    text_again = written(again, results_write_json);
+    assert_string_equal(text, text_again);
+    assert_int_equal(again->count, 2);
+    assert_string_equal(facts_get(&again->machine, "kernel"), "6.1");
+    assert_string_equal(facts_get(&again->machine, "processor"), "Any \"10\" GHz, 2 cores");
+    assert_null(facts_get(&again->machine, "nothing"));
+    assert_string_equal(results_find(again, "sl")->skipped, "the device has one virtual lane");
+    assert_string_equal(results_find(again, "sl")->failed, "peer gone");
+    assert_null(results_find(again, "latency")->skipped);
+    assert_null(results_find(again, "nothing"));
+    series = result_find(results_find(again, "latency"), "send poll", "latency");
+    assert_ptr_equal(series, result_find(results_find(again, "latency"), "send poll", NULL));
+    assert_null(result_find(results_find(again, "latency"), "send poll", "rate"));
+    assert_int_equal(series->count, 8);
+    assert_true(series->points[7].x == 16777216);
+    assert_true(fabs(series->points[0].y.maximum - 1.0 / 3) < 1e-9);
+    assert_int_equal(series->better, BETTER_LOWER);
+    free(text);
+    free(text_again);
+    results_free(results);
+    results_free(again);
+}
+
+static void bytes_that_are_no_text_do_not_spoil_the_file(void **state)
+{
+    struct results *results = results_new("0", "", "caf\xe9"), *again;
+    char *text = written(results, results_write_json);
+    char error[256];
+
+    assert_int_equal(read_text(text, &again, error, sizeof(error)), 0);
+    assert_string_equal(again->command, "caf?");
+    free(text);
+    results_free(results);
+    results_free(again);
+}
+
+static void no_number_is_not_written(void **state)
+{
+    struct results *results = make_results();
+
+    results->experiments[0].series[0].points[1].y.p99 = NAN;
+    assert_int_equal(results_write_json(results, stderr), -1);
+    assert_int_equal(errno, EDOM);
+    assert_int_equal(results_write_csv(results, stderr), -1);
+    assert_int_equal(errno, EDOM);
+    results_free(results);
+}
+
+static void a_full_disk_is_noticed(void **state)
+{
+    struct results *results = make_results();
+    FILE *full = fopen("/dev/full", "w");
+
+    assert_int_equal(results_write_json(results, full), -1);
+    assert_int_equal(errno, ENOSPC);
+    fclose(full);
+    full = fopen("/dev/full", "w");
+    assert_int_equal(results_write_csv(results, full), -1);
+    assert_int_equal(errno, ENOSPC);
+    fclose(full);
+    results_free(results);
+}
+
+static void csv_has_a_line_per_point(void **state)
+{
+    struct results *results = make_results();
+    struct summary y = { .count = 1, .minimum = 2, .median = 2.5, .maximum = 1e7 / 3 };
+    char *text;
+
+    series_add(&results->experiments[0].series[1], 65536, &y);
+    text = written(results, results_write_csv);
+    assert_ptr_equal(strstr(text,
+                            "experiment,series,quantity,unit,axis,axis_unit,x,count,min,median,"
+                            "mean,p99,p999,max,stddev,ci_low,ci_high\n"
+                            "latency,send poll,latency,us,size,B,8,3,"),
+                     text);
+    assert_non_null(strstr(text,
+                           "\nlatency,\"send, \"\"block\"\"\",latency,us,size,B,65536,1,2,2.5,0,"
+                           "0,0,3333333.33,0,0,0\n"));
+    free(text);
+    results_free(results);
+}
+
+struct damage {
+    const char *from, *to;
+    const char *reason;
+};
+
+static const struct damage damages[] = {
+    { "verbena-results/1", "verbena-results/2",
+      ": schema: 'verbena-results/2' is not 'verbena-results/1', which this version reads" },
+    { "\"schema\"", "\"scheme\"", ": schema: expected a string: this is no file of results" },
+    { "\"version\": \"0.1.0\"", "\"version\": 1", ": version: expected a string" },
+    { "\"date\"", "\"day\"", ": date: expected a string" },
+    { "\"command\"", "\"comand\"", ": command: expected a string" },
+    { "false", "0", ": interrupted: expected true or false" },
+    { "\"machine\": {", "\"machine\": [], \"was\": {", ": machine: expected an object" },
+    { "\"6.1\"", "6.1", ": machine.kernel: expected a string" },
+    { "\"device\": {", "\"gadget\": {", ": device: expected an object" },
+    { "\"experiments\": [", "\"experiments\": {}, \"was\": [", ": experiments: expected an array" },
+    { "\"experiments\": [", "\"experiments\": [ 7,", ": experiments[0]: expected an object" },
+    { "\"skipped\": null", "\"skipped\": true",
+      ": experiments[0].skipped: expected a string or null" },
+    { "\"failed\"", "\"fell\"", ": experiments[0].failed: expected a string or null" },
+    { "\"1000\"", "1000", ": experiments[0].settings.iterations: expected a string" },
+    { "\"series\"", "\"curves\"", ": experiments[0].series: expected an array" },
+    { "\"lower\"", "\"less\"",
+      ": experiments[0].series[0].better: expected \"lower\", \"higher\" or \"neither\"" },
+    { "\"us\"", "null", ": experiments[0].series[0].unit: expected a string" },
+    { "\"points\": [", "\"points\": 3, \"was\": [",
+      ": experiments[0].series[0].points: expected an array" },
+    { "\"x\": 512", "\"x\": \"512\"", ": experiments[0].series[0].points[2].x: expected a number" },
+    { "\"count\": 3", "\"count\": -3",
+      ": experiments[0].series[0].points[0].count: expected a whole number, not negative" },
+    { "\"count\": 3", "\"count\": 3.5",
+      ": experiments[0].series[0].points[0].count: expected a whole number, not negative" },
+    { "\"p999\"", "\"p9999\"", ": experiments[0].series[0].points[0].p999: expected a number" },
+    { "\"median\":", "\"median\": 1e6, \"was\":",
+      ": experiments[0].series[0].points[0].median: is not between min and max" },
+    { "\"ci_high\":", "\"ci_high\": -5, \"was\":",
+      ": experiments[0].series[0].points[0].median: is not between ci_low and ci_high" },
+    { "\"stddev\":", "\"stddev\": -1, \"was\":",
+      ": experiments[0].series[0].points[0].stddev: is negative" },
+    { "\"x\": 8,", "\"x\": 8, \"x\": 9,", "duplicate object key" },
+    { "\"x\": 8,", "\"x\": 1e999,", "real number overflow" },
+    { "\"x\": 8,", "\"x\": NaN,", "invalid token near 'NaN'" },
+    { "{", "", "line 2" },
+};
+
+static void damaged_files_are_refused_with_the_reason(void **state)
+{
+    struct results *results = make_results(), *out;
+    char *text = written(results, results_write_json);
+
+    for (size_t i = 0; i < sizeof(damages) / sizeof(*damages); i++) {
+        const struct damage *damage = &damages[i];
+        const char *at = strstr(text, damage->from);
+        char *damaged, error[256];
+
+        assert_non_null(at);
+        assert_true(asprintf(&damaged, "%.*s%s%s", (int)(at - text), text, damage->to,
+                             at + strlen(damage->from)) > 0);
+        assert_int_equal(read_text(damaged, &out, error, sizeof(error)), -1);
+        if (damage->reason[0] == ':' ? strcmp(error, damage->reason) != 0
+                                     : !strstr(error, damage->reason))
+            fail_msg("'%s' instead of '%s'", error, damage->reason);
+        free(damaged);
+    }
+    free(text);
+    results_free(results);
+}
+
+static void a_file_cut_short_anywhere_is_refused(void **state)
+{
+    struct results *results = make_results(), *out;
+    char *text = written(results, results_write_json);
+    char error[256];
+
+    for (size_t length = strlen(text) - 2; length; length -= length > 50 ? 50 : 1) {
+        text[length] = '\0';
+        assert_int_equal(read_text(text, &out, error, sizeof(error)), -1);
+    }
+    free(text);
+    results_free(results);
+}
+
+static void what_is_no_file_is_named(void **state)
+{
+    struct results *out;
+    char error[256];
+
+    assert_int_equal(results_read("/no/such/file", &out, error, sizeof(error)), -1);
+    assert_string_equal(error, "/no/such/file: No such file or directory");
+    assert_int_equal(results_read("/tmp", &out, error, sizeof(error)), -1);
+    assert_string_equal(error, "/tmp: Is a directory");
+    assert_int_equal(results_read("/dev/null", &out, error, sizeof(error)), -1);
+    assert_string_equal(error, "/dev/null: line 1, column 0: '[' or '{' expected near end of file");
+}
+
+/* The error is cut where its room ends. */
+static void a_small_buffer_is_enough(void **state)
+{
+    struct results *out;
+    char error[12];
+
+    assert_int_equal(read_text("[]", &out, error, sizeof(error)), -1);
+    assert_true(strlen(error) < sizeof(error));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(json_is_read_back),
+        cmocka_unit_test(bytes_that_are_no_text_do_not_spoil_the_file),
+        cmocka_unit_test(no_number_is_not_written),
+        cmocka_unit_test(a_full_disk_is_noticed),
+        cmocka_unit_test(csv_has_a_line_per_point),
+        cmocka_unit_test(damaged_files_are_refused_with_the_reason),
+        cmocka_unit_test(a_file_cut_short_anywhere_is_refused),
+        cmocka_unit_test(what_is_no_file_is_named),
+        cmocka_unit_test(a_small_buffer_is_enough),
+    };
+
+    return cmocka_run_group_tests_name("results", tests, NULL, NULL);
+}
