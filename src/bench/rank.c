@@ -93,8 +93,8 @@ void rank_run(struct bench *bench)
     struct adapter adapter;
 
     bench->adapter = &adapter;
-    /* In virtual time everything that is done to the device is done from here on, by all ranks in an
-     * order that does not depend on when they were started. */
+    /* In virtual time everything that is done to the device is done from here on, by all ranks in
+     * an order that does not depend on when they were started. */
     if (virtual_time.on && bench_barrier(bench))
         return;
     if (adapter_open(bench, &adapter))

@@ -147,8 +147,8 @@ static int read_qualifiers(struct reader *reader, struct threshold *term)
 
         if (read_name(reader, "expected the name of a series or a statistic", name))
             return -1;
-        if (has_statistic || ((*term->series || is_percentile(name)) &&
-                              !is_statistic(name, &term->statistic))) {
+        if (has_statistic ||
+            ((*term->series || is_percentile(name)) && !is_statistic(name, &term->statistic))) {
             reader->at = start;
             return complain(reader, "expected min, median, mean, p99, p999, max or stddev");
         }
