@@ -68,30 +68,15 @@ void completions_close(struct completions *completions)
     memset(completions, 0, sizeof(*completions));
 }
 
-/* A port that went down is why work requests fail; a device that is gone does not answer. */
-static void tell_port(const struct adapter *adapter, char *text, size_t size)
-{
-    struct ibv_port_attr port;
-
-    text[0] = '\0';
-    if (ibv_query_port(adapter->context, adapter->port, &port))
-        snprintf(text, size, "; the device does not answer any more");
-    else if (port.state != IBV_PORT_ACTIVE)
-        snprintf(text, size, "; port %u is %s now", adapter->port, ibv_port_state_str(port.state));
-}
-
 int completions_complain(struct completions *completions, const struct ibv_wc *wc, int count)
 {
-    char port[64];
-
-    tell_port(completions->bench->adapter, port, sizeof(port));
     if (count < 0)
-        return bench_fail(completions->bench, "ibv_poll_cq: %s%s", strerror(-count), port);
+        return bench_fail(completions->bench, "ibv_poll_cq: %s", strerror(-count));
     for (int i = 0; i < count; i++) {
         if (wc[i].status != IBV_WC_SUCCESS)
-            return bench_fail(
-                completions->bench, "a work request (wr_id %llu) completed with error: %s%s",
-                (unsigned long long)wc[i].wr_id, ibv_wc_status_str(wc[i].status), port);
+            return bench_fail(completions->bench,
+                              "a work request (wr_id %llu) completed with error: %s",
+                              (unsigned long long)wc[i].wr_id, ibv_wc_status_str(wc[i].status));
     }
     return count;
 }

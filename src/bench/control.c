@@ -125,6 +125,15 @@ static void note(struct control *control, enum control_status status, const char
     snprintf(control->text, sizeof(control->text), "%s", text);
 }
 
+/* What another process knows of a failure that has been told already. */
+static void append(struct control *control, const char *text)
+{
+    size_t used = strlen(control->text);
+
+    if (!strstr(control->text, text))
+        snprintf(control->text + used, sizeof(control->text) - used, "; %s", text);
+}
+
 static void tell(struct control *control)
 {
     size_t length = strlen(control->text);
@@ -141,6 +150,14 @@ void control_fail(struct control *control, enum control_status status, const cha
         return;
     note(control, status, text);
     tell(control);
+}
+
+void control_add(struct control *control, const char *text)
+{
+    if (control->rank)
+        frame_send(control->fd[0], FRAME_FAIL, control->status, text, strlen(text));
+    else
+        append(control, text);
 }
 
 void control_interrupt(struct control *control)
@@ -182,8 +199,10 @@ static int take_failure(struct control *control, int fd, const struct frame *fra
 
     if (frame->length >= sizeof(text) || receive_all(fd, text, frame->length, &waiting))
         strcpy(text, "the other side failed");
-    if (control->status != CONTROL_OK)
+    if (control->status != CONTROL_OK) {
+        append(control, text);
         return -1;
+    }
     note(control, status > CONTROL_OK && status <= CONTROL_INTERRUPTED ? status : CONTROL_FAILED,
          text);
     if (!control->rank)

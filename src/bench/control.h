@@ -38,6 +38,9 @@ int control_watch(struct control *control);
 /* Notes the failure here and tells the others. The first one counts. */
 void control_fail(struct control *control, enum control_status status, const char *text);
 
+/* Tells rank 0 what this process knows of a failure that was noted. */
+void control_add(struct control *control, const char *text);
+
 /* The user wants to stop: ends the experiment for all. */
 void control_interrupt(struct control *control);
 

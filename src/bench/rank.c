@@ -88,6 +88,25 @@ static int pin(struct bench *bench)
     return BENCH_OK;
 }
 
+/* A port that went down is why work requests fail, also those of the other side; a device that is
+ * gone does not answer. */
+static void explain_failure(struct bench *bench)
+{
+    const struct adapter *adapter = bench->adapter;
+    struct ibv_port_attr port;
+    char text[CONTROL_TEXT_MAX];
+
+    if (ibv_query_port(adapter->context, adapter->port, &port))
+        snprintf(text, sizeof(text), "the device of process %d does not answer any more",
+                 bench->rank);
+    else if (port.state != IBV_PORT_ACTIVE)
+        snprintf(text, sizeof(text), "port %u of process %d is %s now", adapter->port, bench->rank,
+                 ibv_port_state_str(port.state));
+    else
+        return;
+    control_add(bench->control, text);
+}
+
 void rank_run(struct bench *bench)
 {
     struct adapter adapter;
@@ -101,6 +120,8 @@ void rank_run(struct bench *bench)
         return;
     if (!pin(bench) && bench->experiment->run(bench) && bench->control->status == CONTROL_OK)
         bench_fail(bench, "the experiment gave up without a reason");
+    if (bench->control->status == CONTROL_FAILED)
+        explain_failure(bench);
     pin_undo();
     adapter_close(&adapter);
     bench->adapter = NULL;
