@@ -178,11 +178,24 @@ void report_point(struct report *report, unsigned int curve, double x, const str
         print_row(report);
 }
 
+/* What already stood under the experiment before. */
+static bool said_before(const struct report *report, const char *name, const char *text)
+{
+    const struct results *results = report->results;
+    const char *before = NULL;
+
+    if (results->count > 1)
+        before = facts_get(&results->experiments[results->count - 2].notes, name);
+    return before && !strcmp(before, text);
+}
+
 void report_note(struct report *report, const char *name, const char *text)
 {
     print_row(report);
     progress_clear(report);
     facts_set(&report->result->notes, name, "%s", text);
+    if (said_before(report, name, text))
+        return;
     fprintf(report->out, "  %s: %s\n", name, text);
     fflush(report->out);
 }
