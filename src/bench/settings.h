@@ -46,6 +46,11 @@ struct settings {
     const char *device;
     const char *adapter;
     const char *set;
+    const char *faults;
+    const char *trace;
+    const char *pcap;
+    bool stats;
+    bool explain;
     const char *fabric;
     const char *shm_dir;
     const char *output;

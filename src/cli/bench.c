@@ -8,11 +8,16 @@
 #include "segment.h"
 #include "start.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-#define INSIDE "VERBENA_BENCH_INSIDE" /* set in the process that has the adapter loaded */
+#define ORPHAN_STEP_US 10000
+#define ORPHAN_STEPS   500
+#define INSIDE         "VERBENA_BENCH_INSIDE" /* set in the process that has the adapter loaded */
 
 struct words {
     char *list[CLI_OPTIONS_MAX];
@@ -123,6 +128,20 @@ static void set_number(const char *variable, int number)
     setenv(variable, text, 0);
 }
 
+/* If the measuring process is killed, its own are killed with it, which takes a moment; until then
+ * they hold the segment. */
+static void wait_for_orphans(void)
+{
+    for (int step = 0; step < ORPHAN_STEPS; step++) {
+        pid_t pid = waitpid(-1, NULL, WNOHANG);
+
+        if (pid < 0 && errno == ECHILD)
+            return;
+        if (!pid)
+            usleep(ORPHAN_STEP_US);
+    }
+}
+
 /* Runs this command again with the software adapter below it. */
 static int run_on_software(const struct invocation *invocation, const struct words *words,
                            int ranks)
@@ -131,7 +150,12 @@ static int run_on_software(const struct invocation *invocation, const struct wor
     char fabric[32], **line;
     int status, count = 0;
 
-    if (check_fabric(invocation) || model_export(invocation))
+    if (check_fabric(invocation))
+        return CLI_USAGE;
+    snprintf(fabric, sizeof(fabric), "bench-%d", getpid());
+    setenv("VERBENA_FABRIC", fabric, 1);
+    options_export(invocation);
+    if (model_export(invocation))
         return CLI_USAGE;
     if (!launch_find(&launch))
         return CLI_FAILED;
@@ -144,13 +168,12 @@ static int run_on_software(const struct invocation *invocation, const struct wor
         line[count++] = invocation->operands[i];
     for (int i = 0; i < words->count; i++)
         line[count++] = words->list[i];
-    snprintf(fabric, sizeof(fabric), "bench-%d", getpid());
-    setenv("VERBENA_FABRIC", fabric, 1);
-    options_export(invocation);
     set_number("VERBENA_NODES", ranks > 2 ? ranks : 2);
     set_number("VERBENA_PORTS", 2);
     setenv(INSIDE, "1", 1);
-    status = launch_environment(&launch) ? CLI_FAILED : start_and_wait("/proc/self/exe", line);
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    status = launch_environment(&launch, false) ? CLI_FAILED : start_and_wait("/proc/self/exe", line);
+    wait_for_orphans();
     segment_remove_unused();
     free(line);
     return status;
@@ -229,6 +252,8 @@ int command_bench(const struct invocation *invocation)
     struct words words;
     int status;
 
+    if (model_check(invocation))
+        return CLI_USAGE;
     status = gather_words(invocation, &words);
     if (!status)
         status = option_value(invocation, "listen") ? listen_for_others(invocation, &words)

@@ -1,6 +1,7 @@
 /* The commands and their options, one row each. */
 #include "commands.h"
 #include "bench/settings.h"
+#include "nas/settings.h"
 
 /* clang-format off */
 #define FABRIC_ROW \
@@ -45,6 +46,16 @@ static const struct option_row run_options[] = {
       .help = "live, or the model of an adapter in virtual time (see verbena list adapters)" },
     { .name = "set", .argument = "KEY=VALUE", .kind = OPTION_TEXT,
       .help = "change a number of the modelled adapter: bus.rate=4GB/s; several with ';'" },
+    { .name = "faults", .argument = "LIST", .kind = OPTION_TEXT, .environment = "VERBENA_FAULTS",
+      .help = "what goes wrong between modelled adapters: drop=1e-3,corrupt=0,duplicate=0,reorder=0,seed=7" },
+    { .name = "stats", .kind = OPTION_FLAG, .environment = "VERBENA_STATS",
+      .help = "say at the end how busy each part of the modelled adapters was" },
+    { .name = "explain", .kind = OPTION_FLAG, .environment = "VERBENA_EXPLAIN",
+      .help = "say at the end where the time of a message went, stage by stage" },
+    { .name = "trace", .argument = "FILE", .kind = OPTION_PATH, .environment = "VERBENA_TRACE",
+      .help = "write what happens in the model, as a Chrome trace that Perfetto opens" },
+    { .name = "pcap", .argument = "FILE", .kind = OPTION_PATH, .environment = "VERBENA_PCAP",
+      .help = "write every packet on the modelled links, for tshark and Wireshark" },
     { .name = NULL },
 };
 
@@ -89,6 +100,8 @@ const struct command cli_commands[] = {
     { .name = "advise", .operands = "FILE.json...", .run = command_advise,
       .options = advise_options,
       .summary = "Say how to use a device, from what was measured on it" },
+    { .name = "nas", .operands = "KERNEL", .run = command_nas, .options = nas_rows,
+      .summary = "Run a NAS kernel under MPI: is, ft, cg, mg or lu" },
     { .name = "list", .operands = "adapters|devices|experiments", .run = command_list,
       .options = list_options,
       .summary = "List modelled adapters, devices, or the experiments of the suite" },

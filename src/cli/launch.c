@@ -11,7 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define LIBRARY "libverbena.so"
+#define LIBRARY       "libverbena.so"
+#define GUEST_LIBRARY "libverbena-guest.so"
 
 static const char *const dropin_names[] = { "libibverbs.so.1", "librdmacm.so.1" };
 
@@ -88,6 +89,22 @@ bool launch_find(struct launch *launch)
     return false;
 }
 
+bool launch_program(const char *name, char *path)
+{
+    static const char *const places[] = { "libexec", "../" VERBENA_LIBEXECDIR "/verbena" };
+    char own[PATH_MAX], directory[PATH_MAX];
+
+    if (!own_directory(own))
+        return false;
+    for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
+        if (joined(directory, own, places[i]) && joined(path, directory, name) &&
+            !access(path, X_OK))
+            return true;
+    }
+    cli_error("%s is neither in %s/%s nor in %s/%s", name, own, places[0], own, places[1]);
+    return false;
+}
+
 static int prepend(const char *variable, const char *value)
 {
     const char *present = getenv(variable);
@@ -119,23 +136,29 @@ static int prepend_sanitizer(void)
     return 0;
 }
 
-int launch_environment(const struct launch *launch)
+static int preload(const struct launch *launch, const char *name)
 {
     char library[PATH_MAX];
+
+    /* LD_PRELOAD is split at blanks, LD_LIBRARY_PATH is not. */
+    if (strchr(launch->directory, ' '))
+        return prepend("LD_PRELOAD", name);
+    return joined(library, launch->directory, name) ? prepend("LD_PRELOAD", library) : -1;
+}
+
+int launch_environment(const struct launch *launch, bool guest)
+{
     int failed = 0;
 
     if (strchr(launch->directory, ':')) {
         cli_error("the dynamic linker cannot load from a path with a colon: %s", launch->directory);
         return -1;
     }
-    if (strchr(launch->directory, ' ')) {
-        /* LD_PRELOAD is split at blanks, LD_LIBRARY_PATH is not. */
-        strcpy(library, LIBRARY);
+    if (strchr(launch->directory, ' '))
         failed |= prepend("LD_LIBRARY_PATH", launch->directory);
-    } else if (!joined(library, launch->directory, LIBRARY)) {
-        return -1;
-    }
-    failed |= prepend("LD_PRELOAD", library);
+    failed |= preload(launch, LIBRARY);
+    if (guest)
+        failed |= preload(launch, GUEST_LIBRARY);
     failed |= prepend_sanitizer();
     if (*launch->dropins)
         failed |= prepend("LD_LIBRARY_PATH", launch->dropins);

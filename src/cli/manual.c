@@ -87,8 +87,10 @@ static void put_environment(const struct command *unused)
             continue;
         printf(".TP\n.B %s\n", row->environment);
         put_roff(row->help);
-        fputs("; default: ", stdout);
-        put_roff(row->fallback);
+        if (row->fallback) {
+            fputs("; default: ", stdout);
+            put_roff(row->fallback);
+        }
         puts(".");
     }
 }

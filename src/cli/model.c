@@ -1,9 +1,68 @@
 #include "model.h"
+#include "sim/faults.h"
 #include "sim/parameters.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+
+static bool is_modelled(const struct invocation *invocation)
+{
+    const char *name = option_value(invocation, "adapter");
+
+    return name && strcmp(name, "live");
+}
+
+int model_check(const struct invocation *invocation)
+{
+    static const char *const only_modelled[] = { "set",     "faults", "stats",
+                                                 "explain", "trace",  "pcap" };
+
+    if (is_modelled(invocation))
+        return CLI_OK;
+    for (size_t i = 0; i < sizeof(only_modelled) / sizeof(*only_modelled); i++) {
+        if (option_value(invocation, only_modelled[i]))
+            return cli_usage_error(invocation->command,
+                                   "--%s is for an adapter that is modelled: name one with "
+                                   "--adapter",
+                                   only_modelled[i]);
+    }
+    return CLI_OK;
+}
+
+static int check_faults(const struct invocation *invocation)
+{
+    const char *text = option_value(invocation, "faults");
+    struct faults faults;
+    char error[512];
+
+    if (!text || !faults_read(text, &faults, error, sizeof(error)))
+        return CLI_OK;
+    return cli_usage_error(invocation->command, "%s", error);
+}
+
+/* The program may change its directory before the library opens the file. */
+static int export_file(const struct invocation *invocation, const char *option,
+                       const char *variable)
+{
+    const char *path = option_value(invocation, option);
+    char whole[PATH_MAX];
+    FILE *file;
+
+    if (!path)
+        return CLI_OK;
+    file = fopen(path, "w");
+    if (!file || !realpath(path, whole)) {
+        cli_error("--%s: %s: %s", option, path, strerror(errno));
+        if (file)
+            fclose(file);
+        return CLI_USAGE;
+    }
+    fclose(file);
+    setenv(variable, whole, 1);
+    return CLI_OK;
+}
 
 int model_export(const struct invocation *invocation)
 {
@@ -12,10 +71,9 @@ int model_export(const struct invocation *invocation)
     char path[PATH_MAX], whole[PATH_MAX], error[512], ports[16];
     struct parameters parameters;
 
-    if (!name || !strcmp(name, "live")) {
-        if (settings)
-            return cli_usage_error(invocation->command, "--set is for an adapter that is modelled: "
-                                                        "name one with --adapter");
+    if (model_check(invocation))
+        return CLI_USAGE;
+    if (!is_modelled(invocation)) {
         unsetenv("VERBENA_ADAPTER");
         return CLI_OK;
     }
@@ -24,6 +82,9 @@ int model_export(const struct invocation *invocation)
         cli_error("%s", error);
         return CLI_USAGE;
     }
+    if (check_faults(invocation) || export_file(invocation, "trace", "VERBENA_TRACE") ||
+        export_file(invocation, "pcap", "VERBENA_PCAP"))
+        return CLI_USAGE;
     setenv("VERBENA_ADAPTER", realpath(path, whole) ? whole : path, 1);
     if (settings)
         setenv("VERBENA_SET", settings, 1);

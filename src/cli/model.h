@@ -1,8 +1,12 @@
-/* --adapter NAME and --set: which adapter the software below is. */
+/* --adapter NAME and what goes with it: which adapter the software below is, and what is to be seen
+ * of it. */
 #ifndef CLI_MODEL_H
 #define CLI_MODEL_H
 
 #include "options.h"
+
+/* CLI_OK unless options that only a modelled adapter understands are given without one. */
+int model_check(const struct invocation *invocation);
 
 /* Finds and checks the adapter file that the options name, and tells the library through the
  * environment. CLI_OK also if they name none, or "live". */

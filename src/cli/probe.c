@@ -154,7 +154,7 @@ static pid_t probe_start(const struct probe_place *place, int *output)
     if (!child) {
         snprintf(node, sizeof(node), "%d", place->node);
         setenv("VERBENA_NODE", node, 1);
-        if (place->launch && launch_environment(place->launch))
+        if (place->launch && launch_environment(place->launch, false))
             _exit(CLI_FAILED);
         if (place->quiet)
             dup2(open("/dev/null", O_WRONLY), STDERR_FILENO);

@@ -58,6 +58,8 @@ struct hca_engine {
     /* The QP has entered that state. */
     void (*entered)(struct hca_qp *qp, enum ibv_qp_state state);
     uint32_t (*mtu)(void); /* of the link, bytes */
+    /* This memory of ours is no longer registered. */
+    void (*deregistered)(uint64_t address, uint64_t length);
 };
 
 extern const struct hca_engine *hca_engine;

@@ -6,6 +6,7 @@
 #include "util/log.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <linux/futex.h>
 #include <poll.h>
@@ -19,6 +20,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#define FIRST_OWN_FD         512
 #define LIVENESS_INTERVAL_NS 8000000
 #define FLAG_EXITING         0x4 /* PF_EXITING of the kernel, in /proc/PID/stat */
 #define REAP_INTERVAL_NS     25000000ull /* times the number of processes */
@@ -73,13 +75,18 @@ static bool is_same_process(const struct proc_slot *slot)
 static int open_pidfd(unsigned index)
 {
     struct proc_slot *slot = proc_slot(index);
-    int fd = syscall(SYS_pidfd_open, slot->pid, 0);
+    int fd = syscall(SYS_pidfd_open, slot->pid, 0), high;
 
     if (fd >= 0 && !is_same_process(slot)) {
         close(fd);
-        fd = -1;
+        return -1;
     }
-    return fd;
+    /* Programs close their first descriptors, and expect the next ones there. */
+    high = fd >= 0 ? fcntl(fd, F_DUPFD_CLOEXEC, FIRST_OWN_FD) : -1;
+    if (high < 0)
+        return fd;
+    close(fd);
+    return high;
 }
 
 int proc_pidfd(unsigned index)
@@ -103,7 +110,7 @@ static bool check_with_kernel(unsigned index)
     struct pollfd p = { .fd = proc_pidfd(index), .events = POLLIN };
 
     if (p.fd > 0)
-        return poll(&p, 1, 0) == 0;
+        return poll(&p, 1, 0) <= 0; /* a signal that is pending ends even this: no news */
     return is_same_process(proc_slot(index)); /* no pidfds here, or no descriptors left */
 }
 

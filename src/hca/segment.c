@@ -313,8 +313,11 @@ static int attach_locked(void)
 
     if (proc_self >= 0)
         return 0;
-    if (seg) /* a forked child: its parent's mapping may go on being used by inherited objects */
-        seg = NULL;
+    /* A forked child: its parent's mapping may go on being used by inherited objects, except where
+     * the new one must have its address. */
+    if (seg && hca_engine->base_address)
+        munmap(seg, seg_limit);
+    seg = NULL;
     log_init();
     if ((err = fabric_config_read(&config)))
         return err;

@@ -62,7 +62,9 @@ static char *own_address(const struct place *place)
 static bool payload_here(struct request *request, struct local_list *list)
 {
     list->length = request->length;
-    list->count = 1;
+    list->count = request->length > 0;
+    if (!request->length)
+        return true;
     if (request->copy || request->flags & IBV_SEND_INLINE) {
         list->iov[0] = (struct iovec){ request->copy ? request->copy : request->inline_data,
                                        request->length };
@@ -171,18 +173,113 @@ bool carry_invalidate(struct queue *queue, uint32_t key)
     return good;
 }
 
+/* ---- the payload of one packet ---- */
+
+/* From the pieces that a request names, 'length' bytes from 'offset' on. */
+static bool fetch_part(const struct request *request, uint64_t offset, uint32_t length, uint8_t *to)
+{
+    for (uint32_t i = 0; i < request->stretches && length; i++) {
+        struct place place = place_of(request, i);
+        uint64_t part;
+
+        if (offset >= place.length) {
+            offset -= place.length;
+            continue;
+        }
+        part = place.length - offset < length ? place.length - offset : length;
+        place.addr += offset;
+        place.length = part;
+        struct local_list piece = { .iov = { { to, part } }, .count = 1, .length = part };
+
+        if (copy_in(&piece, &place))
+            return false;
+        offset = 0;
+        length -= part;
+        to += part;
+    }
+    return !length;
+}
+
+/* The read that this packet answers: the oldest one of the peer that names its bytes. */
+static const struct request *answered_read(const struct flight *flight)
+{
+    const struct queue *asker = queue_by_number(flight->packet.destination_qpn);
+    const struct packet_payload *payload = &flight->packet.payload;
+
+    if (!asker)
+        return NULL;
+    for (uint32_t i = asker->completed; i != asker->fetched; i++) {
+        const struct request *request = queue_message(asker, i);
+        const struct transport_wqe *wqe = &request->wqe;
+
+        if (wqe->operation == TRANSPORT_READ && payload->offset >= wqe->remote_address &&
+            payload->offset + payload->length <= wqe->remote_address + wqe->length)
+            return request;
+    }
+    return NULL;
+}
+
+static bool fetch_answer(const struct flight *flight, uint8_t *to)
+{
+    const struct packet_payload *payload = &flight->packet.payload;
+    const struct request *read = answered_read(flight);
+    struct local_list piece = { .iov = { { to, payload->length } },
+                                .count = 1,
+                                .length = payload->length };
+    struct place place;
+    bool good;
+
+    if (!read)
+        return false;
+    epoch_enter();
+    good = remote_place(flight->from, read->wqe.remote_srq, TRANSPORT_ACCESS_READ,
+                        read->wqe.remote_key, payload->offset, payload->length, &place) &&
+           !copy_in(&piece, &place);
+    epoch_exit();
+    return good;
+}
+
+void carry_payload(const struct flight *flight, uint8_t *to)
+{
+    const struct packet_payload *payload = &flight->packet.payload;
+    const struct request *request = flight->message;
+    bool good;
+
+    if (!payload->length)
+        return;
+    if (!request)
+        good = fetch_answer(flight, to);
+    else if (request->copy || request->flags & IBV_SEND_INLINE)
+        good = memcpy(to, (request->copy ? request->copy : request->inline_data) + payload->offset,
+                      payload->length);
+    else
+        good = fetch_part(request, payload->offset, payload->length, to);
+    if (!good)
+        memset(to, 0, payload->length);
+}
+
 /* ---- receives ---- */
 
 static bool open_receives(const struct queue *queue, uint32_t srqn, struct rq_view *view)
 {
     const struct shared_srq *srq;
 
-    if (queue->shared->type != IBV_QPT_XRC_RECV)
-        srqn = queue->shared->srqn;
+    if (queue->transport.attributes.service != SERVICE_XRC)
+        srqn = queue->srqn;
     if (!srqn)
-        return rq_open(queue->shared->rq, view);
+        return !queue->dead && rq_open(queue->shared->rq, view);
     srq = shared_srq_find(srqn);
     return srq && rq_open(srq->rq, view);
+}
+
+static void note_segments(struct queue *queue, const struct recv_wqe *wqe)
+{
+    uint32_t count = wqe ? wqe->num_sge : 0;
+
+    queue->receive_segments = count < HCA_MAX_SGE ? count : HCA_MAX_SGE;
+    for (uint32_t i = 0; i < queue->receive_segments; i++)
+        queue->receive_list[i] =
+            (struct stretch){ .address = wqe->sge[i].addr, .length = wqe->sge[i].length };
 }
 
 static bool look(struct queue *queue, uint32_t srqn, struct rq_view *view)
@@ -198,7 +295,7 @@ static bool look(struct queue *queue, uint32_t srqn, struct rq_view *view)
         return false;
     wqe = rq_wqe(view->rq, view->order[number & view->mask].slot);
     queue->receive_capacity = view->order[number & view->mask].capacity;
-    queue->receive_segments = wqe ? wqe->num_sge : 1;
+    note_segments(queue, wqe);
     if (queue->shared->type == IBV_QPT_UD && queue->receive_capacity != RECV_BROKEN)
         queue->receive_capacity -= queue->receive_capacity < HCA_GRH_BYTES ?
                                        queue->receive_capacity :
@@ -224,8 +321,10 @@ enum transport_status carry_claim_receive(struct queue *queue, uint32_t srqn)
 
     epoch_enter();
     there = look(queue, srqn, &view);
-    if (there)
+    if (there) {
         view.rq->claimed++;
+        queue->claimed_srqn = srqn;
+    }
     epoch_exit();
     if (!there)
         return TRANSPORT_NOT_READY;
@@ -239,6 +338,14 @@ static void unclaim(struct queue *queue, uint32_t srqn)
 
     if (open_receives(queue, srqn, &view) && view.rq->claimed)
         view.rq->claimed--;
+}
+
+void carry_give_back_receive(struct queue *queue)
+{
+    epoch_enter();
+    if (queue->transport.responder.message.receive_taken)
+        unclaim(queue, queue->claimed_srqn);
+    epoch_exit();
 }
 
 /* ---- delivery ---- */
@@ -298,8 +405,13 @@ void queue_deliver(struct flight *last)
             take_receive(last, &payload);
         epoch_exit();
         turn_wake(to->proc);
+    } else if (last->takes_receive) {
+        epoch_enter();
+        unclaim(to, last->packet.srq);
+        epoch_exit();
     }
     request->carried_out = true;
+    request->marks[MARK_DELIVERED] = world->now;
     flight_drop(last);
 }
 

@@ -66,9 +66,17 @@ static double cost_of(enum hca_call call, uint64_t amount)
     return 0;
 }
 
+static __thread uint64_t call_began;
+
 static void sim_charge(enum hca_call call, uint64_t amount)
 {
+    call_began = turn_now();
     turn_charge(cost_of(call, amount));
+}
+
+uint64_t engine_call_began(void)
+{
+    return call_began;
 }
 
 static void sim_poll_begin(void)
@@ -102,8 +110,8 @@ static void sim_poll_end(int count)
         me->clock += ns_of(p->host.poll_hit * count);
     } else if (++me->quiet_polls < 2 * cq_count() + 2) {
         me->clock += ns_of(p->host.poll_empty);
-    } else {
-        turn_park(p->host.poll_empty);
+    } else if (!turn_park(p->host.poll_empty)) {
+        me->clock += ns_of(p->host.poll_empty);
     }
 }
 
@@ -196,7 +204,8 @@ static void sim_progress(void)
 
 static void sim_stop(void)
 {
-    turn_leave();
+    turn_stop();
+    inside_leave();
 }
 
 static uint32_t sim_mtu(void)
@@ -207,6 +216,16 @@ static uint32_t sim_mtu(void)
 static void sim_serve_peers(void)
 {
     live_engine.serve_peers();
+}
+
+/* Whatever is mapped there next has other translations: where programs put things is not to be seen in
+ * the model's time. */
+static void sim_deregistered(uint64_t address, uint64_t length)
+{
+    for (uint32_t i = 1; i < world->port_count; i++) {
+        if (world->ports[i].number == 1)
+            context_forget_pages(&world->ports[i].hca->context, proc_self, address, length);
+    }
 }
 
 const struct hca_engine sim_engine = {
@@ -225,4 +244,5 @@ const struct hca_engine sim_engine = {
     .sleep = sim_sleep,
     .entered = queue_begin,
     .mtu = sim_mtu,
+    .deregistered = sim_deregistered,
 };

@@ -22,7 +22,8 @@ static bool grow(struct event_queue *queue)
         log_error("no memory for more than %u events", queue->room);
         return false;
     }
-    memcpy(heap, queue->heap, (uint64_t)queue->count * sizeof(*heap));
+    if (queue->count)
+        memcpy(heap, queue->heap, (uint64_t)queue->count * sizeof(*heap));
     queue->heap = heap;
     queue->room = room;
     return true;

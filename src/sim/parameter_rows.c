@@ -115,6 +115,7 @@ const struct parameter_row parameter_rows[] = {
     TIME(hca.ack_turnaround, "0 ns", "from an acknowledgement to the next request of its queue"),
     TIME(hca.receive_message, NO_FALLBACK, "the first packet of a message that arrives"),
     TIME(hca.receive_segment, "0 ns", "each further segment a message is scattered to"),
+    YES_NO(hca.receive_ahead, "no", "receive requests are fetched when they are posted"),
     TIME(hca.receive_request, "0 ns", "taking the receive request of a send that arrives"),
     RATE(hca.scatter_rate, "0 GB/s", 0,
          "scattering to more than one segment; 0: not limited"),

@@ -55,6 +55,7 @@ struct parameters {
         bool drain;        /* an engine takes its next message when its packets have left */
         bool wait_for_ack; /* a queue that has sent a SEND goes on after the acknowledgement */
         double ack_turnaround;
+        bool receive_ahead; /* receive requests are fetched when they are posted */
         double receive_message, receive_segment, receive_request;
         double scatter_rate; /* 0: not limited */
         double read_response;

@@ -11,6 +11,7 @@
 #include "hca/qp.h"
 #include "hca/rq.h"
 #include "sim/carry.h"
+#include "sim/engine.h"
 #include "sim/turn.h"
 #include "util/log.h"
 
@@ -119,6 +120,9 @@ static struct queue *make(struct hca_qp *qp)
     queue->proc = proc_self;
     queue->process = proc_word(proc_self);
     queue->qp = (uintptr_t)qp;
+    queue->srqn = qp->shared->srqn;
+    queue->send_entry = qp->cap.max_send_sge ? qp->cap.max_send_sge : 1;
+    queue->receive_entry = qp->cap.max_recv_sge ? qp->cap.max_recv_sge : 1;
     queue->port = port_by_lid(qp->shared->lid);
     queue->send_cq = qp->ibv.send_cq ? ((struct hca_cq *)qp->ibv.send_cq)->shared : NULL;
     if (!queue->port || !make_ring(queue, qp->cap.max_send_wr)) {
@@ -145,6 +149,7 @@ void queue_begin(struct hca_qp *qp, enum ibv_qp_state state)
         return;
     queue->peer_lid = peer_lid_of(&qp->attr);
     queue->port = port_by_lid(qp->shared->lid);
+    stats_gather(queue);
     if (state == IBV_QPS_RTR) {
         start_transport(queue, qp);
         return;
@@ -160,6 +165,7 @@ void queue_release(struct queue *queue)
 {
     if (--queue->users)
         return;
+    stats_gather(queue);
     context_forget(&queue->port->hca->context, &queue->context);
     pool_give(&world->queues, queue);
 }
@@ -168,6 +174,10 @@ void message_release(struct request *message)
 {
     if (--message->users)
         return;
+    if (unlikely(world->explain.on))
+        explain_message(message);
+    if (unlikely(trace_on))
+        trace_message(message);
     free_copy(message);
     queue_release(message->queue);
     pool_give(&world->messages, message);
@@ -250,7 +260,8 @@ static struct request *new_message(struct queue *queue, struct hca_qp *qp,
     message->dlid = wqe->dlid;
     message->has_grh = wqe->has_grh;
     message->dgid = wqe->dgid;
-    message->posted_at = turn_now();
+    message->marks[MARK_CALLED] = engine_call_began();
+    message->marks[MARK_POSTED] = turn_now();
     *good = take_list(qp, wqe, message);
     message->wqe = (struct transport_wqe){
         .operation = operation_of(wqe),
@@ -280,11 +291,13 @@ static void complete_here(struct hca_qp *qp, const struct send_wqe *wqe, enum ib
 
 void queue_post(struct hca_qp *qp, const struct send_wqe *wqe)
 {
-    struct queue *queue = queue_of(qp);
+    bool sends = qp_state(qp) == IBV_QPS_RTS || qp_state(qp) == IBV_QPS_SQD;
+    struct queue *queue = sends ? queue_of(qp) : queue_by_number(qp->ibv.qp_num);
     struct request *message;
     bool good;
 
-    if (qp_state(qp) != IBV_QPS_RTS && qp_state(qp) != IBV_QPS_SQD) {
+    /* With others before it that are yet to be flushed it waits for that among them. */
+    if (!sends && !queue) {
         qp_complete_send(qp, wqe, IBV_WC_WR_FLUSH_ERR, 0);
         return;
     }
@@ -297,7 +310,7 @@ void queue_post(struct hca_qp *qp, const struct send_wqe *wqe)
         complete_here(qp, wqe, IBV_WC_GENERAL_ERR);
         return;
     }
-    if (!good) {
+    if (!good && sends) {
         message_release(message);
         complete_here(qp, wqe, IBV_WC_LOC_PROT_ERR);
         return;
@@ -376,19 +389,74 @@ static bool brings_data(const struct request *message)
     return message->wqe.operation >= TRANSPORT_READ;
 }
 
-/* The request is over; what its process sees of that comes across the bus. */
-static void finish(struct request *message, enum transport_status status)
+static void put_over(struct request *message, enum transport_status status)
 {
     struct queue *queue = message->queue;
-    bool visible = message->flags & IBV_SEND_SIGNALED || status != TRANSPORT_SUCCESS;
-    uint64_t time = world->now;
 
     message->status = status;
+    if (queue->over_last)
+        queue->over_last->next_over = message;
+    else
+        queue->over_first = message;
+    queue->over_last = message;
+}
+
+static void take_over(struct request *message)
+{
+    struct queue *queue = message->queue;
+    struct request **link = &queue->over_first, *before = NULL;
+
+    while (*link != message) {
+        before = *link;
+        link = &before->next_over;
+    }
+    *link = message->next_over;
+    if (queue->over_last == message)
+        queue->over_last = before;
+    message->reported = true;
+}
+
+/* Its process learns of it. */
+static void report(struct request *message)
+{
+    struct queue *queue = message->queue;
+    uint8_t status = wc_status(message->status);
+
+    message->marks[MARK_COMPLETED] = world->now;
+    take_over(message);
+    if (queue->dead || !proc_word_alive(queue->process))
+        return;
+    if (status == IBV_WC_SUCCESS && brings_data(message))
+        status = carry_answer(message);
+    carry_snapshot(message);
+    if (message->flags & IBV_SEND_SIGNALED || status != IBV_WC_SUCCESS) {
+        put_note(message, status);
+        if (queue->send_cq && queue->send_cq->has_channel)
+            cq_fire(queue->send_cq, 0, status);
+    }
+    turn_wake(queue->proc);
+}
+
+/* The request is over; what its process sees of that comes across the bus. */
+static void finish(struct request *message)
+{
+    struct queue *queue = message->queue;
+    bool visible =
+        message->flags & IBV_SEND_SIGNALED || message->status != TRANSPORT_SUCCESS;
+    uint64_t time = world->now;
+
+    message->marks[MARK_OVER] = message->marks[MARK_COMPLETED] = time;
+    if (message->reported) {
+        message_release(message);
+        return;
+    }
     if (!visible && !brings_data(message)) {
+        take_over(message);
         carry_snapshot(message);
         message_release(message);
         return;
     }
+    trace_about(queue, NULL);
     if (visible)
         time = bus_write(&queue->port->hca->bus, time, world->parameters.hca.completion_bytes);
     if (brings_data(message) && time < queue->visible)
@@ -398,28 +466,13 @@ static void finish(struct request *message, enum transport_status status)
 
 void message_over(struct request *message)
 {
-    finish(message, message->status);
+    finish(message);
 }
 
 void queue_complete(struct request *message)
 {
-    struct queue *queue = message->queue;
-    uint8_t status = wc_status(message->status);
-    bool gone = queue->dead && message->status != TRANSPORT_FLUSHED;
-
-    if (!proc_word_alive(queue->process))
-        gone = true;
-    if (!gone) {
-        if (status == IBV_WC_SUCCESS && brings_data(message))
-            status = carry_answer(message);
-        carry_snapshot(message);
-        if (message->flags & IBV_SEND_SIGNALED || status != IBV_WC_SUCCESS) {
-            put_note(message, status);
-            if (queue->send_cq && queue->send_cq->has_channel)
-                cq_fire(queue->send_cq, 0, status);
-        }
-        turn_wake(queue->proc);
-    }
+    if (!message->reported)
+        report(message);
     message_release(message);
 }
 
@@ -513,11 +566,15 @@ void queue_drop(struct hca_qp *qp)
         return;
     queue->transport.ops = &queue_transport_ops;
     if (flushes) {
+        /* What has come to its end otherwise goes before what is flushed. */
+        while (queue->over_first)
+            report(queue->over_first);
         transport_stop(&queue->transport);
         queue->fetched = queue->posted;
         transport_flush(&queue->transport);
         queue_drain_inbox();
     }
+    carry_give_back_receive(queue);
     while (queue->completed != queue->posted)
         message_release(queue_message(queue, queue->completed++));
     queue->dead = true;
@@ -555,13 +612,13 @@ static void complete(struct transport_qp *transport, uint32_t index, enum transp
         message_release(message);
         return;
     }
+    put_over(message, status);
     if (!transport_is_reliable(transport) && status == TRANSPORT_SUCCESS) {
         /* Its last packet was just pulled: it is over when that has left. */
-        message->status = status;
         queue->pulled_over = message;
         return;
     }
-    finish(message, status);
+    finish(message);
 }
 
 static bool place_read(struct transport_qp *transport, uint32_t index, uint32_t offset,

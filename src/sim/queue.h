@@ -4,12 +4,13 @@
 #define SIM_QUEUE_H
 
 #include "hca/objects.h"
+#include "sim/marks.h"
 #include "sim/models/context.h"
 #include "sim/models/server.h"
 #include "sim/world.h"
 #include "transport/transport.h"
 
-#define MESSAGE_INLINE 256
+#define MESSAGE_INLINE HCA_MAX_INLINE
 
 /* Memory that a request names, found and checked when it was posted. */
 struct stretch {
@@ -31,17 +32,18 @@ struct request {
     uint16_t dlid; /* of a datagram */
     uint8_t has_grh;
     uint8_t status; /* enum transport_status, when it is over */
-    bool over;      /* the transport is done with it */
     bool carried_out;
     bool in_device_memory;
     uint32_t users; /* events and packets that still name it */
+    uint64_t marks[MARK_COUNT];
+    struct request *next_over;
+    bool reported; /* its process knows that it is over, or need not */
     union ibv_gid dgid;
     uint64_t original; /* result of an atomic */
     uint8_t *copy;     /* of its payload, when the program may have changed the buffer since */
     uint32_t stretches;
     struct stretch list[HCA_MAX_SGE];
     uint8_t inline_data[MESSAGE_INLINE];
-    uint64_t posted_at;
 };
 
 struct flight;
@@ -61,6 +63,8 @@ struct queue {
     uint32_t mask;
     uint32_t posted, rung, fetched, completed;
     bool fetching;
+    uint32_t send_entry, receive_entry; /* segments that a request has room for */
+    struct request *over_first, *over_last; /* over, and not yet reported, in order */
     uint32_t users; /* lists, events and packets that name it */
 
     struct queue *next_ready;
@@ -70,7 +74,9 @@ struct queue {
     bool waits_for_ack;
     bool ack_event;  /* the end of that is in the event queue */
     bool answer_due; /* a read's answer will be, by an event */
+    struct flight *sending_first, *sending_last; /* started, not yet at the link, in order */
     struct server lock; /* the context is held by packets in and out */
+    struct flight *arrived_first, *arrived_last; /* not yet taken, in order */
     uint64_t receive_ready; /* packets that arrive are taken in order, not before this */
     uint64_t timer_at; /* event in the queue, or 0 */
 
@@ -83,6 +89,10 @@ struct queue {
 
     uint32_t receive_capacity; /* of the receive that the arriving message claimed */
     uint32_t receive_segments;
+    struct stretch receive_list[HCA_MAX_SGE];
+    uint32_t srqn; /* that it takes receives from, or 0 */
+    uint32_t claimed_srqn;
+    uint64_t delivering; /* when the last message of those on their way is visible */
     struct shared_rq *receive_queue;
     bool remote_device_memory; /* what the peer writes to or reads from */
     bool dead;
@@ -108,6 +118,17 @@ void queue_drain_inbox(void);
 static inline struct request *queue_message(const struct queue *queue, uint32_t index)
 {
     return queue->ring[index & queue->mask];
+}
+
+/* Where byte 'offset' of the stretches is. */
+static inline uint64_t stretch_address(const struct stretch *list, uint32_t count, uint64_t offset)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (offset < list[i].length)
+            return list[i].address + offset;
+        offset -= list[i].length;
+    }
+    return 0;
 }
 
 void queue_release(struct queue *queue);

@@ -1,8 +1,10 @@
 #include "sim/turn.h"
 
 #include "hca/proc.h"
+#include "sim/watch.h"
 #include "util/log.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
 #include <math.h>
@@ -12,19 +14,28 @@
 #include <time.h>
 #include <unistd.h>
 
-#define NOBODY    0
-#define WATCH_NS  50000000 /* between two looks whether the one who has the turn lives */
-#define FROZEN_NS 5000000  /* a parked thread looks up so often while nothing can happen */
+#define NOBODY      0
+#define WATCH_NS    50000000 /* between two looks whether the one who has the turn lives */
+#define ENDING_NS   1000000  /* the same, when it is about to end */
+#define FROZEN_NS   5000000  /* a parked thread looks up so often while nothing can happen */
+
+#define PATIENCE_NS 1000000   /* virtual: between two looks of a guest that rests */
+#define GLANCES_NS  10000     /* virtual: that a guest may be ahead by looking at its clock */
+#define QUIET_LOOKS 8         /* in vain, before a guest that polls is put to rest */
+#define ARRIVAL_NS  100000000 /* virtual: guests that come from outside start at multiples of this \
+                               */
 
 static __thread struct entity *self;
+static void (*resumed)(void);
 static pthread_key_t end_of_thread;
 static pthread_once_t prepared = PTHREAD_ONCE_INIT;
 
-static void futex_sleep(_Atomic uint32_t *word, uint32_t value, uint64_t ns)
+/* True: nothing has happened for so long. */
+static bool futex_sleep(_Atomic uint32_t *word, uint32_t value, uint64_t ns)
 {
     struct timespec timeout = { ns / 1000000000, ns % 1000000000 };
 
-    syscall(SYS_futex, word, FUTEX_WAIT, value, &timeout, NULL, 0);
+    return syscall(SYS_futex, word, FUTEX_WAIT, value, &timeout, NULL, 0) && errno == ETIMEDOUT;
 }
 
 static void futex_wake(_Atomic uint32_t *word)
@@ -43,26 +54,54 @@ static bool has_turn(const struct entity *entity)
     return load_acquire(&world->turn) == turn_of(entity);
 }
 
-static bool goes_first(const struct entity *a, const struct entity *b)
+/* When the thread goes on by itself. */
+static uint64_t due_time(const struct entity *entity, uint32_t state)
 {
-    return a->clock < b->clock || (a->clock == b->clock && a->order < b->order);
+    if (state == ENTITY_READY)
+        return entity->clock;
+    return state == ENTITY_WAITING ? entity->deadline : TURN_NEVER;
 }
 
-static struct entity *first_ready(bool *parked)
+/* A guest that rests may have limits of patience of its own. It looks up now and then, but only if
+ * time passes anyway. */
+static uint64_t restless_time(const struct entity *entity, uint32_t state)
 {
-    struct entity *best = NULL;
+    if (!entity->guest)
+        return TURN_NEVER;
+    if (state == ENTITY_PARKED)
+        return entity->rested_at + round_up(PATIENCE_NS, entity->period);
+    return state == ENTITY_WAITING ? entity->clock + PATIENCE_NS : TURN_NEVER;
+}
 
-    *parked = false;
+struct candidate {
+    struct entity *entity;
+    uint64_t time;
+};
+
+static void consider(struct candidate *best, struct entity *entity, uint64_t time)
+{
+    if (time == TURN_NEVER)
+        return;
+    if (!best->entity || time < best->time ||
+        (time == best->time && entity->order < best->entity->order))
+        *best = (struct candidate){ entity, time };
+}
+
+/* True if anybody rests, for whom it is worth that time passes. */
+static bool find_candidates(struct candidate *due, struct candidate *restless)
+{
+    bool resting = false;
+
+    *due = *restless = (struct candidate){ NULL, TURN_NEVER };
     for (uint32_t i = 0; i < world->entity_high; i++) {
         struct entity *entity = &world->entities[i];
         uint32_t state = load_acquire(&entity->state);
 
-        if (state == ENTITY_PARKED || state == ENTITY_BLOCKED)
-            *parked = true;
-        if (state == ENTITY_READY && (!best || goes_first(entity, best)))
-            best = entity;
+        resting |= state == ENTITY_PARKED || state == ENTITY_BLOCKED || state == ENTITY_WAITING;
+        consider(due, entity, due_time(entity, state));
+        consider(restless, entity, restless_time(entity, state));
     }
-    return best;
+    return resting;
 }
 
 static void run_first_event(void)
@@ -76,21 +115,27 @@ static void run_first_event(void)
     event_dispatch(&event);
 }
 
-/* Lets the adapters work until a thread is due; events come first when times are equal. NULL: nobody
- * is due, and nothing inside will change that. Time does not pass for those who wait for each other
- * outside alone. */
-static struct entity *next_entity(void)
+/* Lets the adapters work until a thread is due; events come first when times are equal. False:
+ * nobody is due, and nothing inside will change that. Time does not pass for those who wait for
+ * each other outside alone. */
+static bool find_next(struct candidate *next)
 {
     for (;;) {
-        bool parked;
-        struct entity *entity = first_ready(&parked);
-        uint64_t time;
+        struct candidate restless;
+        bool resting = find_candidates(next, &restless);
+        uint64_t time, limit;
+        bool events = event_next_time(&time);
 
-        if (!event_next_time(&time) || (!entity && !parked) || (entity && entity->clock < time))
-            return entity;
+        if (!next->entity && (!events || !resting))
+            return false;
+        if (restless.time < next->time && (!events || restless.time < time))
+            *next = restless;
+        if (!events || next->time < time)
+            return true;
+        limit = next->time < restless.time ? next->time : restless.time;
         do
             run_first_event();
-        while (!world->woken && event_next_time(&time) && (!entity || time <= entity->clock));
+        while (!world->woken && event_next_time(&time) && time <= limit);
         world->woken = false;
     }
 }
@@ -98,27 +143,53 @@ static struct entity *next_entity(void)
 /* Gives the turn to whoever is next; true if that is us. */
 static bool pass_on(struct entity *me)
 {
-    struct entity *next = next_entity();
+    struct candidate next;
+    bool found = find_next(&next);
 
-    if (!next) {
+    inside_flush();
+    if (!found) {
         store_release(&world->turn, NOBODY);
         return false;
     }
-    store_relaxed(&next->state, ENTITY_RUNNING);
-    store_release(&world->turn, turn_of(next));
-    if (next == me)
+    if (next.time > next.entity->clock)
+        next.entity->clock = next.time;
+    store_relaxed(&next.entity->state, ENTITY_RUNNING);
+    store_release(&world->turn, turn_of(next.entity));
+    if (next.entity == me)
         return true;
-    futex_wake(&next->wake);
+    futex_wake(&next.entity->wake);
     return false;
 }
 
-static void forget_dead(void)
+/* Those who wait for one of these look again at that time. */
+static void stir_at(uint64_t time, uint32_t what)
+{
+    for (uint32_t i = 0; i < world->entity_high; i++) {
+        struct entity *entity = &world->entities[i];
+        uint32_t state = load_relaxed(&entity->state);
+
+        if (!entity->guest)
+            continue;
+        if (state == ENTITY_PARKED && what & STIR_DATA && time > entity->rested_at)
+            entity->clock = entity->rested_at + round_up(time - entity->rested_at, entity->period);
+        else if (state == ENTITY_WAITING && entity->waits_for & what)
+            entity->clock = time > entity->clock ? time : entity->clock;
+        else
+            continue;
+        entity->quiet_polls = 0;
+        store_release(&entity->state, ENTITY_READY);
+    }
+}
+
+static void forget_dead(struct entity *me)
 {
     for (uint32_t i = 0; i < world->entity_high; i++) {
         struct entity *entity = &world->entities[i];
 
-        if (load_relaxed(&entity->state) != ENTITY_FREE && !proc_word_alive(entity->process))
+        if (load_relaxed(&entity->state) != ENTITY_FREE && !entity_alive(entity)) {
             store_release(&entity->state, ENTITY_FREE);
+            stir_at(entity->clock > me->clock ? entity->clock : me->clock, STIR_DATA | STIR_ROOM);
+        }
     }
 }
 
@@ -127,11 +198,27 @@ static bool take_free_turn(struct entity *me)
 {
     uint32_t turn = load_acquire(&world->turn);
 
-    if (turn != NOBODY && proc_word_alive(world->entities[turn - 1].process))
+    if (turn != NOBODY && entity_alive(&world->entities[turn - 1]))
         return false;
     if (!atomic_compare_exchange_strong(&world->turn, &turn, turn_of(me)))
         return false;
-    forget_dead();
+    if (turn != NOBODY)
+        forget_dead(me);
+    return true;
+}
+
+/* A guest may sleep in the kernel in ways that are not seen from here. Found so, it loses the turn;
+ * it comes back at its next call. Nothing else in here depends on real time. */
+static bool take_from_sleeper(struct entity *me, struct watch *watch)
+{
+    uint32_t turn = load_acquire(&world->turn);
+    struct entity *holder =
+        turn == NOBODY || turn == turn_of(me) ? NULL : &world->entities[turn - 1];
+
+    if (!watch_finds_asleep(watch, holder) ||
+        !atomic_compare_exchange_strong(&world->turn, &turn, turn_of(me)))
+        return false;
+    store_release(&holder->state, ENTITY_OUT);
     return true;
 }
 
@@ -140,10 +227,19 @@ static bool running(const struct entity *me)
     return has_turn(me) && load_acquire(&me->state) == ENTITY_RUNNING;
 }
 
+static uint64_t patience_with_holder(void)
+{
+    uint32_t turn = load_acquire(&world->turn);
+
+    return turn != NOBODY && world->entities[turn - 1].known_by_pid ? ENDING_NS : WATCH_NS;
+}
+
 /* Sleeps until we are running. One that is parked also comes back when nothing can happen, so that
  * the program can look at its own limits of patience; no time has passed then. */
-static void wait_for_turn(struct entity *me, bool may_return_frozen)
+static void sleep_for_turn(struct entity *me, bool may_return_frozen)
 {
+    struct watch watch = { NULL, 0 };
+
     while (!running(me)) {
         uint32_t value = load_acquire(&me->wake);
         bool nobody = load_acquire(&world->turn) == NOBODY;
@@ -155,8 +251,8 @@ static void wait_for_turn(struct entity *me, bool may_return_frozen)
                 return;
             continue;
         }
-        futex_sleep(&me->wake, value, nobody ? FROZEN_NS : WATCH_NS);
-        if (load_acquire(&me->wake) != value || !take_free_turn(me))
+        if (!futex_sleep(&me->wake, value, nobody ? FROZEN_NS : patience_with_holder()) ||
+            (!take_free_turn(me) && !take_from_sleeper(me, &watch)))
             continue;
         if (pass_on(me))
             return;
@@ -167,11 +263,30 @@ static void wait_for_turn(struct entity *me, bool may_return_frozen)
     }
 }
 
+static void wait_for_turn(struct entity *me, bool may_return_frozen)
+{
+    sleep_for_turn(me, may_return_frozen);
+    me->calls++;
+    if (resumed)
+        resumed();
+}
+
 static void give_up_turn(struct entity *me, enum entity_state state)
 {
     store_release(&me->state, state);
     if (has_turn(me))
         pass_on(me);
+}
+
+/* One that has lost its turn meanwhile comes back at the present. */
+static void come_back(struct entity *me)
+{
+    if (likely(has_turn(me)))
+        return;
+    if (me->clock < world->now)
+        me->clock = world->now;
+    store_release(&me->state, ENTITY_READY);
+    wait_for_turn(me, false);
 }
 
 static void leave_at_end(void *entity)
@@ -201,33 +316,51 @@ static uint32_t own_order(void)
     return place << 12 | (atomic_fetch_add(&threads, 1) & 0xfff);
 }
 
-static struct entity *join(void)
+/* Called with the lock held. */
+static struct entity *find_free(void)
 {
-    struct entity *me = NULL;
+    for (uint32_t i = 0; i < ENTITIES_MAX; i++) {
+        struct entity *entity = &world->entities[i];
 
-    pthread_once(&prepared, prepare);
-    shm_lock(&world->join_lock);
-    for (uint32_t i = 0; i < ENTITIES_MAX && !me; i++) {
-        if (load_acquire(&world->entities[i].state) != ENTITY_FREE)
+        if (load_acquire(&entity->state) != ENTITY_FREE)
             continue;
-        me = &world->entities[i];
-        me->process = proc_word(proc_self);
-        me->proc = proc_self;
-        me->order = own_order();
-        me->quiet_polls = 0;
-        me->clock = world->now;
         if (i >= world->entity_high)
             world->entity_high = i + 1;
+        entity->process = proc_word(proc_self);
+        entity->proc = proc_self;
+        entity->quiet_polls = 0;
+        entity->guest = entity->known_by_pid = false;
+        entity->pid = entity->tid = 0;
+        entity->waits_for = 0;
+        entity->deadline = TURN_NEVER;
+        return entity;
+    }
+    log_error("more than %d threads in the modelled fabric", ENTITIES_MAX);
+    return NULL;
+}
+
+static void become(struct entity *me)
+{
+    self = me;
+    pthread_once(&prepared, prepare);
+    pthread_setspecific(end_of_thread, me);
+    wait_for_turn(me, false);
+}
+
+static struct entity *join(void)
+{
+    struct entity *me;
+
+    shm_lock(&world->join_lock);
+    me = find_free();
+    if (me) {
+        me->order = own_order();
+        me->clock = world->now;
         store_release(&me->state, ENTITY_READY);
     }
     shm_unlock(&world->join_lock);
-    if (!me) {
-        log_error("more than %d threads in the modelled fabric", ENTITIES_MAX);
-        return NULL;
-    }
-    self = me;
-    pthread_setspecific(end_of_thread, me);
-    wait_for_turn(me, false);
+    if (me)
+        become(me);
     return me;
 }
 
@@ -246,6 +379,10 @@ void turn_leave(void)
         return;
     self = NULL;
     pthread_setspecific(end_of_thread, NULL);
+    if (me->guest) {
+        come_back(me);
+        stir_at(me->clock, STIR_DATA | STIR_LOCK);
+    }
     give_up_turn(me, ENTITY_FREE);
 }
 
@@ -258,9 +395,12 @@ uint64_t turn_now(void)
 
 static void await(struct entity *me)
 {
+    come_back(me);
+    me->calls++;
     store_release(&me->state, ENTITY_READY);
     if (!pass_on(me))
         wait_for_turn(me, false);
+    me->shown_at = me->clock;
 }
 
 void turn_charge(double ns)
@@ -271,6 +411,7 @@ void turn_charge(double ns)
         return;
     me->clock += llround(ns);
     await(me);
+    me->acted_at = me->clock;
 }
 
 void turn_await(void)
@@ -280,12 +421,16 @@ void turn_await(void)
 
 static bool rest(struct entity *me, enum entity_state state, double period)
 {
+    come_back(me);
     me->rested_at = me->clock;
     me->period = period < 1 ? 1 : llround(period);
     me->woken = false;
     store_release(&me->state, state);
     if (!pass_on(me))
         wait_for_turn(me, true);
+    /* Nothing else makes time pass: then the looking of a guest does. */
+    if (state == ENTITY_PARKED && me->guest && me->clock == me->rested_at)
+        me->clock += round_up(PATIENCE_NS, me->period);
     return me->woken;
 }
 
@@ -316,25 +461,29 @@ bool turn_block(double wake)
     return me && rest(me, ENTITY_BLOCKED, wake);
 }
 
+/* A descriptor that it waits for may be that of a completion channel. */
+static bool waits_for_adapter(const struct entity *entity)
+{
+    return entity->waits_for & STIR_DATA;
+}
+
 void turn_wake(uint32_t proc)
 {
     for (uint32_t i = 0; i < world->entity_high; i++) {
         struct entity *entity = &world->entities[i];
         uint32_t state = load_relaxed(&entity->state);
-        uint64_t late =
-            world->now > entity->rested_at ? world->now - entity->rested_at : 0;
+        uint64_t late = world->now > entity->rested_at ? world->now - entity->rested_at : 0;
 
         if (entity->proc != proc)
             continue;
         entity->quiet_polls = 0;
         entity->changes++;
-        if (state != ENTITY_PARKED && state != ENTITY_BLOCKED)
-            continue;
         if (state == ENTITY_PARKED)
-            entity->clock =
-                entity->rested_at + (late + entity->period - 1) / entity->period * entity->period;
-        else
+            entity->clock = entity->rested_at + round_up(late, entity->period);
+        else if (state == ENTITY_BLOCKED || (state == ENTITY_WAITING && waits_for_adapter(entity)))
             entity->clock = entity->rested_at + late + entity->period;
+        else
+            continue;
         entity->woken = true;
         store_release(&entity->state, ENTITY_READY);
         world->woken = true;
@@ -419,5 +568,185 @@ void turn_together_end(bool all)
         if (load_acquire(&me->wake) == value && living() < group->wanted)
             cancel(me, group);
     }
+    /* Not before the whole group is let go: time would pass without those who are not yet. */
+    shm_lock(&world->join_lock);
+    shm_unlock(&world->join_lock);
     wait_for_turn(me, false);
+}
+
+/* ---- guests ---- */
+
+void turn_stir(uint32_t what, double latency)
+{
+    struct entity *me = turn_self();
+
+    if (!me)
+        return;
+    come_back(me);
+    stir_at(me->clock + llround(latency), what);
+}
+
+void turn_on_resume(void (*call)(void))
+{
+    resumed = call;
+}
+
+uint64_t turn_activity(void)
+{
+    return self && has_turn(self) ? self->calls + 1 : 0;
+}
+
+void turn_glance(double ns)
+{
+    struct entity *me = turn_self();
+    uint64_t ahead;
+
+    if (!me)
+        return;
+    me->clock += llround(ns);
+    me->calls++;
+    ahead = me->clock - me->shown_at;
+    if (!has_turn(me) || ahead > GLANCES_NS || ahead * 4 > me->clock - me->acted_at)
+        await(me);
+}
+
+void turn_wait(uint64_t deadline, uint32_t waits_for)
+{
+    struct entity *me = turn_self();
+
+    if (!me)
+        return;
+    me->deadline = deadline;
+    me->waits_for = waits_for;
+    rest(me, ENTITY_WAITING, world->parameters.host.wake_receive);
+}
+
+void turn_idle(double period)
+{
+    struct entity *me = turn_self();
+
+    if (!me)
+        return;
+    if (++me->quiet_polls < QUIET_LOOKS) {
+        turn_charge(period);
+        return;
+    }
+    rest(me, ENTITY_PARKED, period);
+}
+
+struct entity *turn_reserve(void)
+{
+    struct entity *me = turn_self(), *entity;
+
+    if (!me)
+        return NULL;
+    turn_await();
+    shm_lock(&world->join_lock);
+    entity = find_free();
+    if (entity) {
+        entity->guest = true;
+        entity->order = me->order + ++world->guest_order;
+        entity->clock = me->clock;
+        store_release(&entity->state, ENTITY_READY);
+    }
+    shm_unlock(&world->join_lock);
+    return entity;
+}
+
+void turn_give_back(struct entity *entity)
+{
+    store_release(&entity->state, ENTITY_FREE);
+}
+
+void turn_take(struct entity *entity)
+{
+    entity->process = proc_word(proc_self);
+    entity->proc = proc_self;
+    entity->pid = getpid();
+    entity->tid = syscall(SYS_gettid);
+    entity->known_by_pid = false;
+    become(entity);
+}
+
+/* One that this process left for the program it was to become. */
+static struct entity *left_behind(void)
+{
+    struct entity *found = NULL;
+
+    for (uint32_t i = 0; i < world->entity_high; i++) {
+        struct entity *entity = &world->entities[i];
+
+        if (load_acquire(&entity->state) == ENTITY_FREE || !entity->known_by_pid ||
+            entity->pid != getpid())
+            continue;
+        if (found || entity->tid != entity->pid)
+            store_release(&entity->state, ENTITY_FREE);
+        else
+            found = entity;
+    }
+    return found;
+}
+
+static uint64_t next_round_time(void)
+{
+    uint64_t latest = world->now;
+    bool alone = true;
+
+    for (uint32_t i = 0; i < world->entity_high; i++) {
+        const struct entity *entity = &world->entities[i];
+
+        if (load_acquire(&entity->state) == ENTITY_FREE)
+            continue;
+        alone = false;
+        if (entity->clock > latest)
+            latest = entity->clock;
+    }
+    return alone && !latest ? 0 : round_up(latest + 1, ARRIVAL_NS);
+}
+
+bool turn_arrive(void)
+{
+    struct entity *me;
+
+    if (self)
+        return true;
+    shm_lock(&world->join_lock);
+    me = left_behind();
+    if (!me && (me = find_free())) {
+        me->guest = true;
+        me->order = segment_config()->node << 20 | ++world->guest_order;
+        me->clock = next_round_time();
+        store_release(&me->state, ENTITY_READY);
+    }
+    shm_unlock(&world->join_lock);
+    if (me)
+        turn_take(me);
+    return me;
+}
+
+void turn_ending(void)
+{
+    struct entity *me = self;
+
+    if (!me)
+        return;
+    come_back(me);
+    for (uint32_t i = 0; i < world->entity_high; i++) {
+        struct entity *entity = &world->entities[i];
+
+        if (load_relaxed(&entity->state) == ENTITY_FREE)
+            continue;
+        if (entity->guest && entity->process == me->process)
+            entity->known_by_pid = true;
+        else
+            futex_wake(&entity->wake); /* they look more often now */
+    }
+}
+
+void turn_stop(void)
+{
+    if (self && self->guest)
+        turn_ending();
+    else
+        turn_leave();
 }

@@ -1,6 +1,6 @@
-/* Turns: of all threads in the modelled world exactly one runs, the one with the smallest clock, and
- * whatever the adapters do up to that time is done first, by whoever gives up the turn. The same
- * program thus sees the same world every time, whatever else the machine does. */
+/* Turns: of all threads in the modelled world exactly one runs, the one with the smallest clock,
+ * and whatever the adapters do up to that time is done first, by whoever gives up the turn. The
+ * same program thus sees the same world every time, whatever else the machine does. */
 #ifndef SIM_TURN_H
 #define SIM_TURN_H
 
@@ -9,7 +9,8 @@
 /* This thread's place; it joins on first use. NULL if there is no room. */
 struct entity *turn_self(void);
 
-/* The verbs call that follows takes so long. Returns when it is this thread's turn at the end of it. */
+/* The verbs call that follows takes so long. Returns when it is this thread's turn at the end of
+ * it. */
 void turn_charge(double ns);
 
 /* Only waits for the turn. */
@@ -37,6 +38,56 @@ void turn_together_end(bool all); /* false: it came to nothing, this thread goes
 /* A stretch that has no part in the modelled world, such as the end of the thread. */
 void turn_leave(void);
 
+/* The process leaves the fabric. */
+void turn_stop(void);
+
 uint64_t turn_now(void);
+
+/* ---- for programs that know nothing of turns (guest/) ---- */
+
+#define TURN_NEVER UINT64_MAX
+
+/* What a thread can wait for outside the adapters, and what others stir up. */
+enum turn_stir {
+    STIR_DATA = 1, /* bytes, connections, ends of processes and threads */
+    STIR_ROOM = 2, /* for bytes */
+    STIR_LOCK = 4,
+};
+
+/* This thread's place in the world from its start on. A program that was not started by another one
+ * in this world starts at the next round time, so that it does not matter when it came. False if
+ * there is no room. */
+bool turn_arrive(void);
+
+/* Looks at its clock, which takes so long. Nobody notices that, so it needs no turn; but one that
+ * does nothing else may be waiting for memory to change, and gives the others theirs ever more
+ * rarely. */
+void turn_glance(double ns);
+
+/* Changes with every call of this thread; 0 while it does not have the turn. */
+uint64_t turn_activity(void);
+
+/* Called by every thread that has waited for its turn and got it. */
+void turn_on_resume(void (*call)(void));
+
+/* Waits until the deadline, or until somebody stirs; returns early, without time passing, when
+ * nothing can happen now, so that the thread can look at the world outside. */
+void turn_wait(uint64_t deadline, uint32_t waits_for);
+
+/* Those who wait for one of these look again 'latency' ns from now. */
+void turn_stir(uint32_t what, double latency);
+
+/* The next look of one that polls something other than completions and has found nothing. */
+void turn_idle(double period);
+
+/* A place for a thread or process that this one is about to start: it takes it as its first act, or
+ * it is given back. */
+struct entity *turn_reserve(void);
+void turn_take(struct entity *entity);
+void turn_give_back(struct entity *entity);
+
+/* The process is about to end, or to become another program; the turn stays with it until it has.
+ */
+void turn_ending(void);
 
 #endif

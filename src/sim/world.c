@@ -96,6 +96,7 @@ static int make(void)
     world = arena_alloc_permanent(sizeof(*world));
     if (!world)
         return ENOMEM;
+    world->guest_core = -1;
     world->notes.size = sizeof(struct note);
     world->flights.size = sizeof(struct flight);
     world->messages.size = sizeof(struct request);
@@ -104,6 +105,8 @@ static int make(void)
     if (!world->queue_table)
         return ENOMEM;
     err = read_parameters();
+    if (!err)
+        err = inside_init();
     return err ? err : hcas_init();
 }
 
@@ -125,6 +128,8 @@ int world_attach(void)
         if (!err)
             store_release(&seg->sim_root, seg_offset(world));
     }
+    if (!err)
+        err = inside_join(!root);
     shm_unlock(&seg->sim_lock);
     return err;
 }

@@ -5,7 +5,11 @@
 #define SIM_WORLD_H
 
 #include "hca/layout.h"
+#include "sim/explain.h"
+#include "sim/faults.h"
+#include "sim/inside.h"
 #include "sim/parameters.h"
+#include "sim/stats.h"
 
 /* Far from where programs, sanitizers and the kernel put things. */
 #define SIM_BASE_ADDRESS 0x200000000000ull
@@ -53,6 +57,8 @@ enum entity_state {
     ENTITY_PARKED,  /* until something of its process changes */
     ENTITY_BLOCKED, /* the same, and waking it takes an interrupt */
     ENTITY_TOGETHER, /* waits for others outside the modelled world */
+    ENTITY_WAITING, /* until its deadline, or something that its 'waits_for' names */
+    ENTITY_OUT,     /* was found asleep in the kernel with the turn, and has lost it */
 };
 
 /* A thread that takes part. */
@@ -69,6 +75,16 @@ struct entity {
     uint64_t clock;
     uint64_t rested_at;
     uint64_t period; /* between two looks of a parked one; what waking a blocked one takes */
+
+    /* of a program that knows nothing of all this */
+    bool guest;
+    bool known_by_pid; /* it has no slot in the segment, not yet or no longer */
+    int32_t pid, tid;
+    uint32_t waits_for; /* bits of enum turn_stir */
+    uint64_t deadline;
+    uint64_t calls;
+    uint64_t acted_at; /* its last call that others could notice, or that could notice others */
+    uint64_t shown_at; /* its last hand-over */
 };
 
 /* All threads of a group wait for each other by other means, and go on at the same time. */
@@ -109,6 +125,11 @@ struct queue; /* sim/queue.h */
 
 struct world {
     struct parameters parameters;
+    struct faults faults;
+    struct explain explain;
+    struct stats stats;
+    struct inside inside;
+    uint64_t trace_count; /* messages and packets in the trace */
     struct event_queue events;
     uint64_t now;
     uint64_t events_run;
@@ -116,6 +137,8 @@ struct world {
     struct shm_lock join_lock;
     uint32_t entity_high;
     bool woken; /* somebody, by the event that runs */
+    uint32_t guest_order; /* of the next guest */
+    int32_t guest_core;   /* all of them run there; -1: not decided */
     struct entity entities[ENTITIES_MAX];
     struct together together;
     struct inbox inboxes[MAX_PROCS];

@@ -237,6 +237,17 @@ static struct hca_cq *find_fired(struct hca_channel *channel)
     return found;
 }
 
+/* A signal that is pending ends even a call that does not wait. */
+static int look(struct pollfd *p)
+{
+    int ready;
+
+    do
+        ready = poll(p, 1, 0);
+    while (ready < 0 && errno == EINTR);
+    return ready;
+}
+
 /* In a modelled fabric. While nothing at all can happen there, real time passes, in pieces that a
  * signal can end. */
 static int sleep_until_readable(int fd)
@@ -245,7 +256,7 @@ static int sleep_until_readable(int fd)
     int flags = fcntl(fd, F_GETFL), ready;
 
     hca_charge(CALL_EVENT, 0);
-    while ((ready = poll(&p, 1, 0)) == 0 && !(flags & O_NONBLOCK)) {
+    while ((ready = look(&p)) == 0 && !(flags & O_NONBLOCK)) {
         if (hca_engine->sleep())
             continue;
         ready = poll(&p, 1, FROZEN_MS);

@@ -226,6 +226,8 @@ EXPORT int ibv_dereg_mr(struct ibv_mr *ibv)
     if (load_relaxed(&mr->windows) > 0)
         return EBUSY;
     hca_charge(CALL_DEREGISTER, mr->own->length);
+    if (hca_engine->deregistered)
+        hca_engine->deregistered(mr->own->iova, mr->own->length);
     if (mr->own->proc == proc_self)
         mr_destroy(mr->own);
     if (mr->dm)

@@ -2,6 +2,7 @@
  * and memory of its own. */
 #include "bench/repeat.h"
 #include "bench/stream.h"
+#include "bench/virtual.h"
 #include "scaling.h"
 
 #include <pthread.h>
@@ -179,6 +180,9 @@ static int run(struct bench *bench)
         .better = BETTER_HIGHER,
     };
 
+    if (virtual_time.on)
+        return bench_skip(bench, "in virtual time the threads of a process cannot wait for each "
+                                 "other yet");
     scaling.unit = "M/s";
     if (scaling_quantity(bench, scaling, "rate", measure_rate))
         return BENCH_FAILED;

@@ -74,11 +74,15 @@ int context_init(struct context_memory *memory, const struct parameters *paramet
 static uint64_t access_memory(struct context_memory *memory, uint64_t now, double accesses)
 {
     const struct parameters *p = memory->parameters;
+    uint64_t end;
 
+    trace_work = "context miss";
     if (p->context.place == CONTEXT_IN_HOST)
         for (double i = 0; i < accesses; i++)
             bus_read_short(memory->bus, now, 64);
-    return serve(&memory->unit, now, accesses * p->context.access);
+    end = serve(&memory->unit, now, accesses * p->context.access);
+    trace_work = NULL;
+    return end;
 }
 
 uint64_t context_queue(struct context_memory *memory, struct cached *queue, uint64_t now)
@@ -118,7 +122,10 @@ static struct page_entry *page_entry_of(struct context_memory *memory, uint32_t 
         if (entry->page == page && entry->proc == proc)
             return entry;
     }
-    if (memory->page_next < memory->pages.room) {
+    if (memory->page_free) {
+        entry = memory->page_free;
+        memory->page_free = entry->next;
+    } else if (memory->page_next < memory->pages.room) {
         entry = &memory->page_entries[memory->page_next++];
     } else {
         entry = (struct page_entry *)memory->pages.oldest;
@@ -155,13 +162,18 @@ uint64_t context_pages(struct context_memory *memory, uint32_t proc, uint64_t ad
 uint64_t context_fetch(struct context_memory *memory, uint64_t bytes, uint64_t now)
 {
     const struct parameters *p = memory->parameters;
-    uint64_t there = bus_read_short(memory->bus, now, bytes);
+    uint64_t there;
 
+    trace_work = "fetch request";
+    there = bus_read_short(memory->bus, now, bytes);
     if (p->context.place == CONTEXT_IN_HOST) {
-        uint64_t unit = serve(&memory->unit, now, p->context.fetch);
+        uint64_t free_at = memory->unit.free_at;
 
-        there = there > unit ? there : unit;
+        serve(&memory->unit, now, p->context.fetch);
+        if (free_at > now)
+            there += free_at - now;
     }
+    trace_work = NULL;
     return there;
 }
 
@@ -169,4 +181,22 @@ void context_forget(struct context_memory *memory, struct cached *queue)
 {
     if (queue->inside)
         unlink_entry(&memory->queues, queue);
+}
+
+void context_forget_pages(struct context_memory *memory, uint32_t proc, uint64_t address,
+                          uint64_t length)
+{
+    uint64_t page = memory->parameters->host.page;
+
+    for (uint32_t i = 0; i < memory->page_next && length; i++) {
+        struct page_entry *entry = &memory->page_entries[i];
+
+        if (!entry->cached.inside || entry->proc != proc || entry->page < address / page ||
+            entry->page > (address + length - 1) / page)
+            continue;
+        unlink_entry(&memory->pages, &entry->cached);
+        remove_page(memory, entry);
+        entry->next = memory->page_free;
+        memory->page_free = entry;
+    }
 }

@@ -31,6 +31,7 @@ struct context_memory {
     struct page_entry *page_entries;
     struct page_entry **page_table;
     uint32_t page_next;
+    struct page_entry *page_free;
 };
 
 int context_init(struct context_memory *memory, const struct parameters *parameters,
@@ -45,6 +46,10 @@ uint64_t context_pages(struct context_memory *memory, uint32_t proc, uint64_t ad
 
 /* A work request or descriptor is fetched from host memory; returns when it is there. */
 uint64_t context_fetch(struct context_memory *memory, uint64_t bytes, uint64_t now);
+
+/* The translations of that range are not valid any more. */
+void context_forget_pages(struct context_memory *memory, uint32_t proc, uint64_t address,
+                          uint64_t length);
 
 /* The queue is gone. */
 void context_forget(struct context_memory *memory, struct cached *queue);

@@ -79,14 +79,34 @@ struct flight *flight_new(struct queue *from, const struct packet *packet)
     flight->first = info->flags & OPCODE_START;
     flight->last = info->flags & OPCODE_END;
     flight->response = info->flags & OPCODE_RESPONSE;
+    flight_mark(flight, MARK_STARTED);
     from->users++;
     return flight;
+}
+
+struct flight *flight_copy(const struct flight *flight)
+{
+    struct flight *copy = pool_take(&world->flights);
+
+    if (!copy)
+        return NULL;
+    *copy = *flight;
+    copy->next = NULL;
+    copy->engine = NULL;
+    copy->ends_message = false;
+    copy->holds = 1;
+    copy->from->users++;
+    if (copy->message)
+        copy->message->users++;
+    return copy;
 }
 
 void flight_drop(struct flight *flight)
 {
     if (flight->holds && --flight->holds)
         return;
+    if (unlikely(trace_on))
+        trace_packet(flight);
     if (flight->message)
         message_release(flight->message);
     queue_release(flight->from);

@@ -18,12 +18,16 @@ struct flight {
     struct port *destination;
     struct engine *engine; /* whose slot it takes, or NULL */
     struct request *message; /* that it belongs to, or NULL */
+    struct flight *behind;   /* of the same queue, started later */
+    bool ready;              /* may leave when those before it have */
     bool ends_message;       /* an unreliable one, which is over when this has left */
     uint32_t bytes; /* on the link */
     uint32_t payload;
     uint8_t holds; /* by the link and by the receiver */
     bool first, last, response;
     bool takes_receive;
+    bool spoilt; /* its checksum is wrong */
+    uint64_t marks[PACKET_MARKS]; /* from MARK_STARTED on */
 };
 
 /* Sends one message at a time. */
@@ -35,6 +39,7 @@ struct engine {
     bool waits_for_drain;
     struct flight *next_flight; /* pulled, not yet on its way */
     uint32_t under_way; /* packets */
+    uint64_t translated; /* payloads are asked for in order, not before this */
     uint64_t messages;
 };
 
@@ -51,7 +56,7 @@ struct port {
     bool link_busy;
     bool waits_for_credit;
     uint64_t credit_used; /* bytes on their way to this port or in its buffer */
-    uint64_t packets_out, packets_in, bytes_out;
+    uint64_t packets_out, packets_in, bytes_out, bytes_in;
 };
 
 struct hca {
@@ -68,7 +73,14 @@ int hcas_init(void);
 struct port *port_by_lid(uint16_t lid);
 
 struct flight *flight_new(struct queue *from, const struct packet *packet);
+/* One more of the kind, held by the receiver alone. */
+struct flight *flight_copy(const struct flight *flight);
 void flight_drop(struct flight *flight); /* one hold less */
+
+static inline void flight_mark(struct flight *flight, enum mark mark)
+{
+    flight->marks[mark - MARK_STARTED] = world->now;
+}
 
 /* ---- send.c: from posted requests to packets ---- */
 void send_rung(struct queue *queue);    /* the doorbell has arrived */

@@ -4,6 +4,7 @@
 #include "sim/models/hca.h"
 
 #include "hca/addr.h"
+#include "sim/capture.h"
 
 static struct port *destination(const struct flight *flight)
 {
@@ -34,6 +35,8 @@ static void loop_back(struct flight *flight, struct port *to)
     flight->destination = to;
     flight->holds = 2;
     to->credit_used += flight->bytes;
+    flight_mark(flight, MARK_SENT);
+    flight_mark(flight, MARK_SWITCHED);
     event_at(world->now, EVENT_PACKET_LEFT, flight, OFF_THE_LINK);
     event_at(world->now, EVENT_PACKET_ARRIVED, flight, 0);
 }
@@ -41,8 +44,13 @@ static void loop_back(struct flight *flight, struct port *to)
 static void transmit(struct port *port, struct flight *flight, struct port *to)
 {
     const struct parameters *p = &world->parameters;
-    uint64_t end = serve(&port->link, world->now, flight->bytes / p->link.rate + p->link.gap);
+    uint64_t end;
 
+    if (unlikely(capture_on))
+        capture_packet(port, to, flight);
+    trace_about(flight->from, flight);
+    end = serve(&port->link, world->now, flight->bytes / p->link.rate + p->link.gap);
+    flight_mark(flight, MARK_SENT);
     port->link_busy = true;
     port->packets_out++;
     port->bytes_out += flight->bytes;
@@ -82,6 +90,7 @@ static void pump(struct port *port)
 
 void link_send(struct port *port, struct flight *flight)
 {
+    flight_mark(flight, MARK_READY);
     flight->next = NULL;
     if (port->out_last)
         port->out_last->next = flight;
@@ -97,13 +106,40 @@ void link_free(struct port *port)
     pump(port);
 }
 
+/* A packet that is on its way to its port at 'arrival'; returns when it will really be there. */
+static uint64_t suffer_faults(struct flight *flight, uint64_t arrival)
+{
+    struct faults *faults = &world->faults;
+
+    flight->spoilt = faults_strike(faults, FAULT_CORRUPT);
+    if (faults_strike(faults, FAULT_DUPLICATE)) {
+        struct flight *copy = flight_copy(flight);
+
+        if (copy) {
+            copy->destination->credit_used += copy->bytes;
+            event_at(arrival + faults_delay(faults), EVENT_PACKET_ARRIVED, copy, 0);
+        }
+    }
+    return faults_strike(faults, FAULT_REORDER) ? arrival + faults_delay(faults) : arrival;
+}
+
 void link_at_switch(struct flight *flight)
 {
     const struct parameters *p = &world->parameters;
     struct port *to = flight->destination;
-    uint64_t end = serve(&to->switch_output, world->now, flight->bytes / p->link.rate);
+    uint64_t arrival;
 
-    event_at(end + ns_of(p->link.latency), EVENT_PACKET_ARRIVED, flight, 0);
+    flight_mark(flight, MARK_SWITCHED);
+    if (unlikely(world->faults.any) && faults_strike(&world->faults, FAULT_DROP)) {
+        link_credit(to, flight);
+        flight_drop(flight);
+        return;
+    }
+    arrival = serve(&to->switch_output, world->now, flight->bytes / p->link.rate) +
+              ns_of(p->link.latency);
+    if (unlikely(world->faults.any))
+        arrival = suffer_faults(flight, arrival);
+    event_at(arrival, EVENT_PACKET_ARRIVED, flight, 0);
 }
 
 void link_credit(struct port *to, const struct flight *flight)

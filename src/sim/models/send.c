@@ -5,14 +5,14 @@
  * faster than their engines; the adapter files say which. */
 #include "sim/models/hca.h"
 
+/* Entries of a queue are of one size, and fetched whole (mthca: the stride of its work requests). */
 static uint64_t request_bytes(const struct request *message)
 {
     const struct parameters *p = &world->parameters;
-    uint64_t bytes = p->hca.request_bytes;
+    uint64_t bytes = p->hca.request_bytes + (message->queue->send_entry - 1) * p->hca.segment_bytes;
+    uint64_t inlined = p->hca.request_bytes + message->length;
 
-    if (message->flags & IBV_SEND_INLINE)
-        return bytes + message->length;
-    return bytes + (message->stretches > 1 ? message->stretches - 1 : 0) * p->hca.segment_bytes;
+    return message->flags & IBV_SEND_INLINE && inlined > bytes ? inlined : bytes;
 }
 
 /* One request of a queue is fetched at a time, and only a few ahead of the one being sent. */
@@ -26,6 +26,7 @@ static void fetch_next(struct queue *queue)
         ahead >= world->parameters.hca.request_window)
         return;
     queue->fetching = true;
+    trace_about(queue, NULL);
     time = context_queue(&hca->context, &queue->context, time);
     time = context_fetch(&hca->context, request_bytes(queue_message(queue, queue->fetched)), time);
     queue->users++;
@@ -34,9 +35,10 @@ static void fetch_next(struct queue *queue)
 
 void send_rung(struct queue *queue)
 {
-    queue->rung++;
-    if (!queue->dead)
-        fetch_next(queue);
+    if (queue->dead)
+        return;
+    queue_message(queue, queue->rung++)->marks[MARK_RUNG] = world->now;
+    fetch_next(queue);
 }
 
 void send_fetched(struct queue *queue)
@@ -44,7 +46,7 @@ void send_fetched(struct queue *queue)
     queue->fetching = false;
     if (queue->dead)
         return;
-    queue->fetched++;
+    queue_message(queue, queue->fetched++)->marks[MARK_FETCHED] = world->now;
     fetch_next(queue);
     send_kick(queue);
 }
@@ -122,6 +124,7 @@ static void assign(struct port *port)
             queue->is_served = true;
             engine->next_flight = flight;
             engine->messages++;
+            trace_about(queue, flight);
             time = context_queue(&port->hca->context, &queue->context, world->now);
             event_at(time + ns_of(message_service(flight)), EVENT_ENGINE, engine, 0);
         }
@@ -184,15 +187,17 @@ static uint64_t payload_address(const struct flight *flight)
     uint64_t offset = flight->packet.payload.offset;
 
     if (flight->response || !flight->message)
-        return flight->packet.payload.source + offset;
-    for (uint32_t i = 0; i < flight->message->stretches; i++) {
-        const struct stretch *stretch = &flight->message->list[i];
+        return offset;
+    return stretch_address(flight->message->list, flight->message->stretches, offset);
+}
 
-        if (offset < stretch->length)
-            return stretch->address + offset;
-        offset -= stretch->length;
-    }
-    return 0;
+static void line_up(struct queue *queue, struct flight *flight)
+{
+    if (queue->sending_last)
+        queue->sending_last->behind = flight;
+    else
+        queue->sending_first = flight;
+    queue->sending_last = flight;
 }
 
 static void start_packet(struct engine *engine, struct flight *flight)
@@ -202,6 +207,9 @@ static void start_packet(struct engine *engine, struct flight *flight)
     struct hca *hca = engine->port->hca;
     uint64_t time = world->now;
 
+    line_up(queue, flight);
+    trace_about(queue, flight);
+    flight_mark(flight, MARK_STARTED);
     engine->under_way++;
     hca->buffer_used += flight->payload;
     flight->engine = engine;
@@ -217,6 +225,9 @@ static void start_packet(struct engine *engine, struct flight *flight)
         return;
     }
     time = context_pages(&hca->context, queue->proc, payload_address(flight), flight->payload, time);
+    if (time < engine->translated)
+        time = engine->translated;
+    engine->translated = time;
     event_at(bus_read_request(&hca->bus, time, flight->payload), EVENT_PACKET_READ, flight, 0);
 }
 
@@ -247,9 +258,20 @@ void send_step(struct engine *engine)
         finish_message(engine, flight);
 }
 
+/* Packets of a queue leave in order, however long each of them was fetched. */
 void send_ready(struct flight *flight)
 {
-    link_send(flight->from->port, flight);
+    struct queue *queue = flight->from;
+
+    flight->ready = true;
+    while (queue->sending_first && queue->sending_first->ready) {
+        struct flight *first = queue->sending_first;
+
+        queue->sending_first = first->behind;
+        if (!queue->sending_first)
+            queue->sending_last = NULL;
+        link_send(queue->port, first);
+    }
 }
 
 /* A slot and some buffer are free again. */

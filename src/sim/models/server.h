@@ -2,12 +2,16 @@
 #ifndef SIM_MODELS_SERVER_H
 #define SIM_MODELS_SERVER_H
 
+#include "sim/trace.h"
+
 #include <stdint.h>
 
 struct server {
     uint64_t free_at;
     uint64_t busy; /* in all, for the statistics */
     uint64_t jobs;
+    uint32_t track; /* in a trace, or 0 */
+    uint32_t node;
 };
 
 static inline uint64_t ns_of(double ns)
@@ -23,6 +27,8 @@ static inline uint64_t serve(struct server *server, uint64_t now, double service
     server->free_at = start + ns_of(service);
     server->busy += ns_of(service);
     server->jobs++;
+    if (__builtin_expect(trace_on, 0))
+        trace_busy(server, start, server->free_at);
     return server->free_at;
 }
 

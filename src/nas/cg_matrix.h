@@ -1,0 +1,33 @@
+/* The matrix of CG: sparse, symmetric, with known spectrum, made of random vectors. */
+#ifndef NAS_CG_MATRIX_H
+#define NAS_CG_MATRIX_H
+
+#include "run.h"
+
+/* Rows first_row to end_row, of which only the columns first_column to end_column. */
+struct cg_block {
+    uint32_t first_row, end_row;
+    uint32_t first_column, end_column;
+};
+
+/* Entries of row i are row_starts[i] to row_starts[i + 1]; rows and columns count from the block's
+ * first. */
+struct cg_matrix {
+    uint64_t *row_starts;
+    uint32_t *columns;
+    double *values;
+};
+
+/* Makes the part within 'block' of the sum over i of w^i v_i v_i^T, plus (condition - shift) times
+ * the identity. w^order is 'condition', and v_i has 'nonzeros' random entries and 0.5 at place i.
+ */
+struct cg_recipe {
+    uint32_t order;
+    unsigned int nonzeros;
+    double condition, shift;
+};
+
+int cg_matrix_make(struct cg_matrix *matrix, struct nas_run *run, const struct cg_recipe *recipe,
+                   const struct cg_block *block);
+
+#endif

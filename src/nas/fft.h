@@ -1,0 +1,52 @@
+/* One-dimensional complex transforms of a power of two of points, several lines at a time so that
+ * each line is one lane of the processor's vectors. */
+#ifndef NAS_FFT_H
+#define NAS_FFT_H
+
+#include "run.h"
+
+#include <complex.h>
+
+#define FFT_LANES 8
+
+struct fft {
+    unsigned int n;
+    double *twiddles; /* of the stages in turn: for each p the powers 1 to 3 of exp(-2 pi i p/n) */
+    double *work[2];  /* real parts of n rows of lanes, then imaginary parts */
+};
+
+enum fft_direction {
+    FFT_FORWARD, /* exp(-2 pi i jk/n) */
+    FFT_BACKWARD,
+};
+
+/* Where things are: number i at i / inner * outer_stride + i % inner * inner_stride. */
+struct fft_places {
+    size_t inner, inner_stride, outer_stride;
+};
+
+static inline size_t fft_place(const struct fft_places *places, unsigned int i)
+{
+    return i / places->inner * places->outer_stride + i % places->inner * places->inner_stride;
+}
+
+int fft_prepare(struct fft *fft, struct nas_run *run, unsigned int n);
+
+/* Where the points of lines go that are not transformed in place: point i of a lane to
+ * [i * FFT_LANES + lane]. */
+struct fft_input {
+    double *re, *im;
+};
+
+struct fft_input fft_input(const struct fft *fft, enum fft_direction direction);
+
+/* Transforms what was put there, and stores it. */
+void fft_finish(const struct fft *fft, enum fft_direction direction, double complex *first,
+                const struct fft_places *line, const struct fft_places *lanes);
+
+/* Transforms FFT_LANES lines in place, without scaling. Either the first points of the lines are
+ * adjacent, or the points of each line. */
+void fft_transform(const struct fft *fft, enum fft_direction direction, double complex *first,
+                   const struct fft_places *line, const struct fft_places *lanes);
+
+#endif

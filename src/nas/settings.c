@@ -1,0 +1,93 @@
+#include "settings.h"
+
+#include <errno.h>
+#include <libgen.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define RANKS_MAX 4096
+
+/* In the order of the enums. */
+static const char kernel_names[NAS_KERNELS][3] = { "is", "ft", "cg", "mg", "lu" };
+static const char class_letters[] = "SWABC";
+
+/* clang-format off */
+const struct option_row nas_rows[] = {
+    { .name = "class", .argument = "CLASS", .fallback = "S", .kind = OPTION_CHOICE,
+      .choices = "S W A B C", .offset = offsetof(struct nas_settings, class),
+      .help = "size of the problem: S, W, A, B or C" },
+    { .name = "output", .letter = 'o', .argument = "FILE.json", .kind = OPTION_PATH,
+      .offset = offsetof(struct nas_settings, output),
+      .help = "write times, messages and work to a file of results" },
+    { .name = "ranks", .letter = 'n', .argument = "N", .fallback = "1", .kind = OPTION_NUMBER,
+      .minimum = 1, .maximum = RANKS_MAX, .offset = offsetof(struct nas_settings, ranks),
+      .tags = NAS_LAUNCH, .help = "processes, a power of two" },
+    { .name = "mpirun", .argument = "PROGRAM", .fallback = NAS_LAUNCHER, .kind = OPTION_PATH,
+      .offset = offsetof(struct nas_settings, launcher), .tags = NAS_LAUNCH,
+      .help = "what starts the processes" },
+    { .name = "mpirun-options", .argument = "WORDS", .kind = OPTION_TEXT,
+      .offset = offsetof(struct nas_settings, launcher_options), .tags = NAS_LAUNCH,
+      .help = "more words for it, separated by blanks: '--mca pml ucx'" },
+    { .name = NULL },
+};
+/* clang-format on */
+
+char nas_class_letter(enum nas_class class)
+{
+    return class_letters[class];
+}
+
+const char *nas_kernel_name(enum nas_kernel_id kernel)
+{
+    return kernel_names[kernel];
+}
+
+void nas_settings_init(struct nas_settings *settings)
+{
+    char error[256];
+
+    memset(settings, 0, sizeof(*settings));
+    for (const struct option_row *row = nas_rows; row->name; row++) {
+        if (row->fallback)
+            option_store(row, row->fallback, settings, error, sizeof(error));
+    }
+}
+
+int nas_read_kernel(const char *name, enum nas_kernel_id *kernel, char *error, size_t size)
+{
+    for (*kernel = 0; *kernel < NAS_KERNELS; ++*kernel) {
+        if (!strcmp(name, kernel_names[*kernel]))
+            return 0;
+    }
+    snprintf(error, size, "'%s' is no kernel; there are " NAS_KERNEL_LIST, name);
+    return -1;
+}
+
+int nas_check_ranks(uint64_t ranks, char *error, size_t size)
+{
+    if (ranks && !(ranks & (ranks - 1)))
+        return 0;
+    snprintf(error, size, "the number of ranks must be a power of two, not %llu",
+             (unsigned long long)ranks);
+    return -1;
+}
+
+int nas_check_output(const char *path, char *error, size_t size)
+{
+    static const char ending[] = ".json";
+    size_t length = strlen(path), end = sizeof(ending) - 1;
+    char directory[PATH_MAX];
+
+    if (length <= end || strcmp(path + length - end, ending)) {
+        snprintf(error, size, "--output takes a name that ends in .json, not '%s'", path);
+        return -1;
+    }
+    snprintf(directory, sizeof(directory), "%s", path);
+    if (access(dirname(directory), W_OK)) {
+        snprintf(error, size, "%s: %s", path, strerror(errno));
+        return -1;
+    }
+    return 0;
+}

@@ -1,0 +1,53 @@
+/* What a user can say about a run of a kernel, to the program itself or to the command that starts
+ * it. No MPI here: the command is not an MPI program. */
+#ifndef NAS_SETTINGS_H
+#define NAS_SETTINGS_H
+
+#include "util/option.h"
+
+enum nas_kernel_id {
+    NAS_IS,
+    NAS_FT,
+    NAS_CG,
+    NAS_MG,
+    NAS_LU,
+    NAS_KERNELS,
+};
+
+enum nas_class {
+    CLASS_S,
+    CLASS_W,
+    CLASS_A,
+    CLASS_B,
+    CLASS_C,
+    NAS_CLASSES,
+};
+
+#define NAS_KERNEL_LIST "is, ft, cg, mg and lu"
+
+struct nas_settings {
+    enum nas_kernel_id kernel; /* the operand */
+    uint64_t class;
+    uint64_t ranks;
+    const char *output;
+    const char *launcher;
+    const char *launcher_options;
+};
+
+/* A tag: the option is for whoever starts the ranks, not for the ranks. */
+enum { NAS_LAUNCH = 1 };
+
+extern const struct option_row nas_rows[];
+
+/* The letter of a class, the name of a kernel. */
+char nas_class_letter(enum nas_class class);
+const char *nas_kernel_name(enum nas_kernel_id kernel);
+
+void nas_settings_init(struct nas_settings *settings);
+
+/* Return 0, or -1 with what is wrong in 'error'. */
+int nas_read_kernel(const char *name, enum nas_kernel_id *kernel, char *error, size_t size);
+int nas_check_ranks(uint64_t ranks, char *error, size_t size);
+int nas_check_output(const char *path, char *error, size_t size);
+
+#endif

@@ -1,0 +1,40 @@
+/* What libverbena-guest.so, which is loaded into programs that know nothing of virtual time, needs
+ * of libverbena.so, which has the modelled world. */
+#ifndef SIM_GUEST_INTERFACE_H
+#define SIM_GUEST_INTERFACE_H
+
+#include "sim/turn.h"
+
+struct guest_turns {
+    /* Joins the fabric, and its world as this thread's place; also in a forked child, which takes
+     * the place that its parent has reserved. False, with the reason logged, if that is not
+     * possible. */
+    bool (*begin)(struct entity *reserved);
+    /* This process is about to become another program: it keeps its place, but owns nothing else.
+     */
+    void (*before_exec)(void);
+    /* The end of the process keeps the turn until its descriptors are closed. */
+    void (*ending)(void);
+
+    /* Changes with every call of this thread that has to do with turns; 0 while it has none. */
+    uint64_t (*activity)(void);
+    /* Called by threads that have waited for their turn and got it. */
+    void (*on_resume)(void (*call)(void));
+
+    uint64_t (*now)(void);
+    void (*charge)(double ns);
+    void (*glance)(double ns);
+    void (*spin)(void);
+    void (*idle)(double period);
+    void (*wait)(uint64_t deadline, uint32_t waits_for);
+    void (*stir)(uint32_t what, double latency);
+    struct entity *(*reserve)(void);
+    void (*take)(struct entity *entity);
+    void (*give_back)(struct entity *entity);
+    void (*name)(struct entity *entity, int pid); /* the process that a place is reserved for */
+    void (*leave)(void);
+};
+
+extern const struct guest_turns verbena_guest_turns;
+
+#endif

@@ -1,0 +1,497 @@
+/* Descriptors: a call that would block looks first, and waits in virtual time until somebody in the
+ * modelled world has done something that may have changed the answer. */
+#undef _FORTIFY_SOURCE
+
+#include "sim/guest/guest.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/select.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+static bool may_block(int fd)
+{
+    int flags = fcntl(fd, F_GETFL);
+
+    return flags >= 0 && !(flags & O_NONBLOCK);
+}
+
+static uint32_t kinds_of(short events)
+{
+    return STIR_DATA | (events & POLLOUT ? STIR_ROOM : 0);
+}
+
+/* A signal that is pending ends even a call that does not wait: it is made again. */
+#define LOOK(call)                            \
+    ({                                        \
+        int ready_;                           \
+        do                                    \
+            ready_ = (call);                  \
+        while (ready_ < 0 && errno == EINTR); \
+        ready_;                               \
+    })
+
+/* At least one of the descriptors is ready, or the deadline has passed. */
+static int wait_for(struct pollfd *list, nfds_t count, uint64_t deadline)
+{
+    uint32_t kinds = STIR_DATA;
+    int ready;
+
+    for (nfds_t i = 0; i < count; i++)
+        kinds |= kinds_of(list[i].events);
+    while ((ready = LOOK(REAL(poll)(list, count, 0))) == 0 && turns->now() < deadline)
+        turns->wait(deadline, kinds);
+    return ready;
+}
+
+static void wait_for_one(int fd, short events)
+{
+    struct pollfd one = { .fd = fd, .events = events };
+
+    wait_for(&one, 1, TURN_NEVER);
+}
+
+static void before_input(int fd, bool blocks)
+{
+    guest_enter();
+    turns->charge(IO_CALL_NS);
+    if (blocks && may_block(fd))
+        wait_for_one(fd, POLLIN);
+}
+
+void io_wait(int fd)
+{
+    before_input(fd, true);
+    guest_leave();
+}
+
+/* Room was made, if there was something; one that looks in vain again and again is put to rest. */
+static ssize_t after_input(ssize_t result)
+{
+    int saved = errno;
+
+    if (result < 0 && saved == EAGAIN)
+        turns->idle(IO_CALL_NS);
+    else if (result > 0)
+        turns->stir(STIR_ROOM, IO_LATENCY_NS);
+    guest_leave();
+    errno = saved;
+    return result;
+}
+
+static ssize_t after_output(ssize_t result)
+{
+    int saved = errno;
+
+    if (result < 0 && saved == EAGAIN)
+        turns->idle(IO_CALL_NS);
+    else if (result >= 0)
+        turns->stir(STIR_DATA, IO_LATENCY_NS);
+    guest_leave();
+    errno = saved;
+    return result;
+}
+
+/* ---- input ---- */
+
+EXPORT ssize_t read(int fd, void *buffer, size_t size)
+{
+    if (!IS_GUEST_CALL())
+        return REAL(read)(fd, buffer, size);
+    before_input(fd, true);
+    return after_input(REAL(read)(fd, buffer, size));
+}
+
+EXPORT ssize_t readv(int fd, const struct iovec *list, int count)
+{
+    if (!IS_GUEST_CALL())
+        return REAL(readv)(fd, list, count);
+    before_input(fd, true);
+    return after_input(REAL(readv)(fd, list, count));
+}
+
+/* All of what is asked for, in pieces that are there. */
+static ssize_t receive_all(int fd, char *buffer, size_t size, int flags)
+{
+    size_t done = 0;
+
+    while (done < size) {
+        ssize_t piece;
+
+        wait_for_one(fd, POLLIN);
+        piece = REAL(recv)(fd, buffer + done, size - done, (flags & ~MSG_WAITALL) | MSG_DONTWAIT);
+        if (piece < 0 && errno == EAGAIN)
+            continue;
+        if (piece <= 0)
+            return done ? (ssize_t)done : piece;
+        done += piece;
+        turns->stir(STIR_ROOM, IO_LATENCY_NS);
+    }
+    return done;
+}
+
+EXPORT ssize_t recv(int fd, void *buffer, size_t size, int flags)
+{
+    if (!IS_GUEST_CALL())
+        return REAL(recv)(fd, buffer, size, flags);
+    before_input(fd, !(flags & MSG_DONTWAIT));
+    if (flags & MSG_WAITALL && !(flags & MSG_DONTWAIT) && may_block(fd))
+        return after_input(receive_all(fd, buffer, size, flags));
+    return after_input(REAL(recv)(fd, buffer, size, flags));
+}
+
+EXPORT ssize_t recvfrom(int fd, void *restrict buffer, size_t size, int flags,
+                        struct sockaddr *restrict address, socklen_t *restrict length)
+{
+    if (!IS_GUEST_CALL())
+        return REAL(recvfrom)(fd, buffer, size, flags, address, length);
+    before_input(fd, !(flags & MSG_DONTWAIT));
+    return after_input(REAL(recvfrom)(fd, buffer, size, flags, address, length));
+}
+
+EXPORT ssize_t recvmsg(int fd, struct msghdr *message, int flags)
+{
+    if (!IS_GUEST_CALL())
+        return REAL(recvmsg)(fd, message, flags);
+    before_input(fd, !(flags & MSG_DONTWAIT));
+    return after_input(REAL(recvmsg)(fd, message, flags));
+}
+
+/* What fortified programs call. */
+ssize_t __read_chk(int fd, void *buffer, size_t size, size_t room);
+ssize_t __recv_chk(int fd, void *buffer, size_t size, size_t room, int flags);
+
+EXPORT ssize_t __read_chk(int fd, void *buffer, size_t size, size_t room)
+{
+    if (!IS_GUEST_CALL() || size > room)
+        return REAL(__read_chk)(fd, buffer, size, room);
+    before_input(fd, true);
+    return after_input(REAL(read)(fd, buffer, size));
+}
+
+EXPORT ssize_t __recv_chk(int fd, void *buffer, size_t size, size_t room, int flags)
+{
+    if (!IS_GUEST_CALL() || size > room)
+        return REAL(__recv_chk)(fd, buffer, size, room, flags);
+    before_input(fd, !(flags & MSG_DONTWAIT));
+    return after_input(REAL(recv)(fd, buffer, size, flags));
+}
+
+/* ---- output ---- */
+
+/* Whether others may be waiting at the other end of the descriptor, so that it can be full. */
+static bool has_reader(int fd, bool *socket)
+{
+    struct stat status;
+
+    if (fstat(fd, &status))
+        return false;
+    *socket = S_ISSOCK(status.st_mode);
+    return *socket || S_ISFIFO(status.st_mode);
+}
+
+/* In pieces for which there is room. */
+static ssize_t write_all(int fd, const char *from, size_t size, bool socket, int flags)
+{
+    size_t done = 0;
+
+    do {
+        size_t left = size - done;
+        ssize_t piece;
+
+        wait_for_one(fd, POLLOUT);
+        piece = socket ? REAL(send)(fd, from + done, left, flags | MSG_DONTWAIT)
+                       : REAL(write)(fd, from + done, left < PIPE_BUF ? left : PIPE_BUF);
+        if (piece < 0 && errno == EAGAIN)
+            continue;
+        if (piece < 0)
+            return done ? (ssize_t)done : piece;
+        done += piece;
+        turns->stir(STIR_DATA, IO_LATENCY_NS);
+    } while (done < size);
+    return done;
+}
+
+EXPORT ssize_t write(int fd, const void *buffer, size_t size)
+{
+    bool socket;
+    ssize_t result;
+
+    if (!IS_GUEST_CALL())
+        return REAL(write)(fd, buffer, size);
+    guest_enter();
+    turns->charge(IO_CALL_NS);
+    if (has_reader(fd, &socket) && may_block(fd))
+        result = write_all(fd, buffer, size, socket, 0);
+    else
+        result = REAL(write)(fd, buffer, size);
+    return after_output(result);
+}
+
+EXPORT ssize_t send(int fd, const void *buffer, size_t size, int flags)
+{
+    bool blocks;
+
+    if (!IS_GUEST_CALL())
+        return REAL(send)(fd, buffer, size, flags);
+    guest_enter();
+    turns->charge(IO_CALL_NS);
+    blocks = !(flags & MSG_DONTWAIT) && may_block(fd);
+    return after_output(blocks ? write_all(fd, buffer, size, true, flags)
+                               : REAL(send)(fd, buffer, size, flags));
+}
+
+static void before_output(int fd, bool blocks)
+{
+    guest_enter();
+    turns->charge(IO_CALL_NS);
+    if (blocks && may_block(fd))
+        wait_for_one(fd, POLLOUT);
+}
+
+EXPORT ssize_t writev(int fd, const struct iovec *list, int count)
+{
+    if (!IS_GUEST_CALL())
+        return REAL(writev)(fd, list, count);
+    before_output(fd, true);
+    return after_output(REAL(writev)(fd, list, count));
+}
+
+EXPORT ssize_t sendto(int fd, const void *buffer, size_t size, int flags,
+                      const struct sockaddr *address, socklen_t length)
+{
+    if (!IS_GUEST_CALL())
+        return REAL(sendto)(fd, buffer, size, flags, address, length);
+    before_output(fd, !(flags & MSG_DONTWAIT));
+    return after_output(REAL(sendto)(fd, buffer, size, flags, address, length));
+}
+
+EXPORT ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
+{
+    if (!IS_GUEST_CALL())
+        return REAL(sendmsg)(fd, message, flags);
+    before_output(fd, !(flags & MSG_DONTWAIT));
+    return after_output(REAL(sendmsg)(fd, message, flags));
+}
+
+EXPORT int shutdown(int fd, int how)
+{
+    if (!IS_GUEST_CALL())
+        return REAL(shutdown)(fd, how);
+    before_output(fd, false);
+    return after_output(REAL(shutdown)(fd, how));
+}
+
+EXPORT int close(int fd)
+{
+    bool socket;
+
+    if (!IS_GUEST_CALL() || !has_reader(fd, &socket))
+        return REAL(close)(fd);
+    before_output(fd, false);
+    return after_output(REAL(close)(fd));
+}
+
+/* ---- connections ---- */
+
+/* Bytes that the kernel holds back for a while would arrive by real time. */
+static void send_at_once(int fd)
+{
+    int on = 1, saved = errno;
+
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    errno = saved;
+}
+
+EXPORT int connect(int fd, const struct sockaddr *address, socklen_t length)
+{
+    int result, saved;
+
+    if (!IS_GUEST_CALL())
+        return REAL(connect)(fd, address, length);
+    before_output(fd, false);
+    send_at_once(fd);
+    result = REAL(connect)(fd, address, length);
+    saved = errno;
+    turns->stir(STIR_DATA, IO_LATENCY_NS);
+    guest_leave();
+    errno = saved;
+    return result;
+}
+
+EXPORT int accept4(int fd, struct sockaddr *restrict address, socklen_t *restrict length, int flags)
+{
+    int result;
+
+    if (!IS_GUEST_CALL())
+        return REAL(accept4)(fd, address, length, flags);
+    before_input(fd, true);
+    result = REAL(accept4)(fd, address, length, flags);
+    if (result >= 0)
+        send_at_once(result);
+    return after_input(result);
+}
+
+EXPORT int accept(int fd, struct sockaddr *restrict address, socklen_t *restrict length)
+{
+    if (!IS_GUEST_CALL())
+        return REAL(accept)(fd, address, length);
+    return accept4(fd, address, length, 0);
+}
+
+/* ---- waiting for several ---- */
+
+static uint64_t after_ns(uint64_t ns)
+{
+    return turns->now() + ns;
+}
+
+static int poll_until(struct pollfd *list, nfds_t count, bool look_only, uint64_t deadline)
+{
+    int ready = wait_for(list, count, look_only ? 0 : deadline), saved = errno;
+
+    if (!ready && look_only)
+        turns->idle(IO_CALL_NS);
+    guest_leave();
+    errno = saved;
+    return ready;
+}
+
+EXPORT int poll(struct pollfd *list, nfds_t count, int timeout)
+{
+    if (!IS_GUEST_CALL())
+        return REAL(poll)(list, count, timeout);
+    guest_enter();
+    turns->charge(IO_CALL_NS);
+    return poll_until(list, count, timeout == 0,
+                      timeout < 0 ? TURN_NEVER : after_ns(timeout * 1000000ull));
+}
+
+EXPORT int ppoll(struct pollfd *list, nfds_t count, const struct timespec *timeout,
+                 const sigset_t *signals)
+{
+    uint64_t ns = timeout ? timeout->tv_sec * SECOND_NS + timeout->tv_nsec : 0;
+
+    if (!IS_GUEST_CALL())
+        return REAL(ppoll)(list, count, timeout, signals);
+    guest_enter();
+    turns->charge(IO_CALL_NS);
+    return poll_until(list, count, timeout && !ns, timeout ? after_ns(ns) : TURN_NEVER);
+}
+
+int __poll_chk(struct pollfd *list, nfds_t count, int timeout, size_t room);
+
+EXPORT int __poll_chk(struct pollfd *list, nfds_t count, int timeout, size_t room)
+{
+    if (!IS_GUEST_CALL() || room / sizeof(*list) < count)
+        return REAL(__poll_chk)(list, count, timeout, room);
+    return poll(list, count, timeout);
+}
+
+/* The sets that are asked for, since a look overwrites them. */
+struct wanted {
+    fd_set sets[3];
+    fd_set *given[3];
+};
+
+static int look_at_sets(int count, struct wanted *wanted)
+{
+    static const struct timeval now = { 0, 0 };
+    struct timeval timeout = now;
+
+    for (int i = 0; i < 3; i++) {
+        if (wanted->given[i])
+            *wanted->given[i] = wanted->sets[i];
+    }
+    return REAL(select)(count, wanted->given[0], wanted->given[1], wanted->given[2], &timeout);
+}
+
+static int select_until(int count, fd_set *given[3], bool look_only, uint64_t deadline)
+{
+    struct wanted wanted;
+    uint32_t kinds = given[1] ? STIR_DATA | STIR_ROOM : STIR_DATA;
+    int ready, saved;
+
+    for (int i = 0; i < 3; i++) {
+        wanted.given[i] = given[i];
+        if (given[i])
+            wanted.sets[i] = *given[i];
+    }
+    while ((ready = LOOK(look_at_sets(count, &wanted))) == 0 && !look_only &&
+           turns->now() < deadline)
+        turns->wait(deadline, kinds);
+    saved = errno;
+    if (!ready && look_only)
+        turns->idle(IO_CALL_NS);
+    guest_leave();
+    errno = saved;
+    return ready;
+}
+
+EXPORT int select(int count, fd_set *restrict reading, fd_set *restrict writing,
+                  fd_set *restrict failing, struct timeval *restrict timeout)
+{
+    uint64_t ns = timeout ? timeout->tv_sec * SECOND_NS + timeout->tv_usec * 1000ull : 0;
+    fd_set *given[] = { reading, writing, failing };
+
+    if (!IS_GUEST_CALL())
+        return REAL(select)(count, reading, writing, failing, timeout);
+    guest_enter();
+    turns->charge(IO_CALL_NS);
+    return select_until(count, given, timeout && !ns, timeout ? after_ns(ns) : TURN_NEVER);
+}
+
+EXPORT int pselect(int count, fd_set *restrict reading, fd_set *restrict writing,
+                   fd_set *restrict failing, const struct timespec *restrict timeout,
+                   const sigset_t *restrict signals)
+{
+    uint64_t ns = timeout ? timeout->tv_sec * SECOND_NS + timeout->tv_nsec : 0;
+    fd_set *given[] = { reading, writing, failing };
+
+    if (!IS_GUEST_CALL())
+        return REAL(pselect)(count, reading, writing, failing, timeout, signals);
+    guest_enter();
+    turns->charge(IO_CALL_NS);
+    return select_until(count, given, timeout && !ns, timeout ? after_ns(ns) : TURN_NEVER);
+}
+
+static int epoll_until(int fd, struct epoll_event *events, int room, int timeout)
+{
+    uint64_t deadline;
+    int ready, saved;
+
+    guest_enter();
+    turns->charge(IO_CALL_NS);
+    deadline = timeout < 0 ? TURN_NEVER : after_ns(timeout * 1000000ull);
+    while ((ready = LOOK(REAL(epoll_wait)(fd, events, room, 0))) == 0 && timeout &&
+           turns->now() < deadline)
+        turns->wait(deadline, STIR_DATA | STIR_ROOM);
+    saved = errno;
+    if (!ready && !timeout)
+        turns->idle(IO_CALL_NS);
+    guest_leave();
+    errno = saved;
+    return ready;
+}
+
+EXPORT int epoll_wait(int fd, struct epoll_event *events, int room, int timeout)
+{
+    return IS_GUEST_CALL() ? epoll_until(fd, events, room, timeout)
+                           : REAL(epoll_wait)(fd, events, room, timeout);
+}
+
+EXPORT int epoll_pwait(int fd, struct epoll_event *events, int room, int timeout,
+                       const sigset_t *signals)
+{
+    return IS_GUEST_CALL() ? epoll_until(fd, events, room, timeout)
+                           : REAL(epoll_pwait)(fd, events, room, timeout, signals);
+}

@@ -1,0 +1,427 @@
+/* Threads: a new one has the clock of the one that made it; locks and conditions wait in virtual
+ * time. */
+#include "sim/guest/guest.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+/* ---- starting and joining ---- */
+
+struct started {
+    struct started *next;
+    struct entity *place;
+    void *(*body)(void *);
+    void *argument;
+    pthread_t thread;
+    bool detached;
+    atomic_bool ended;
+};
+
+static struct started *all_started;
+static pthread_mutex_t started_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void list_started(struct started *started)
+{
+    REAL(pthread_mutex_lock)(&started_lock);
+    started->next = all_started;
+    all_started = started;
+    REAL(pthread_mutex_unlock)(&started_lock);
+}
+
+static struct started *find_started(pthread_t thread)
+{
+    struct started *found;
+
+    REAL(pthread_mutex_lock)(&started_lock);
+    for (found = all_started; found && !pthread_equal(found->thread, thread);)
+        found = found->next;
+    REAL(pthread_mutex_unlock)(&started_lock);
+    return found;
+}
+
+static void unlist_started(struct started *started)
+{
+    struct started **link = &all_started;
+
+    REAL(pthread_mutex_lock)(&started_lock);
+    while (*link && *link != started)
+        link = &(*link)->next;
+    if (*link)
+        *link = started->next;
+    REAL(pthread_mutex_unlock)(&started_lock);
+    free(started);
+}
+
+static void end_thread(void *argument)
+{
+    struct started *started = argument;
+
+    guest_inside++; /* and never back */
+    spin_finish();
+    if (started->detached)
+        unlist_started(started);
+    else
+        atomic_store(&started->ended, true);
+    turns->leave();
+}
+
+static void *run_thread(void *argument)
+{
+    struct started *started = argument;
+    void *result;
+
+    guest_inside++;
+    turns->take(started->place);
+    spin_prepare();
+    guest_leave();
+    pthread_cleanup_push(end_thread, started);
+    result = started->body(started->argument);
+    pthread_cleanup_pop(1);
+    return result;
+}
+
+EXPORT int pthread_create(pthread_t *restrict thread, const pthread_attr_t *restrict attributes,
+                          void *(*body)(void *), void *restrict argument)
+{
+    struct started *started;
+    int state = PTHREAD_CREATE_JOINABLE, err = EAGAIN;
+
+    if (!IS_GUEST_CALL())
+        return REAL(pthread_create)(thread, attributes, body, argument);
+    started = calloc(1, sizeof(*started));
+    if (!started)
+        return EAGAIN;
+    guest_enter();
+    turns->charge(THREAD_START_NS);
+    if (attributes)
+        pthread_attr_getdetachstate(attributes, &state);
+    *started = (struct started){ .place = turns->reserve(),
+                                 .body = body,
+                                 .argument = argument,
+                                 .detached = state == PTHREAD_CREATE_DETACHED };
+    if (started->place)
+        err = REAL(pthread_create)(thread, attributes, run_thread, started);
+    if (!err) {
+        /* The new thread cannot get on before this one gives up its turn. */
+        started->thread = *thread;
+        list_started(started);
+    } else {
+        if (started->place)
+            turns->give_back(started->place);
+        free(started);
+    }
+    guest_leave();
+    return err;
+}
+
+EXPORT int pthread_detach(pthread_t thread)
+{
+    struct started *started = guest_on ? find_started(thread) : NULL;
+
+    if (started && atomic_load(&started->ended))
+        unlist_started(started);
+    else if (started)
+        started->detached = true;
+    return REAL(pthread_detach)(thread);
+}
+
+EXPORT int pthread_join(pthread_t thread, void **result)
+{
+    struct started *started;
+    int err;
+
+    if (!IS_GUEST_CALL() || !(started = find_started(thread)))
+        return REAL(pthread_join)(thread, result);
+    guest_enter();
+    while (!atomic_load(&started->ended))
+        turns->wait(TURN_NEVER, STIR_DATA);
+    err = REAL(pthread_join)(thread, result);
+    if (!err)
+        unlist_started(started);
+    guest_leave();
+    return err;
+}
+
+/* ---- locks ---- */
+
+static atomic_uint lock_waiters;
+
+/* Waits once; false when the deadline has passed. */
+static bool wait_for_lock(uint64_t deadline)
+{
+    if (turns->now() >= deadline)
+        return false;
+    atomic_fetch_add(&lock_waiters, 1);
+    turns->wait(deadline, STIR_LOCK);
+    atomic_fetch_sub(&lock_waiters, 1);
+    return true;
+}
+
+static void lock_was_freed(void)
+{
+    if (!atomic_load(&lock_waiters))
+        return;
+    guest_enter();
+    turns->stir(STIR_LOCK, CLOCK_CALL_NS);
+    guest_leave();
+}
+
+static int lock_until(pthread_mutex_t *mutex, uint64_t deadline)
+{
+    int err = REAL(pthread_mutex_trylock)(mutex);
+
+    if (err != EBUSY)
+        return err;
+    if (mutex->__data.__owner == syscall(SYS_gettid))
+        return REAL(pthread_mutex_lock)(mutex); /* which knows what is to be said of that */
+    guest_enter();
+    while (err == EBUSY)
+        err = wait_for_lock(deadline) ? REAL(pthread_mutex_trylock)(mutex) : ETIMEDOUT;
+    guest_leave();
+    return err;
+}
+
+EXPORT int pthread_mutex_lock(pthread_mutex_t *mutex)
+{
+    return IS_GUEST_CALL() ? lock_until(mutex, TURN_NEVER) : REAL(pthread_mutex_lock)(mutex);
+}
+
+EXPORT int pthread_mutex_timedlock(pthread_mutex_t *restrict mutex,
+                                   const struct timespec *restrict time)
+{
+    if (!IS_GUEST_CALL())
+        return REAL(pthread_mutex_timedlock)(mutex, time);
+    return lock_until(mutex, clock_deadline(CLOCK_REALTIME, time->tv_sec, time->tv_nsec));
+}
+
+EXPORT int pthread_mutex_unlock(pthread_mutex_t *mutex)
+{
+    int err = REAL(pthread_mutex_unlock)(mutex);
+
+    if (IS_GUEST_CALL())
+        lock_was_freed();
+    return err;
+}
+
+EXPORT int pthread_spin_lock(pthread_spinlock_t *lock)
+{
+    int err;
+
+    if (!IS_GUEST_CALL())
+        return REAL(pthread_spin_lock)(lock);
+    err = REAL(pthread_spin_trylock)(lock);
+    if (err != EBUSY)
+        return err;
+    guest_enter();
+    while (err == EBUSY && wait_for_lock(TURN_NEVER))
+        err = REAL(pthread_spin_trylock)(lock);
+    guest_leave();
+    return err;
+}
+
+EXPORT int pthread_spin_unlock(pthread_spinlock_t *lock)
+{
+    int err = REAL(pthread_spin_unlock)(lock);
+
+    if (IS_GUEST_CALL())
+        lock_was_freed();
+    return err;
+}
+
+#define DEFINE_RWLOCK(kind)                                        \
+    EXPORT int pthread_rwlock_##kind##lock(pthread_rwlock_t *lock) \
+    {                                                              \
+        int err;                                                   \
+                                                                   \
+        if (!IS_GUEST_CALL())                                      \
+            return REAL(pthread_rwlock_##kind##lock)(lock);        \
+        err = REAL(pthread_rwlock_try##kind##lock)(lock);          \
+        if (err != EBUSY)                                          \
+            return err;                                            \
+        guest_enter();                                             \
+        while (err == EBUSY && wait_for_lock(TURN_NEVER))          \
+            err = REAL(pthread_rwlock_try##kind##lock)(lock);      \
+        guest_leave();                                             \
+        return err;                                                \
+    }
+
+DEFINE_RWLOCK(rd)
+DEFINE_RWLOCK(wr)
+
+EXPORT int pthread_rwlock_unlock(pthread_rwlock_t *lock)
+{
+    int err = REAL(pthread_rwlock_unlock)(lock);
+
+    if (IS_GUEST_CALL())
+        lock_was_freed();
+    return err;
+}
+
+/* ---- semaphores ---- */
+
+static int wait_semaphore(sem_t *semaphore, uint64_t deadline)
+{
+    int result;
+
+    guest_enter();
+    while ((result = REAL(sem_trywait)(semaphore)) && errno == EAGAIN) {
+        if (wait_for_lock(deadline))
+            continue;
+        errno = ETIMEDOUT;
+        break;
+    }
+    guest_leave();
+    return result;
+}
+
+EXPORT int sem_wait(sem_t *semaphore)
+{
+    return IS_GUEST_CALL() ? wait_semaphore(semaphore, TURN_NEVER) : REAL(sem_wait)(semaphore);
+}
+
+EXPORT int sem_timedwait(sem_t *restrict semaphore, const struct timespec *restrict time)
+{
+    if (!IS_GUEST_CALL())
+        return REAL(sem_timedwait)(semaphore, time);
+    return wait_semaphore(semaphore, clock_deadline(CLOCK_REALTIME, time->tv_sec, time->tv_nsec));
+}
+
+EXPORT int sem_clockwait(sem_t *restrict semaphore, clockid_t clock,
+                         const struct timespec *restrict time)
+{
+    if (!IS_GUEST_CALL())
+        return REAL(sem_clockwait)(semaphore, clock, time);
+    return wait_semaphore(semaphore, clock_deadline(clock, time->tv_sec, time->tv_nsec));
+}
+
+EXPORT int sem_post(sem_t *semaphore)
+{
+    int result = REAL(sem_post)(semaphore);
+
+    if (IS_GUEST_CALL())
+        lock_was_freed();
+    return result;
+}
+
+/* ---- conditions ---- */
+
+struct sleeper {
+    struct sleeper *next;
+    pthread_cond_t *condition;
+    bool called;
+};
+
+static struct sleeper *sleepers; /* in the order in which they came */
+static pthread_mutex_t sleepers_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void list_sleeper(struct sleeper *sleeper)
+{
+    struct sleeper **link = &sleepers;
+
+    REAL(pthread_mutex_lock)(&sleepers_lock);
+    while (*link)
+        link = &(*link)->next;
+    *link = sleeper;
+    REAL(pthread_mutex_unlock)(&sleepers_lock);
+}
+
+static void unlist_sleeper(struct sleeper *sleeper)
+{
+    struct sleeper **link = &sleepers;
+
+    REAL(pthread_mutex_lock)(&sleepers_lock);
+    while (*link && *link != sleeper)
+        link = &(*link)->next;
+    if (*link)
+        *link = sleeper->next;
+    REAL(pthread_mutex_unlock)(&sleepers_lock);
+}
+
+static bool call_sleepers(pthread_cond_t *condition, bool all)
+{
+    bool any = false;
+
+    REAL(pthread_mutex_lock)(&sleepers_lock);
+    for (struct sleeper *each = sleepers; each && (all || !any); each = each->next) {
+        if (each->condition != condition || each->called)
+            continue;
+        each->called = true;
+        any = true;
+    }
+    REAL(pthread_mutex_unlock)(&sleepers_lock);
+    return any;
+}
+
+static int wait_condition(pthread_cond_t *condition, pthread_mutex_t *mutex, uint64_t deadline)
+{
+    struct sleeper sleeper = { .condition = condition };
+    int err;
+
+    list_sleeper(&sleeper);
+    err = REAL(pthread_mutex_unlock)(mutex);
+    if (err) {
+        unlist_sleeper(&sleeper);
+        return err;
+    }
+    lock_was_freed();
+    guest_enter();
+    while (!sleeper.called && wait_for_lock(deadline))
+        ;
+    guest_leave();
+    unlist_sleeper(&sleeper);
+    err = lock_until(mutex, TURN_NEVER);
+    return err || sleeper.called ? err : ETIMEDOUT;
+}
+
+/* Of two versions of these the linker's next one need not be the present one. */
+#define REAL_CONDITION(name) ((__typeof__(&name))dlvsym(RTLD_NEXT, #name, "GLIBC_2.3.2"))
+
+EXPORT int pthread_cond_wait(pthread_cond_t *restrict condition, pthread_mutex_t *restrict mutex)
+{
+    return IS_GUEST_CALL() ? wait_condition(condition, mutex, TURN_NEVER)
+                           : REAL_CONDITION(pthread_cond_wait)(condition, mutex);
+}
+
+EXPORT int pthread_cond_timedwait(pthread_cond_t *restrict condition,
+                                  pthread_mutex_t *restrict mutex,
+                                  const struct timespec *restrict time)
+{
+    if (!IS_GUEST_CALL())
+        return REAL_CONDITION(pthread_cond_timedwait)(condition, mutex, time);
+    return wait_condition(condition, mutex, clock_deadline_any(time->tv_sec, time->tv_nsec));
+}
+
+EXPORT int pthread_cond_clockwait(pthread_cond_t *restrict condition,
+                                  pthread_mutex_t *restrict mutex, clockid_t clock,
+                                  const struct timespec *restrict time)
+{
+    if (!IS_GUEST_CALL())
+        return REAL(pthread_cond_clockwait)(condition, mutex, clock, time);
+    return wait_condition(condition, mutex, clock_deadline(clock, time->tv_sec, time->tv_nsec));
+}
+
+static void signal_condition(pthread_cond_t *condition, bool all)
+{
+    if (call_sleepers(condition, all))
+        lock_was_freed();
+}
+
+EXPORT int pthread_cond_signal(pthread_cond_t *condition)
+{
+    if (IS_GUEST_CALL())
+        signal_condition(condition, false);
+    return REAL_CONDITION(pthread_cond_signal)(condition);
+}
+
+EXPORT int pthread_cond_broadcast(pthread_cond_t *condition)
+{
+    if (IS_GUEST_CALL())
+        signal_condition(condition, true);
+    return REAL_CONDITION(pthread_cond_broadcast)(condition);
+}

@@ -1,0 +1,25 @@
+/* What the modelled fabric has done: how busy each server was, what the caches held, what the
+ * transport had to do again. */
+#ifndef SIM_STATS_H
+#define SIM_STATS_H
+
+#include "transport/transport.h"
+
+#include <stdio.h>
+
+struct stats {
+    bool on;
+    uint64_t made_at;                    /* wall time, ns */
+    struct transport_counters transport; /* of queues that are gone */
+};
+
+struct queue;
+
+void stats_init(bool on);
+
+/* The queue's transport is about to start anew, or to end. */
+void stats_gather(struct queue *queue);
+
+void stats_print(FILE *out);
+
+#endif

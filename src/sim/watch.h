@@ -1,0 +1,19 @@
+/* Whether threads of other processes live, and what they do, as the system tells it. */
+#ifndef SIM_WATCH_H
+#define SIM_WATCH_H
+
+#include "sim/world.h"
+
+bool entity_alive(const struct entity *entity);
+
+/* What one that waits remembers of the one that has the turn. */
+struct watch {
+    const struct entity *holder;
+    uint64_t used;
+};
+
+/* True if the guest that has the turn sleeps in the kernel, and has not run since the last time it
+ * was asked for. */
+bool watch_finds_asleep(struct watch *watch, const struct entity *holder);
+
+#endif

@@ -1,0 +1,35 @@
+"""Numbers of an adapter are changed, and the figures must follow them: the right way, and by a
+plausible amount."""
+from collections import namedtuple
+
+from rows import BIBW, BW, LATENCY, STRIDED
+
+# The figure with the change over the figure without it must lie between 'least' and 'most'.
+Mutation = namedtuple('Mutation', 'name adapter change run quantity series x least most')
+
+ICM_QP = 'icm-qp --qps 1,64 --iterations 5'
+
+MUTATIONS = [
+    Mutation('twice the link', 'mt25208', 'link.rate=2GB/s', BW,
+             'bandwidth', 'write refill', 1 << 20, 1.4, 2.0),
+    Mutation('half the link', 'mt25208', 'link.rate=500MB/s', BW,
+             'bandwidth', 'write refill', 1 << 20, 0.47, 0.53),
+    Mutation('half the bus', 'mt25208', 'bus.rate=1GB/s', BIBW,
+             'bandwidth', 'write refill', 1 << 20, 0.6, 0.98),
+    Mutation('half the bus, both ways', 'mt23108', 'bus.rate=533MB/s', BIBW,
+             'bandwidth', 'write refill', 1 << 20, 0.45, 0.7),
+    Mutation('both directions apart', 'mt23108', 'bus.half_duplex=no', BIBW,
+             'bandwidth', 'write refill', 1 << 20, 1.3, 2.0),
+    Mutation('a cache of 16 contexts', 'mt25218-mem', 'context.queues=16', ICM_QP,
+             'latency', 'first QP', 64, 1.5, 10),
+    Mutation('the same, one queue', 'mt25218-mem', 'context.queues=16', ICM_QP,
+             'latency', 'first QP', 1, 0.999, 1.001),
+    Mutation('a microsecond of cable', 'mt25208', 'link.latency=525ns', LATENCY,
+             'latency', 'send poll', 4, 1.15, 1.3),
+    Mutation('the same, there and back', 'mt25208', 'link.latency=525ns', LATENCY,
+             'latency', 'read poll', 4, 1.15, 1.3),
+    Mutation('slower memory copies', 'clan-pentium3', 'host.copy_rate=100MB/s', STRIDED,
+             'bandwidth', 'local', 1, 0.24, 0.27),
+    Mutation('slower memory copies, stored', 'clan-pentium3', 'host.copy_rate=50MB/s', STRIDED,
+             'bandwidth', 'transfer then store', 1, 0.3, 0.7),
+]
