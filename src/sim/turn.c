@@ -19,11 +19,12 @@
 #define ENDING_NS   1000000  /* the same, when it is about to end */
 #define FROZEN_NS   5000000  /* a parked thread looks up so often while nothing can happen */
 
-#define PATIENCE_NS 1000000   /* virtual: between two looks of a guest that rests */
-#define GLANCES_NS  10000     /* virtual: that a guest may be ahead by looking at its clock */
-#define QUIET_LOOKS 8         /* in vain, before a guest that polls is put to rest */
-#define ARRIVAL_NS  100000000 /* virtual: guests that come from outside start at multiples of this \
-                               */
+#define PATIENCE_NS 1000000 /* virtual: between two looks of a guest that rests */
+#define GLANCES_NS  10000   /* virtual: that a guest may be ahead by looking at its clock */
+#define QUIET_LOOKS 8       /* in vain, before a guest that polls is put to rest */
+#define ARRIVAL_NS                                                                 \
+    100000000 /* virtual: guests that come from outside start at multiples of this \
+               */
 
 static __thread struct entity *self;
 static void (*resumed)(void);

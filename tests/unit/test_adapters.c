@@ -107,7 +107,7 @@ static void values_are_read(void **state)
     assert_true(out.context.queue_accesses == 2.5);
     assert_int_equal(out.context.place, CONTEXT_IN_HOST);
     /* from the file it is based on, from the one that is based on, and from the row */
-    assert_true(out.bus.link_layer == 8);
+    assert_true(out.bus.write_overhead == 10);
     assert_true(out.host.modify_qp == 98667);
     assert_int_equal(out.host.page, 4096);
 }
