@@ -22,9 +22,8 @@
 #define PATIENCE_NS 1000000 /* virtual: between two looks of a guest that rests */
 #define GLANCES_NS  10000   /* virtual: that a guest may be ahead by looking at its clock */
 #define QUIET_LOOKS 8       /* in vain, before a guest that polls is put to rest */
-#define ARRIVAL_NS                                                                 \
-    100000000 /* virtual: guests that come from outside start at multiples of this \
-               */
+/* Virtual: guests that come from outside start at multiples of this. */
+#define ARRIVAL_NS 100000000
 
 static __thread struct entity *self;
 static void (*resumed)(void);
