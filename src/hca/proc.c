@@ -35,11 +35,14 @@ static struct {
 } peers[MAX_PROCS];
 static pthread_mutex_t peers_mutex = PTHREAD_MUTEX_INITIALIZER;
 
-/* The time the process was started at, 0 if it is gone; and the kernel's flags of it. */
-static uint64_t read_stat(pid_t pid, unsigned *flags)
+/* The time the process was started at, 0 if it is gone; and whether it is on its way out: exiting, or
+ * killed and not yet scheduled to see it. */
+static uint64_t read_stat(pid_t pid, bool *ending)
 {
     char name[64], text[1024];
     unsigned long long start = 0;
+    unsigned long pending;
+    unsigned flags;
 
     snprintf(name, sizeof(name), "/proc/%d/stat", (int)pid);
     FILE *f = fopen(name, "re");
@@ -53,18 +56,20 @@ static uint64_t read_stat(pid_t pid, unsigned *flags)
     int threads;
     if (!after_name ||
         sscanf(after_name + 2,
-               "%c %*d %*d %*d %*d %*d %u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %d %*d %llu",
-               &run_state, flags, &threads, &start) != 4)
+               "%c %*d %*d %*d %*d %*d %u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %d %*d %llu "
+               "%*u %*d %*u %*u %*u %*u %*u %*u %lu",
+               &run_state, &flags, &threads, &start, &pending) != 5)
         return 0;
+    *ending = flags & FLAG_EXITING || pending & 1ul << (SIGKILL - 1);
     /* The first thread may have ended while others go on: that is a zombie, but not a dead one. */
     return run_state == 'Z' && threads <= 1 ? 0 : start;
 }
 
 static uint64_t start_time_of(pid_t pid)
 {
-    unsigned flags;
+    bool ending;
 
-    return read_stat(pid, &flags);
+    return read_stat(pid, &ending);
 }
 
 static bool is_same_process(const struct proc_slot *slot)
@@ -149,9 +154,9 @@ bool proc_any_staying(void)
 {
     for (unsigned i = 0; i < load_acquire(&seg->proc_high) && i < MAX_PROCS; i++) {
         struct proc_slot *slot = &seg->procs[i];
-        unsigned flags = 0;
+        bool ending = false;
         if (load_acquire(&slot->state) == PROC_ALIVE &&
-            read_stat(slot->pid, &flags) == slot->start_time && !(flags & FLAG_EXITING))
+            read_stat(slot->pid, &ending) == slot->start_time && !ending)
             return true;
     }
     return false;
