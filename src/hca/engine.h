@@ -58,6 +58,7 @@ struct hca_engine {
     /* The QP has entered that state. */
     void (*entered)(struct hca_qp *qp, enum ibv_qp_state state);
     uint32_t (*mtu)(void); /* of the link, bytes */
+    uint64_t (*device_memory)(void); /* bytes that ibv_alloc_dm() has */
     /* This memory of ours is no longer registered. */
     void (*deregistered)(uint64_t address, uint64_t length);
 };

@@ -85,7 +85,7 @@ static bool payload_here(struct request *request, struct local_list *list)
     return true;
 }
 
-void free_copy(struct request *request)
+void carry_forget_copy(struct request *request)
 {
     if (request->copy)
         block_give(request->copy, request->length);
@@ -99,7 +99,7 @@ void carry_snapshot(struct request *request)
         return;
     request->copy = block_take(request->length);
     if (request->copy && !fetch(request, request->copy))
-        free_copy(request);
+        carry_forget_copy(request);
 }
 
 /* ---- keys ---- */

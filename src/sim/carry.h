@@ -7,7 +7,7 @@
 
 /* Keeps the payload of a request whose process may use the buffer again before it was delivered. */
 void carry_snapshot(struct request *request);
-void free_copy(struct request *request);
+void carry_forget_copy(struct request *request);
 
 /* Puts what a read or atomic brought where the request said; an enum ibv_wc_status. */
 int carry_answer(struct request *request);

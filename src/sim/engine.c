@@ -213,6 +213,11 @@ static uint32_t sim_mtu(void)
     return world->parameters.link.mtu;
 }
 
+static uint64_t sim_device_memory(void)
+{
+    return world->parameters.hca.memory;
+}
+
 static void sim_serve_peers(void)
 {
     live_engine.serve_peers();
@@ -244,5 +249,6 @@ const struct hca_engine sim_engine = {
     .sleep = sim_sleep,
     .entered = queue_begin,
     .mtu = sim_mtu,
+    .device_memory = sim_device_memory,
     .deregistered = sim_deregistered,
 };

@@ -58,7 +58,6 @@ const struct parameter_row parameter_rows[] = {
     TIME(host.copy_call, "0 ns", "starting a copy in memory"),
     TIME(host.wake_receive, NO_FALLBACK,
          "from a completion to a program that slept for it, a receive having completed"),
-    TIME(host.wake_send, NO_FALLBACK, "the same, a send having completed"),
     TIME(host.create_qp, NO_FALLBACK, "creating a queue pair"),
     TIME(host.create_qp_entry, "0 ns", "creating a queue pair, for each request it can hold"),
     TIME(host.destroy_qp, NO_FALLBACK, "destroying a queue pair that is not connected"),
@@ -83,9 +82,6 @@ const struct parameter_row parameter_rows[] = {
     TIME(host.event_call, NO_FALLBACK,
          "arming a completion queue, and each call that takes or acknowledges an event"),
     POWER(host.page, "4 KB", 512, 1 << 30, "a page of memory"),
-    COUNT(host.cache_lines, "0", 0, LARGEST_COUNT,
-          "queues that a program can poll in turn and find in the processor's cache; 0: any number"),
-    TIME(host.cache_miss, "0 ns", "polling a queue that is no longer in the processor's cache"),
 
     YES_NO(bus.half_duplex, NO_FALLBACK, "both directions share the bus"),
     RATE(bus.rate, NO_FALLBACK, SLOWEST_GB_S, "the bus, or each of its directions"),
@@ -149,12 +145,7 @@ const struct parameter_row parameter_rows[] = {
     BYTES(link.receive_buffer, "0 B", 0, "packets a port can take in; 0: not limited"),
 
     TIME(fabric.latency, NO_FALLBACK, "a switch"),
-    COUNT(fabric.radix, "0", 0, LARGEST_COUNT, "nodes at a switch; 0: all at one"),
-    COUNT(fabric.uplinks, "0", 0, LARGEST_COUNT, "links from a switch to those above"),
 
-    TIME(mpi.overhead, NO_FALLBACK, "an MPI library, for each call"),
-    RATE(mpi.copy_rate, NO_FALLBACK, SLOWEST_GB_S, "an MPI library's copies"),
-    TIME(mpi.control, NO_FALLBACK, "an MPI library, for each control message"),
     { .key = NULL },
 };
 /* clang-format on */

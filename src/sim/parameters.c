@@ -368,10 +368,6 @@ static int check_together(struct reading *reading)
         { out->link.receive_buffer && out->link.receive_buffer < packet, "link.receive_buffer",
           "holds less than one packet of link.mtu and link.header" },
         { out->hca.memory && !(out->hca.memory_rate > 0), "hca.memory", "needs hca.memory_rate" },
-        { out->fabric.radix && !out->fabric.uplinks, "fabric.radix",
-          "needs fabric.uplinks, or nodes of different switches never meet" },
-        { out->fabric.uplinks && !out->fabric.radix, "fabric.uplinks",
-          "needs fabric.radix: one switch has no other above it" },
     };
 
     for (size_t i = 0; i < sizeof(checks) / sizeof(*checks); i++) {

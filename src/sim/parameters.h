@@ -23,7 +23,7 @@ struct parameters {
         double segment; /* per further scatter/gather element of a posted request */
         double copy_rate;
         double copy_call;
-        double wake_receive, wake_send; /* from interrupt to running again */
+        double wake_receive; /* from interrupt to running again */
         double create_qp, create_qp_entry, destroy_qp, destroy_connected_qp;
         double modify_qp;
         double create_cq, create_cq_entry, destroy_cq, destroy_cq_entry;
@@ -32,8 +32,6 @@ struct parameters {
         uint64_t register_knee; /* pages; beyond it a page costs register_page_beyond */
         double alloc_pd, create_ah, bind_window, event_call;
         uint64_t page;
-        uint64_t cache_lines; /* queue descriptors a round robin of polls keeps in the cache */
-        double cache_miss;
     } host;
 
     struct {
@@ -86,13 +84,7 @@ struct parameters {
 
     struct {
         double latency;
-        uint64_t radix; /* nodes per switch; 0: one switch for all */
-        uint64_t uplinks;
     } fabric;
-
-    struct {
-        double overhead, copy_rate, control; /* of an MPI library above, for its own experiments */
-    } mpi;
 };
 
 enum parameter_unit {

@@ -70,7 +70,7 @@ static void start_transport(struct queue *queue, const struct hca_qp *qp)
         .remote_qpn = qp->attr.dest_qp_num,
         .pkey = HCA_PKEY,
         .qkey = qp->attr.qkey,
-        .path_mtu = qp->ibv.qp_type == IBV_QPT_UD ? 4096 : path_mtu(qp),
+        .path_mtu = path_mtu(qp),
         .send_psn = qp->attr.sq_psn & 0xffffff,
         .receive_psn = qp->attr.rq_psn & 0xffffff,
         .window = WINDOW_PACKETS,
@@ -178,7 +178,7 @@ void message_release(struct request *message)
         explain_message(message);
     if (unlikely(trace_on))
         trace_message(message);
-    free_copy(message);
+    carry_forget_copy(message);
     queue_release(message->queue);
     pool_give(&world->messages, message);
 }

@@ -239,7 +239,7 @@ static int query_device_ex(struct ibv_context *context, const struct ibv_query_d
     full.completion_timestamp_mask = UINT64_MAX;
     full.hca_core_clock = 1000000; /* kHz: timestamps count nanoseconds */
     full.device_cap_flags_ex = full.orig_attr.device_cap_flags;
-    full.max_dm_size = HCA_MAX_DM;
+    full.max_dm_size = dm_limit();
     full.phys_port_cnt_ex = full.orig_attr.phys_port_cnt;
     memcpy(attr, &full, attr_size < sizeof(full) ? attr_size : sizeof(full));
     return 0;

@@ -346,7 +346,7 @@ struct ibv_dm *verbs_alloc_dm(struct ibv_context *context, struct ibv_alloc_dm_a
 
     if (err)
         return fail(err);
-    if (attr->comp_mask || !attr->length || attr->length > HCA_MAX_DM || attr->log_align_req > 12)
+    if (attr->comp_mask || !attr->length || attr->length > dm_limit() || attr->log_align_req > 12)
         return fail(EINVAL);
     struct hca_dm *dm = calloc(1, sizeof(*dm));
     if (!dm)

@@ -165,7 +165,8 @@ static inline void charge_sends(const struct ibv_send_wr *wr)
     if (likely(!hca_engine->charge))
         return;
     for (; wr; wr = wr->next)
-        hca_engine->charge(CALL_POST_SEND, wr->num_sge);
+        hca_engine->charge(wr->opcode == IBV_WR_BIND_MW ? CALL_BIND_WINDOW : CALL_POST_SEND,
+                           wr->num_sge);
 }
 
 static inline void charge_receives(const struct ibv_recv_wr *wr)

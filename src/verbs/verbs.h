@@ -27,6 +27,14 @@ static inline int ensure_attached(void)
     return likely(proc_self >= 0) ? 0 : segment_attach();
 }
 
+/* Memory of the device. */
+static inline uint64_t dm_limit(void)
+{
+    uint64_t bytes = hca_engine->device_memory ? hca_engine->device_memory() : HCA_MAX_DM;
+
+    return bytes < HCA_MAX_DM ? bytes : HCA_MAX_DM;
+}
+
 static inline struct hca_pd *real_pd(struct ibv_pd *pd)
 {
     struct hca_pd *p = (struct hca_pd *)pd;

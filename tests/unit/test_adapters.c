@@ -184,11 +184,6 @@ static void impossible_pairs_are_refused(void **state)
            "packet of link.mtu and link.header");
     expect("hca.memory_rate = 0 GB/s\nhca.memory = 1 MB\n",
            "bad.adapter:3: hca.memory needs hca.memory_rate");
-    expect("fabric.radix = 8\n", "bad.adapter:2: fabric.radix needs fabric.uplinks, or nodes of "
-                                 "different switches never meet");
-    expect("fabric.uplinks = 8\n",
-           "bad.adapter:2: fabric.uplinks needs fabric.radix: one switch has "
-           "no other above it");
 }
 
 static void missing_keys_are_named(void **state)

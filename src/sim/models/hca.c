@@ -114,3 +114,10 @@ void flight_drop(struct flight *flight)
         queue_release(flight->to);
     pool_give(&world->flights, flight);
 }
+
+uint64_t hca_memory(struct hca *hca, uint64_t now, uint32_t bytes)
+{
+    const struct parameters *p = &world->parameters;
+
+    return serve(&hca->memory, now, bytes / p->hca.memory_rate) + ns_of(p->hca.memory_latency);
+}

@@ -63,6 +63,7 @@ struct hca {
     uint32_t node, device;
     struct bus bus;
     struct context_memory context;
+    struct server memory; /* its own, for programs */
     struct port *ports; /* the first of 'port_count', one after the other */
     uint32_t port_count;
     uint64_t buffer_used; /* bytes of packets on their way out */
@@ -81,6 +82,9 @@ static inline void flight_mark(struct flight *flight, enum mark mark)
 {
     flight->marks[mark - MARK_STARTED] = world->now;
 }
+
+/* Reads or writes the adapter's own memory; returns when that is done. */
+uint64_t hca_memory(struct hca *hca, uint64_t now, uint32_t bytes);
 
 /* ---- send.c: from posted requests to packets ---- */
 void send_rung(struct queue *queue);    /* the doorbell has arrived */

@@ -165,7 +165,6 @@ static uint64_t target_address(const struct flight *flight)
 
 static uint64_t write_payload(struct flight *flight)
 {
-    const struct parameters *p = &world->parameters;
     struct queue *queue = flight->to;
     struct hca *hca = flight->destination->hca;
     uint64_t time = world->now;
@@ -173,7 +172,7 @@ static uint64_t write_payload(struct flight *flight)
     if (!flight->payload)
         return time;
     if (!flight->response && queue->remote_device_memory)
-        return time + ns_of(p->hca.memory_latency + flight->payload / p->hca.memory_rate);
+        return hca_memory(hca, time, flight->payload);
     time = context_pages(&hca->context, queue->proc, target_address(flight), flight->payload, time);
     return bus_write(&hca->bus, time, flight->payload);
 }

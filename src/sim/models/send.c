@@ -220,8 +220,7 @@ static void start_packet(struct engine *engine, struct flight *flight)
         return;
     }
     if (flight->response ? queue->remote_device_memory : flight->message->in_device_memory) {
-        time += ns_of(p->hca.memory_latency + flight->payload / p->hca.memory_rate);
-        event_at(time, EVENT_PACKET_READY, flight, 0);
+        event_at(hca_memory(hca, time, flight->payload), EVENT_PACKET_READY, flight, 0);
         return;
     }
     time = context_pages(&hca->context, queue->proc, payload_address(flight), flight->payload, time);
