@@ -23,7 +23,7 @@
 #define LOOK_AT_TAIL    64   /* looks around between looks at the senders' line: a miss for them */
 /* The mark of what short sends leave, solicited or not. */
 #define SHORT_MASK      (0xffffffffull & ~(uint64_t)CQE_SOLICITED)
-#define SHORT_MARK      ((uint64_t)IBV_WC_RECV << 16 | CQE_IN_LINE | CQE_NUMBERED)
+#define SHORT_MARK      ((uint64_t)IBV_WC_RECV << 16 | CQE_IN_LINE)
 #define STUCK_AFTER     4    /* looks that find a ticket taken but nothing published */
 
 struct spinlock cq_list_lock;
@@ -256,23 +256,13 @@ struct slot_marks {
     uint8_t *slots;
 };
 
-static uint32_t slot_of(const struct hca_rq *rq, const struct cqe *e, unsigned flags)
-{
-    return flags & CQE_NUMBERED ? rq_order(rq, e->slot)->slot : e->slot;
-}
-
 static bool mark_slot(struct cqe *e, void *arg)
 {
     struct slot_marks *marks = arg;
-    struct hca_rq *rq = &marks->qp->rq;
-    uint64_t mark = load_relaxed(&e->mark);
+    uint32_t slot = e->slot;
 
-    if (e->qpn != marks->qp->ibv.qp_num || e->srqn)
-        return false;
-    e->slot = slot_of(rq, e, mark);
-    store_relaxed(&e->mark, mark & ~(uint64_t)CQE_NUMBERED);
-    if (e->slot < rq->max_wr)
-        marks->slots[e->slot] = 1;
+    if (e->qpn == marks->qp->ibv.qp_num && !e->srqn && slot < marks->qp->rq.depth)
+        marks->slots[slot] = 1;
     return false;
 }
 
@@ -363,15 +353,15 @@ static inline bool take_short(struct cqe *e, struct ibv_wc *wc)
     uint32_t length = e->length;
     struct place place;
 
-    if (unlikely(!qp || e->srqn || !qp->rq.shared || length > CQE_INLINE))
+    if (unlikely(!qp || e->srqn || length > CQE_INLINE))
         return false;
     struct hca_rq *rq = &qp->rq;
-    uint32_t slot = slot_of(rq, e, CQE_NUMBERED);
-    if (unlikely(slot >= rq->max_wr))
+    uint32_t slot = e->slot;
+    if (unlikely(!rq->shared || rq->free_slots || slot >= rq->depth))
         return false;
-    struct recv_wqe *wqe = rq_own_wqe(rq, slot);
-    if (unlikely(wqe->num_sge != 1 || length > wqe->sge[0].length ||
-                 !mr_local(wqe->sge[0].lkey, qp->pd->id, wqe->sge[0].addr, length, true, &place) ||
+    struct posted_receive *receive = &rq->receives[slot];
+    if (unlikely(receive->num_sge != 1 || length > receive->length ||
+                 !mr_local(receive->lkey, qp->pd->id, receive->addr, length, true, &place) ||
                  place.kind != PLACE_PROCESS || !rq_complete(rq, slot, &wc->wr_id)))
         return false;
     copy_short((void *)place.addr, e->data, length);
@@ -390,8 +380,8 @@ static bool take_recv(struct hca_cq *cq, struct cqe *e, struct ibv_wc *wc)
     struct hca_qp *qp = qp_by_number(e->qpn);
     struct hca_srq *srq = e->srqn ? srq_by_number(e->srqn) : NULL;
     struct hca_rq *rq = srq ? &srq->rq : qp && !e->srqn ? &qp->rq : NULL;
-    uint32_t slot = likely(rq && rq->shared) ? slot_of(rq, e, flags) : UINT32_MAX;
-    bool wanted = !(flags & (CQE_HOLE | CQE_ORPHAN)) && rq && slot < rq->max_wr &&
+    uint32_t slot = e->slot;
+    bool wanted = !(flags & (CQE_HOLE | CQE_ORPHAN)) && rq && rq->shared && slot < rq->depth &&
                   (qp || (srq && srq->is_xrc));
 
     if (likely(wanted) && status == IBV_WC_SUCCESS &&

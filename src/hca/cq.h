@@ -68,8 +68,8 @@ void cq_purge(struct hca_cq *cq, struct hca_qp *qp);
 /* Whether a receive completion for that slot of a receive queue waits in the ring. */
 bool cq_ring_holds(struct hca_cq *cq, uint32_t qpn, uint32_t srqn, uint32_t slot);
 
-/* Marks, by slot, the receives of a QP's own queue whose completions wait in the ring; these need
- * the queue's order no more. With the CQ's lock held. */
+/* Marks, by slot, the receives of a QP's own queue whose completions wait in the ring. With the CQ's
+ * lock held. */
 void cq_mark_waiting(struct hca_cq *cq, struct hca_qp *qp, uint8_t *slots);
 
 void cq_overrun(struct shared_cq *cq);

@@ -158,15 +158,11 @@ struct shared_mr {
 
 /* ---- receive queues, of a QP or an SRQ ---- */
 
-struct recv_order {
-    uint32_t slot;
-    uint32_t capacity; /* RECV_BROKEN: a key of it was bad when it was posted */
-};
 #define RECV_BROKEN UINT32_MAX
 
 struct recv_wqe {
     uint32_t num_sge;
-    uint32_t reserved;
+    uint32_t capacity; /* RECV_BROKEN: a key of it was bad when it was posted */
     struct {
         uint64_t addr;
         uint32_t length;
@@ -175,11 +171,11 @@ struct recv_wqe {
 };
 
 struct shared_rq {
-    uint32_t depth;      /* powers of two; */
-    uint32_t order_size; /* at least twice the depth: see rq.c */
+    uint32_t depth; /* a power of two */
     uint32_t max_sge;
-    uint64_t order; /* offsets */
-    uint64_t wqes;
+    uint64_t wqes; /* offsets */
+    /* Of a queue with many senders, whose receives do not complete in order; else 0. */
+    uint64_t order; /* uint32_t per number, for twice the depth: the slot of that receive */
     uint64_t taker; /* uint32_t per slot: the process that took it and has not completed it */
     /* written by the owner */
     _Atomic uint32_t posted cache_aligned;
@@ -189,7 +185,7 @@ struct shared_rq {
     uint32_t posted_seen;
     _Atomic uint32_t limit;
     /* No receive that was ever posted here holds less: the owner lowers it. Who sends no more need
-     * not look which one it takes; a line of the order ring is a miss for both. */
+     * not look at the one it takes; its line is a miss for both. */
     _Atomic uint32_t least;
     uint32_t claimed; /* by messages that are arriving, in a modelled fabric */
 };
@@ -208,7 +204,6 @@ enum cqe_flags {
     CQE_IN_LINE = 32,   /* payload in data */
     CQE_HOLE = 64,      /* its producer died, or its QP was reset: skip */
     CQE_ORPHAN = 128,   /* its QP was reset, but its receive goes back to the SRQ */
-    CQE_NUMBERED = 256, /* in place of the slot stands the message's number in the order ring */
 };
 
 /* Published by storing `mark` last: sequence << 32 | status << 24 | opcode << 16 | flags. */

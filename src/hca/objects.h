@@ -91,20 +91,29 @@ struct hca_channel {
 
 /* A receive queue, of a QP or an SRQ. Its owner knows where everything is by itself, and does not
  * follow what the segment says. */
+/* What taking a short message needs, where no peer can change it. */
+struct posted_receive {
+    uint64_t wr_id;
+    uint64_t addr; /* of the first segment */
+    uint32_t length;
+    uint32_t lkey;
+    uint32_t num_sge;
+    bool out; /* posted and not yet completed */
+};
+
 struct hca_rq {
     /* one cache line: what each message needs */
     struct shared_rq *shared;
     char *wqes;
-    uint64_t *wr_ids;
-    uint32_t *free_slots;
-    uint8_t *outstanding; /* per slot: posted and not yet completed */
-    uint32_t order_mask, stride;
+    struct posted_receive *receives; /* by slot */
+    uint32_t *free_slots;            /* NULL: receive i is in slot i modulo the depth */
+    uint32_t depth, stride;
     uint32_t max_wr, max_sge;
     uint32_t free_count;
     struct spinlock lock;
+    uint32_t *order; /* these two of queues with many senders */
     _Atomic uint32_t *takers;
-    uint64_t size; /* of the block in the segment */
-    uint32_t depth;
+    uint64_t size;  /* of the block in the segment */
     uint32_t least; /* as told to senders */
 };
 
@@ -205,6 +214,7 @@ struct send_route {
     struct cq_route cq;
     uint64_t chunk;
     uint32_t dest_qpn;
+    uint32_t slot_mask;
 };
 
 enum stall_reason { NOT_STALLED, STALL_RNR, STALL_NO_ANSWER };

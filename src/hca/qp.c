@@ -133,7 +133,7 @@ static void flush_receives(struct hca_qp *qp)
 static void recover_lost_receives(struct hca_qp *qp)
 {
     struct hca_cq *cq = (struct hca_cq *)qp->ibv.recv_cq;
-    uint8_t *accounted = calloc(qp->rq.max_wr + 1, 1);
+    uint8_t *accounted = calloc(qp->rq.depth, 1);
 
     if (!accounted)
         return;
@@ -310,7 +310,8 @@ struct hca_qp *qp_create(struct hca_context *context, struct hca_pd *pd,
     qp->ibv.recv_cq = init->recv_cq;
     qp->ibv.srq = init->srq;
     qp->attr.qp_state = IBV_QPS_RESET;
-    if (has_rq && (err = rq_create(&qp->rq, qp->cap.max_recv_wr, qp->cap.max_recv_sge)))
+    if (has_rq && (err = rq_create(&qp->rq, qp->cap.max_recv_wr, qp->cap.max_recv_sge,
+                                   init->qp_type == IBV_QPT_UD)))
         goto free_qp;
     if ((err = publish_number(qp)))
         goto free_rq;
@@ -510,7 +511,7 @@ struct hca_srq *srq_create(struct hca_context *context, struct hca_pd *pd, struc
 
     if (!srq)
         return NULL;
-    if ((err = rq_create(&srq->rq, attr->max_wr, attr->max_sge)))
+    if ((err = rq_create(&srq->rq, attr->max_wr, attr->max_sge, true)))
         goto free_srq;
     srq->shared = table_alloc(&srq_table, &index);
     if (!srq->shared) {

@@ -8,49 +8,56 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* While a sender reads the order of the next few receives, the owner writes that of the receives it
- * posts, a depth further on. In a ring of just that depth these would be the same cache line, and
- * each message would cost the sender a miss. */
-#define ORDER_MIN 64
-
 static uint64_t wqe_stride(uint32_t max_sge)
 {
     return sizeof(struct recv_wqe) + (uint64_t)max_sge * sizeof(((struct recv_wqe *)0)->sge[0]);
 }
 
-int rq_create(struct hca_rq *rq, uint32_t max_wr, uint32_t max_sge)
+/* While a sender reads the order of the next few receives, the owner writes that of the receives it
+ * posts, a depth further on. In a ring of just that depth these would be the same cache line, and
+ * each message would cost the sender a miss. */
+static uint64_t order_bytes(uint32_t depth)
+{
+    return 2 * (uint64_t)depth * sizeof(uint32_t);
+}
+
+static uint32_t *order_at(const struct hca_rq *rq, uint32_t number)
+{
+    return &rq->order[number & (2 * rq->depth - 1)];
+}
+
+int rq_create(struct hca_rq *rq, uint32_t max_wr, uint32_t max_sge, bool many_senders)
 {
     uint32_t depth = round_up_pow2(max_wr ? max_wr : 1);
-    uint32_t order_size = 2 * depth > ORDER_MIN ? 2 * depth : ORDER_MIN;
-    uint64_t order_at = sizeof(struct shared_rq);
-    uint64_t taker_at = order_at + order_size * sizeof(struct recv_order);
-    uint64_t wqes_at = round_up(taker_at + depth * sizeof(uint32_t), CACHE_LINE);
-    uint64_t size = wqes_at + depth * wqe_stride(max_sge);
+    uint64_t order = sizeof(struct shared_rq);
+    uint64_t taker = order + (many_senders ? order_bytes(depth) : 0);
+    uint64_t wqes = round_up(taker + (many_senders ? depth * sizeof(uint32_t) : 0), CACHE_LINE);
+    uint64_t size = wqes + depth * wqe_stride(max_sge);
 
     memset(rq, 0, sizeof(*rq));
-    struct shared_rq *shared = arena_alloc(size);
-    rq->wr_ids = malloc(depth * sizeof(*rq->wr_ids));
-    rq->free_slots = malloc(depth * sizeof(*rq->free_slots));
-    rq->outstanding = calloc(depth, 1);
-    if (!shared || !rq->wr_ids || !rq->free_slots || !rq->outstanding) {
-        arena_free(shared, size);
-        free(rq->wr_ids);
+    char *block = arena_alloc(size);
+    rq->receives = calloc(depth, sizeof(*rq->receives));
+    if (many_senders)
+        rq->free_slots = malloc(depth * sizeof(*rq->free_slots));
+    if (!block || !rq->receives || (many_senders && !rq->free_slots)) {
+        arena_free(block, size);
+        free(rq->receives);
         free(rq->free_slots);
-        free(rq->outstanding);
         return ENOMEM;
     }
-    shared->depth = depth;
-    shared->order_size = order_size;
-    shared->max_sge = max_sge;
-    shared->order = seg_offset(shared) + order_at;
-    shared->taker = seg_offset(shared) + taker_at;
-    shared->wqes = seg_offset(shared) + wqes_at;
-    rq->shared = shared;
-    rq->takers = (_Atomic uint32_t *)((char *)shared + taker_at);
-    rq->wqes = (char *)shared + wqes_at;
+    rq->shared = (struct shared_rq *)block;
+    rq->shared->depth = depth;
+    rq->shared->max_sge = max_sge;
+    rq->shared->wqes = seg_offset(block + wqes);
+    if (many_senders) {
+        rq->shared->order = seg_offset(block + order);
+        rq->shared->taker = seg_offset(block + taker);
+        rq->order = (uint32_t *)(block + order);
+        rq->takers = (_Atomic uint32_t *)(block + taker);
+    }
+    rq->wqes = block + wqes;
     rq->size = size;
     rq->depth = depth;
-    rq->order_mask = order_size - 1;
     rq->stride = wqe_stride(max_sge);
     rq->max_wr = max_wr;
     rq->max_sge = max_sge;
@@ -63,9 +70,8 @@ void rq_destroy(struct hca_rq *rq)
     if (!rq->shared)
         return;
     arena_free(rq->shared, rq->size);
-    free(rq->wr_ids);
+    free(rq->receives);
     free(rq->free_slots);
-    free(rq->outstanding);
     rq->shared = NULL;
 }
 
@@ -79,8 +85,9 @@ void rq_reset(struct hca_rq *rq)
     shared->claimed = 0;
     rq->least = UINT32_MAX;
     store_relaxed(&shared->least, UINT32_MAX);
-    memset(rq->outstanding, 0, rq->depth);
-    for (uint32_t i = 0; i < rq->max_wr; i++)
+    for (uint32_t i = 0; i < rq->depth; i++)
+        rq->receives[i].out = false;
+    for (uint32_t i = 0; rq->free_slots && i < rq->max_wr; i++)
         rq->free_slots[i] = rq->max_wr - 1 - i;
     rq->free_count = rq->max_wr;
 }
@@ -99,17 +106,23 @@ static inline uint32_t capacity_of(const struct recv_wqe *wqe, uint32_t max_sge,
     return total < RECV_BROKEN ? total : RECV_BROKEN - 1;
 }
 
-/* What the receive in that slot holds; the least of all is told to senders. */
-static inline uint32_t note_capacity(struct hca_rq *rq, uint32_t slot, uint32_t pd)
+/* The least of what receives hold is told to senders. */
+static inline void note_capacity(struct hca_rq *rq, struct recv_wqe *wqe, uint32_t pd)
 {
-    uint32_t capacity = capacity_of(rq_own_wqe(rq, slot), rq->max_sge, pd);
+    uint32_t capacity = capacity_of(wqe, rq->max_sge, pd);
     uint32_t usable = capacity == RECV_BROKEN ? 0 : capacity;
+
+    wqe->capacity = capacity;
 
     if (unlikely(usable < rq->least)) {
         rq->least = usable;
         store_relaxed(&rq->shared->least, usable);
     }
-    return capacity;
+}
+
+static uint32_t own_slot(const struct hca_rq *rq, uint32_t number)
+{
+    return rq->order ? *order_at(rq, number) : number & (rq->depth - 1);
 }
 
 void rq_recheck(struct hca_rq *rq, uint32_t pd)
@@ -117,9 +130,9 @@ void rq_recheck(struct hca_rq *rq, uint32_t pd)
     spin_lock(&rq->lock);
     uint32_t head = load_relaxed(&rq->shared->head), posted = load_relaxed(&rq->shared->posted);
     for (uint32_t i = head; i != posted && i - head < rq->max_wr; i++) {
-        struct recv_order *order = rq_order(rq, i);
-        if (order->slot < rq->max_wr)
-            order->capacity = note_capacity(rq, order->slot, pd);
+        uint32_t slot = own_slot(rq, i);
+        if (slot < rq->depth)
+            note_capacity(rq, rq_own_wqe(rq, slot), pd);
     }
     spin_unlock(&rq->lock);
 }
@@ -132,7 +145,11 @@ int rq_post(struct hca_rq *rq, uint32_t pd, const struct ibv_recv_wr *wr)
         return EINVAL;
     if (unlikely(!rq->free_count))
         return ENOMEM;
-    uint32_t slot = rq->free_slots[--rq->free_count];
+    uint32_t slot = rq->order ? rq->free_slots[rq->free_count - 1] : posted & (rq->depth - 1);
+    struct posted_receive *receive = &rq->receives[slot];
+    if (unlikely(receive->out))
+        return ENOMEM;
+    rq->free_count--;
     struct recv_wqe *wqe = rq_own_wqe(rq, slot);
     wqe->num_sge = wr->num_sge;
     for (int i = 0; i < wr->num_sge; i++) {
@@ -140,10 +157,19 @@ int rq_post(struct hca_rq *rq, uint32_t pd, const struct ibv_recv_wr *wr)
         wqe->sge[i].length = wr->sg_list[i].length;
         wqe->sge[i].lkey = wr->sg_list[i].lkey;
     }
-    *rq_order(rq, posted) = (struct recv_order){ slot, note_capacity(rq, slot, pd) };
-    store_relaxed(&rq->takers[slot], 0);
-    rq->wr_ids[slot] = wr->wr_id;
-    rq->outstanding[slot] = 1;
+    note_capacity(rq, wqe, pd);
+    receive->wr_id = wr->wr_id;
+    receive->num_sge = wr->num_sge;
+    if (likely(wr->num_sge)) {
+        receive->addr = wr->sg_list->addr;
+        receive->length = wr->sg_list->length;
+        receive->lkey = wr->sg_list->lkey;
+    }
+    receive->out = true;
+    if (rq->order) {
+        *order_at(rq, posted) = slot;
+        store_relaxed(&rq->takers[slot], 0);
+    }
     store_release(&rq->shared->posted, posted + 1);
     return 0;
 }
@@ -162,10 +188,18 @@ bool rq_open(uint64_t offset, struct rq_view *view)
     view->rq = seg_at(offset, sizeof(struct shared_rq));
     if (unlikely(!view->rq))
         return false;
-    uint32_t size = view->rq->order_size;
-    view->mask = size - 1;
-    view->order = seg_at(view->rq->order, (uint64_t)size * sizeof(struct recv_order));
-    return likely(size && !(size & view->mask) && view->order);
+    uint32_t depth = view->rq->depth;
+    uint64_t order = view->rq->order;
+    view->depth = depth;
+    view->order = order ? seg_at(order, order_bytes(depth)) : NULL;
+    return likely(depth && !(depth & (depth - 1)) && (!order || view->order));
+}
+
+uint32_t rq_capacity(const struct shared_rq *rq, uint32_t slot)
+{
+    const struct recv_wqe *wqe = rq_wqe(rq, slot);
+
+    return likely(wqe) ? wqe->capacity : RECV_BROKEN;
 }
 
 bool rq_peek(struct rq_view *view)
@@ -174,8 +208,7 @@ bool rq_peek(struct rq_view *view)
 
     if (unlikely(!rq_next(view->rq, &number)))
         return false;
-    view->slot = view->order[number & view->mask].slot;
-    view->capacity = view->order[number & view->mask].capacity;
+    view->slot = rq_slot(view, number);
     return true;
 }
 
@@ -206,7 +239,7 @@ bool rq_take(struct rq_view *view, uint32_t *left)
 static bool is_abandoned(struct hca_rq *rq, uint32_t slot, uint32_t *by)
 {
     *by = load_acquire(&rq->takers[slot]);
-    return *by && rq->outstanding[slot] && !proc_word_alive(*by);
+    return *by && rq->receives[slot].out && !proc_word_alive(*by);
 }
 
 /* `in_ring` takes a CQ's lock, which comes before ours: so we look twice. */
@@ -223,8 +256,8 @@ void rq_recover(struct hca_rq *rq, uint32_t pd, bool (*in_ring)(void *arg, uint3
             store_relaxed(&rq->takers[slot], 0);
             if (!completed) {
                 uint32_t posted = load_relaxed(&rq->shared->posted);
-                *rq_order(rq, posted) =
-                    (struct recv_order){ slot, note_capacity(rq, slot, pd) };
+                note_capacity(rq, rq_own_wqe(rq, slot), pd);
+                *order_at(rq, posted) = slot;
                 store_release(&rq->shared->posted, posted + 1);
             }
         }
@@ -237,10 +270,13 @@ void rq_put_back_lost(struct hca_rq *rq, uint8_t *accounted)
     uint32_t head = load_relaxed(&rq->shared->head), posted = load_relaxed(&rq->shared->posted);
 
     for (uint32_t i = head; i != posted && i - head < rq->depth; i++)
-        if (rq_order(rq, i)->slot < rq->max_wr)
-            accounted[rq_order(rq, i)->slot] = 1;
-    for (uint32_t slot = 0; slot < rq->max_wr; slot++)
-        if (rq->outstanding[slot] && !accounted[slot] && posted - head < rq->depth)
-            *rq_order(rq, --head) = (struct recv_order){ slot, 0 };
+        if (own_slot(rq, i) < rq->depth)
+            accounted[own_slot(rq, i)] = 1;
+    for (uint32_t slot = 0; slot < rq->depth; slot++)
+        if (rq->receives[slot].out && !accounted[slot] && posted - head < rq->depth) {
+            head--; /* without an order ring these are the last ones taken, whichever is found first */
+            if (rq->order)
+                *order_at(rq, head) = slot;
+        }
     store_release(&rq->shared->head, head);
 }

@@ -1,12 +1,13 @@
 #ifndef HCA_RQ_H
 #define HCA_RQ_H
 
-/* Receive queues. Message i takes receive i: the sender reads which slot that is, and how much it
- * holds, from the order ring in the segment; the owner keeps the work request ids to itself. */
+/* Receive queues. Message i takes receive i. With one sender receives complete in order, and receive
+ * i is in slot i modulo the depth; with many they do not, and an order ring in the segment says where
+ * it is. The owner keeps the work request ids to itself. */
 
 #include "hca/objects.h"
 
-int rq_create(struct hca_rq *rq, uint32_t max_wr, uint32_t max_sge);
+int rq_create(struct hca_rq *rq, uint32_t max_wr, uint32_t max_sge, bool many_senders);
 void rq_destroy(struct hca_rq *rq);
 /* Forgets all posted receives. No sender may be able to find the queue. */
 void rq_reset(struct hca_rq *rq);
@@ -23,20 +24,16 @@ static inline bool rq_complete(struct hca_rq *rq, uint32_t slot, uint64_t *wr_id
     bool known = false;
 
     spin_lock(&rq->lock);
-    if (likely(slot < rq->max_wr && rq->outstanding[slot])) {
-        *wr_id = rq->wr_ids[slot];
-        rq->outstanding[slot] = 0;
-        rq->free_slots[rq->free_count++] = slot;
+    if (likely(slot < rq->depth && rq->receives[slot].out)) {
+        *wr_id = rq->receives[slot].wr_id;
+        rq->receives[slot].out = false;
+        if (rq->free_slots)
+            rq->free_slots[rq->free_count] = slot;
+        rq->free_count++;
         known = true;
     }
     spin_unlock(&rq->lock);
     return known;
-}
-
-/* The order ring follows the queue itself. */
-static inline struct recv_order *rq_order(const struct hca_rq *rq, uint32_t number)
-{
-    return (struct recv_order *)(rq->shared + 1) + (number & rq->order_mask);
 }
 
 static inline struct recv_wqe *rq_own_wqe(const struct hca_rq *rq, uint32_t slot)
@@ -47,12 +44,15 @@ static inline struct recv_wqe *rq_own_wqe(const struct hca_rq *rq, uint32_t slot
 /* For senders, inside an epoch. */
 struct rq_view {
     struct shared_rq *rq;
-    struct recv_order *order;
-    uint32_t mask;
+    const uint32_t *order;
+    uint32_t depth;
     uint32_t slot;
-    uint32_t capacity;
 };
 bool rq_open(uint64_t offset, struct rq_view *view);
+static inline uint32_t rq_slot(const struct rq_view *view, uint32_t number)
+{
+    return view->order ? view->order[number & (2 * view->depth - 1)] : number & (view->depth - 1);
+}
 /* The number of the next receive, if there is one. */
 static inline bool rq_next(struct shared_rq *rq, uint32_t *number)
 {
@@ -70,6 +70,8 @@ static inline void rq_advance(struct shared_rq *rq)
 /* Takes the next receive of a queue with many senders. */
 bool rq_take(struct rq_view *view, uint32_t *left);
 struct recv_wqe *rq_wqe(const struct shared_rq *rq, uint32_t slot);
+/* What the receive in that slot holds, or RECV_BROKEN. */
+uint32_t rq_capacity(const struct shared_rq *rq, uint32_t slot);
 
 /* Puts back what a sender took and, dead now, never completed. `in_ring` tells whether a
  * completion for the slot is on its way. */

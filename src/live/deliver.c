@@ -57,6 +57,18 @@ static bool next_receive(struct target *t)
     return true;
 }
 
+static enum ibv_wc_status check_room(const struct target *t, uint64_t length)
+{
+    uint32_t least = load_relaxed(&t->rq.rq->least);
+
+    if (likely(least && length <= least))
+        return IBV_WC_SUCCESS;
+    uint32_t capacity = rq_capacity(t->rq.rq, t->rq.slot);
+    return capacity == RECV_BROKEN ? IBV_WC_LOC_PROT_ERR
+           : length > capacity     ? IBV_WC_LOC_LEN_ERR
+                                   : IBV_WC_SUCCESS;
+}
+
 /* Straight into the receiver's buffers, behind `skip` bytes. */
 static enum ibv_wc_status place_directly(const struct target *t, const struct message *m,
                                          uint32_t skip)
@@ -165,10 +177,9 @@ int deliver(struct shared_qp *peer, const struct message *m)
         return IBV_WC_REM_INV_REQ_ERR;
     if (unlikely(!next_receive(&t)))
         return WAIT_RNR;
-    if (m->payload && unlikely(t.rq.capacity == RECV_BROKEN))
-        return refuse(peer, &t, m, IBV_WC_LOC_PROT_ERR, IBV_WC_REM_OP_ERR);
-    if (m->payload && unlikely((uint64_t)m->length + skip > t.rq.capacity))
-        return refuse(peer, &t, m, IBV_WC_LOC_LEN_ERR, IBV_WC_REM_INV_REQ_ERR);
+    if (m->payload && (status = check_room(&t, (uint64_t)m->length + skip)))
+        return refuse(peer, &t, m, status,
+                      status == IBV_WC_LOC_LEN_ERR ? IBV_WC_REM_INV_REQ_ERR : IBV_WC_REM_OP_ERR);
     if (unlikely(!load_relaxed(&peer->heard)))
         note_first_message(peer);
 

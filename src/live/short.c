@@ -44,6 +44,7 @@ static bool find_route(struct hca_qp *qp)
         !(cq = cq_open(peer->recv_cq)))
         return false;
     r->rq = view.rq;
+    r->slot_mask = view.depth - 1;
     r->cq = (struct cq_route){ .cq = cq };
     r->dest_qpn = qp->attr.dest_qp_num;
     r->chunk = chunk_of(r->dest_qpn);
@@ -84,7 +85,7 @@ static bool send_along(struct hca_qp *qp, const struct ibv_sge *sge, unsigned fl
         return false;
     copy_short(e->data, payload, length);
     e->qpn = qp->route.dest_qpn;
-    e->slot = number;
+    e->slot = number & qp->route.slot_mask;
     e->length = length;
     e->src_qp = qp->ibv.qp_num;
     e->srqn = 0;
@@ -92,7 +93,7 @@ static bool send_along(struct hca_qp *qp, const struct ibv_sge *sge, unsigned fl
     e->sl = qp->sl;
     rq_advance(rq);
     cq_publish(cq, e, ticket, IBV_WC_SUCCESS, IBV_WC_RECV,
-               CQE_IN_LINE | CQE_NUMBERED | (flags & IBV_SEND_SOLICITED ? CQE_SOLICITED : 0));
+               CQE_IN_LINE | (flags & IBV_SEND_SOLICITED ? CQE_SOLICITED : 0));
     return true;
 }
 

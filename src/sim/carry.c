@@ -293,8 +293,8 @@ static bool look(struct queue *queue, uint32_t srqn, struct rq_view *view)
     number = head + view->rq->claimed;
     if ((int32_t)(load_acquire(&view->rq->posted) - number) <= 0)
         return false;
-    wqe = rq_wqe(view->rq, view->order[number & view->mask].slot);
-    queue->receive_capacity = view->order[number & view->mask].capacity;
+    wqe = rq_wqe(view->rq, rq_slot(view, number));
+    queue->receive_capacity = rq_capacity(view->rq, rq_slot(view, number));
     note_segments(queue, wqe);
     if (queue->shared->type == IBV_QPT_UD && queue->receive_capacity != RECV_BROKEN)
         queue->receive_capacity -= queue->receive_capacity < HCA_GRH_BYTES ?

@@ -165,7 +165,7 @@ static void a_receive_taken_by_the_dead_is_put_back(void **state)
     struct ibv_sge sge = { (uintptr_t)memory, 8, mr->lkey };
     struct ibv_recv_wr wr = { .wr_id = 77, .sg_list = &sge, .num_sge = 1 };
 
-    assert_int_equal(rq_create(&rq, 4, 1), 0);
+    assert_int_equal(rq_create(&rq, 4, 1, true), 0);
     assert_int_equal(rq_post(&rq, ((struct hca_pd *)pd)->id, &wr), 0);
     assert_true(rq_open(seg_offset(rq.shared), &view));
     assert_true(rq_take(&view, &left));
@@ -182,15 +182,76 @@ static void a_receive_taken_by_the_dead_is_put_back(void **state)
     rq_destroy(&rq);
 }
 
+static void post_numbered(struct hca_rq *rq, uint64_t wr_id)
+{
+    struct ibv_sge sge = { (uintptr_t)memory, 8, mr->lkey };
+    struct ibv_recv_wr wr = { .wr_id = wr_id, .sg_list = &sge, .num_sge = 1 };
+
+    assert_int_equal(rq_post(rq, ((struct hca_pd *)pd)->id, &wr), 0);
+}
+
+static uint32_t take_from_one_sender(struct rq_view *view)
+{
+    assert_true(rq_peek(view));
+    rq_advance(view->rq);
+    return view->slot;
+}
+
+/* Three of depth four, so that slots are passed over; round and round. */
+static void receives_of_one_sender_go_round(void **state)
+{
+    struct ibv_recv_wr wr = { 0 };
+    struct hca_rq rq;
+    struct rq_view view;
+    uint64_t wr_id;
+
+    assert_int_equal(rq_create(&rq, 3, 1, false), 0);
+    assert_true(rq_open(seg_offset(rq.shared), &view));
+    for (uint64_t i = 0; i < 3; i++)
+        post_numbered(&rq, i);
+    for (uint64_t i = 0; i < 20; i++) {
+        assert_int_equal(rq_post(&rq, ((struct hca_pd *)pd)->id, &wr), ENOMEM);
+        assert_true(rq_complete(&rq, take_from_one_sender(&view), &wr_id));
+        assert_int_equal(wr_id, i);
+        post_numbered(&rq, i + 3);
+    }
+    rq_destroy(&rq);
+}
+
+static void what_one_dead_sender_took_is_put_back_in_order(void **state)
+{
+    struct hca_rq rq;
+    struct rq_view view;
+    uint8_t waiting[4] = { 0 };
+    uint64_t wr_id;
+
+    assert_int_equal(rq_create(&rq, 4, 1, false), 0);
+    assert_true(rq_open(seg_offset(rq.shared), &view));
+    for (uint64_t i = 0; i < 4; i++)
+        post_numbered(&rq, i);
+    assert_true(rq_complete(&rq, take_from_one_sender(&view), &wr_id));
+    waiting[take_from_one_sender(&view)] = 1;
+    take_from_one_sender(&view);
+    take_from_one_sender(&view);
+    assert_false(rq_peek(&view));
+    rq_put_back_lost(&rq, waiting);
+    for (uint64_t i = 2; i < 4; i++) {
+        assert_true(rq_complete(&rq, take_from_one_sender(&view), &wr_id));
+        assert_int_equal(wr_id, i);
+    }
+    assert_false(rq_peek(&view));
+    rq_destroy(&rq);
+}
+
 static void a_damaged_receive_queue_is_not_followed(void **state)
 {
     struct hca_rq rq;
     struct rq_view view;
 
-    assert_int_equal(rq_create(&rq, 4, 1), 0);
-    rq.shared->order_size = 5;
+    assert_int_equal(rq_create(&rq, 4, 1, true), 0);
+    rq.shared->depth = 5;
     assert_false(rq_open(seg_offset(rq.shared), &view));
-    rq.shared->order_size = 1u << 31;
+    rq.shared->depth = 1u << 31;
     rq.shared->order = seg_limit - 64;
     assert_false(rq_open(seg_offset(rq.shared), &view));
     rq_destroy(&rq);
@@ -203,6 +264,8 @@ int main(void)
         cmocka_unit_test(many_producers_fill_one_ring),
         cmocka_unit_test(a_full_queue_says_so),
         cmocka_unit_test(a_receive_taken_by_the_dead_is_put_back),
+        cmocka_unit_test(receives_of_one_sender_go_round),
+        cmocka_unit_test(what_one_dead_sender_took_is_put_back_in_order),
         cmocka_unit_test(a_damaged_receive_queue_is_not_followed),
     };
 
