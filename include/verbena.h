@@ -26,6 +26,11 @@ uint64_t verbena_now(void);
 void verbena_compute(uint64_t ns);
 void verbena_copy(uint64_t bytes);
 
+/* A number of the modelled adapter by its key in adapter files ("mpi.send"): times in nanoseconds,
+ * rates in GB/s, sizes in bytes. Returns 0, or ENOENT if the fabric is not a model or there is no
+ * number of that name; '*value' is set only on success. */
+int verbena_parameter(const char *key, double *value);
+
 /* It has looked at memory that a peer writes, and found nothing: returns when that may have
  * changed. */
 void verbena_spin(void);

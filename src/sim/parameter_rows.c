@@ -146,6 +146,12 @@ const struct parameter_row parameter_rows[] = {
 
     TIME(fabric.latency, NO_FALLBACK, "a switch"),
 
+    TIME(mpi.send, "0 ns", "what the MPI library itself takes for a message it sends"),
+    TIME(mpi.receive, "0 ns", "what the MPI library itself takes for a message it receives"),
+    TIME(mpi.control, "0 ns", "what the MPI library itself takes for a control message"),
+    TIME(mpi.shared_latency, "0 ns",
+         "handing a message to a process of the same node, through shared memory"),
+
     { .key = NULL },
 };
 /* clang-format on */

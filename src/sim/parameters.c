@@ -70,6 +70,39 @@ const char *parameter_unit_text(enum parameter_unit unit)
     return texts[unit];
 }
 
+const struct parameter_row *parameter_find(const char *key)
+{
+    for (const struct parameter_row *row = parameter_rows; row->key; row++) {
+        if (!strcmp(row->key, key))
+            return row;
+    }
+    return NULL;
+}
+
+int parameter_number(const struct parameters *parameters, const char *key, double *value)
+{
+    const struct parameter_row *row = parameter_find(key);
+    const char *source = (const char *)parameters + (row ? row->offset : 0);
+    uint64_t whole;
+
+    if (!row)
+        return -1;
+    switch (row->unit) {
+    case UNIT_TIME:
+    case UNIT_RATE:
+    case UNIT_REAL:
+        memcpy(value, source, sizeof(*value));
+        return 0;
+    case UNIT_BYTES:
+    case UNIT_COUNT:
+        memcpy(&whole, source, sizeof(whole));
+        *value = whole;
+        return 0;
+    default:
+        return -1;
+    }
+}
+
 __attribute__((format(printf, 3, 4))) static int
 fail(struct reading *reading, const struct place *place, const char *format, ...)
 {
@@ -273,12 +306,10 @@ static int take_base(struct part *part, const struct place *place, const char *n
 static int take_value(struct part *part, const struct place *place, const struct adapter_line *line)
 {
     struct reading *reading = part->reading;
-    const struct parameter_row *row = parameter_rows;
+    const struct parameter_row *row = parameter_find(line->key);
     size_t index;
 
-    while (row->key && strcmp(row->key, line->key))
-        row++;
-    if (!row->key)
+    if (!row)
         return fail(reading, place, "there is no key '%s'", line->key);
     index = row - parameter_rows;
     if (part->given[index] && place->line)

@@ -85,6 +85,12 @@ struct parameters {
     struct {
         double latency;
     } fabric;
+
+    /* What an MPI library itself takes; the library charges it. */
+    struct {
+        double send, receive, control;
+        double shared_latency; /* between processes of one node */
+    } mpi;
 };
 
 enum parameter_unit {
@@ -117,6 +123,13 @@ extern const struct parameter_row parameter_rows[];
 
 /* What a value of this unit looks like: "a time (ns, us, ms or s)". */
 const char *parameter_unit_text(enum parameter_unit unit);
+
+/* The row of a key, or NULL. */
+const struct parameter_row *parameter_find(const char *key);
+
+/* The number that stands under a key: times in ns, rates in GB/s, sizes in bytes. Returns 0, or -1
+ * if there is no such key or its value is not a number. */
+int parameter_number(const struct parameters *parameters, const char *key, double *value);
 
 /* Reads an adapter file, what it is based on, and then "key=value" settings separated by ';' (may
  * be NULL). Returns 0, or -1 with "file:line: reason" or "--set: reason" in 'error'. */

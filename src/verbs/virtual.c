@@ -1,5 +1,5 @@
-/* The engine is chosen when the library is loaded; in a modelled fabric programs can ask for its time,
- * and say what they do that takes some. */
+/* The engine is chosen when the library is loaded; in a modelled fabric programs can ask for its
+ * time, and say what they do that takes some. */
 
 #include "verbs/verbs.h"
 
@@ -46,6 +46,13 @@ EXPORT void verbena_copy(uint64_t bytes)
 {
     if (in_virtual_time())
         turn_charge(world->parameters.host.copy_call + bytes / world->parameters.host.copy_rate);
+}
+
+EXPORT int verbena_parameter(const char *key, double *value)
+{
+    if (!in_virtual_time() || parameter_number(&world->parameters, key, value))
+        return ENOENT;
+    return 0;
 }
 
 EXPORT void verbena_spin(void)

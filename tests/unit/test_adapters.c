@@ -277,6 +277,30 @@ static void settings_come_last(void **state)
                    "--set: hca.buffer holds less than one packet of link.mtu and link.header");
 }
 
+static void numbers_are_found_by_key(void **state)
+{
+    struct parameters out;
+    double value = -1;
+
+    write_file("plain.adapter", "based-on = " SHIPPED "/mt25208.adapter\nmpi.send = 2 us\n"
+                                "bus.rate = 500 MB/s\nlink.mtu = 2 KB\nhca.engines = 3\n");
+    assert_string_equal(reason("plain.adapter", NULL, &out), "");
+    assert_int_equal(parameter_number(&out, "mpi.send", &value), 0);
+    assert_true(value == 2000);
+    assert_int_equal(parameter_number(&out, "bus.rate", &value), 0);
+    assert_true(value == 0.5);
+    assert_int_equal(parameter_number(&out, "link.mtu", &value), 0);
+    assert_true(value == 2048);
+    assert_int_equal(parameter_number(&out, "hca.engines", &value), 0);
+    assert_true(value == 3);
+    value = -1;
+    assert_int_equal(parameter_number(&out, "title", &value), -1);
+    assert_int_equal(parameter_number(&out, "hca.drain", &value), -1);
+    assert_int_equal(parameter_number(&out, "context.place", &value), -1);
+    assert_int_equal(parameter_number(&out, "mpi", &value), -1);
+    assert_true(value == -1);
+}
+
 static void nothing_is_stored_on_failure(void **state)
 {
     struct parameters out = { .title = "untouched" };
@@ -431,6 +455,7 @@ int main(void)
         cmocka_unit_test(files_are_based_on_others),
         cmocka_unit_test(bases_that_fail),
         cmocka_unit_test(settings_come_last),
+        cmocka_unit_test(numbers_are_found_by_key),
         cmocka_unit_test(nothing_is_stored_on_failure),
         cmocka_unit_test(adapters_are_found),
         cmocka_unit_test(every_member_has_its_row),
