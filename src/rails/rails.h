@@ -24,12 +24,22 @@ extern const char *const rails_class_names[RAILS_CLASSES];
 struct rail {
     uint32_t adapter;
     uint32_t port;
-    uint32_t qp; /* which of the queue pairs on that port */
+    uint32_t qp;   /* which of the queue pairs on that port */
+    uint32_t load; /* index of the port in rails_traffic */
     bool up;
-    uint32_t messages;     /* posted and not completed */
-    uint64_t bytes;        /* of them */
-    double rate;           /* measured, bytes per nanosecond; 0 until something was */
-    uint64_t completed_ns; /* when the last of them was */
+    uint32_t messages; /* posted and not completed */
+    uint64_t bytes;    /* of them */
+    double rate;       /* measured, bytes per nanosecond; 0 until something was */
+    uint64_t since_ns; /* begin of what is being measured now */
+    uint64_t served;   /* bytes completed since then */
+    bool rated;        /* long messages among them */
+};
+
+/* What all rails of a process on one port have to carry. */
+struct rails_port {
+    uint32_t adapter;
+    uint32_t port;
+    uint64_t bytes;
 };
 
 struct rails_policy;
@@ -50,6 +60,9 @@ struct rails_traffic {
     uint64_t begun;
     uint64_t ended;
     double overlap[RAILS_CLASSES]; /* how many other messages share the life of one, on average */
+    uint32_t sets;
+    uint32_t port_count;
+    struct rails_port port[RAILS_MAX];
 };
 
 struct rails_set {
@@ -62,8 +75,8 @@ struct rails_set {
 struct rails_piece {
     uint64_t offset;
     uint64_t length;
-    uint64_t posted_ns;
     uint32_t rail;
+    bool rated; /* of a message long enough to tell the rate of a rail */
 };
 
 /* A message under way. Pieces are in the order of their offsets; a message of no bytes has one
@@ -114,7 +127,7 @@ bool rails_replan(struct rails_set *set, const struct rails_message *message,
                   struct rails_plan *plan);
 
 /* Around the work request of each piece. A piece that failed is completed, too, with 'ok' false. */
-void rails_posted(struct rails_set *set, struct rails_piece *piece, uint64_t now_ns);
+void rails_posted(struct rails_set *set, const struct rails_piece *piece, uint64_t now_ns);
 void rails_completed(struct rails_set *set, const struct rails_piece *piece, bool ok,
                      uint64_t now_ns);
 

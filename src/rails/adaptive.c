@@ -1,0 +1,179 @@
+/* What the rails report decides, not the name of the call. How many other messages shared the life
+ * of recent ones of the same class says how many rails are left for each: alone, a message gets
+ * all; among many it goes whole to the rail that will be free first. Messages so long that cutting
+ * them costs next to nothing are always cut, because whole ones leave rails idle at the end. */
+#include "pieces.h"
+#include "policies.h"
+
+#include <math.h>
+
+/* Striping is free if all its pieces cost less than this part of the message's time. */
+#define COST_SHARE 0.01
+
+struct candidate {
+    uint32_t rail;
+    double rate;
+    double backlog; /* bytes before it, as this rail sees them */
+};
+
+struct candidates {
+    uint32_t count;
+    struct candidate list[RAILS_MAX];
+};
+
+/* Rails of this set on one port carry what the process has on it together. */
+static double port_backlog(const struct rails_set *set, const double *rate, uint32_t which)
+{
+    const struct rail *rail = &set->rail[which];
+    double together = 0;
+
+    for (uint32_t i = 0; i < set->count; i++) {
+        if (set->rail[i].up && set->rail[i].load == rail->load)
+            together += rate[i];
+    }
+    return (double)set->traffic->port[rail->load].bytes * rate[which] / together;
+}
+
+/* In the order in which they take turns, so that equals do. */
+static void gather(const struct rails_set *set, struct candidates *found)
+{
+    double rate[RAILS_MAX];
+
+    pieces_rates(set, rate);
+    found->count = 0;
+    for (uint32_t i = 0; i < set->count; i++) {
+        uint32_t which = (set->next + i) % set->count;
+
+        if (!set->rail[which].up)
+            continue;
+        found->list[found->count++] = (struct candidate){
+            .rail = which,
+            .rate = rate[which],
+            .backlog = fmax((double)set->rail[which].bytes, port_backlog(set, rate, which)),
+        };
+    }
+}
+
+static double finish(const struct candidate *candidate, uint64_t size)
+{
+    return (candidate->backlog + (double)size) / candidate->rate;
+}
+
+/* Puts first those that would end a piece of this size first; equals keep their order. */
+static void sort(struct candidates *candidates, uint64_t size)
+{
+    for (uint32_t i = 1; i < candidates->count; i++) {
+        struct candidate moved = candidates->list[i];
+        uint32_t place = i;
+
+        for (; place && finish(&candidates->list[place - 1], size) > finish(&moved, size); place--)
+            candidates->list[place] = candidates->list[place - 1];
+        candidates->list[place] = moved;
+    }
+}
+
+/* The rail for a whole message: the one that is done first. Among equal rails turns are kept as
+ * long as none is a message ahead, because how much of a message has left already is not known. */
+static uint32_t soonest(const struct candidates *candidates, uint64_t size)
+{
+    const struct candidate *best = &candidates->list[0];
+
+    for (uint32_t i = 1; i < candidates->count; i++) {
+        if (finish(&candidates->list[i], size) < finish(best, size))
+            best = &candidates->list[i];
+    }
+    for (uint32_t i = 0; i < candidates->count; i++) {
+        const struct candidate *one = &candidates->list[i];
+
+        if (one->rate == best->rate && one->backlog <= best->backlog + (double)size)
+            return one->rail;
+    }
+    return best->rail;
+}
+
+static bool striping_is_free(const struct rails_set *set, const struct candidates *candidates,
+                             uint64_t size)
+{
+    double together = 0;
+
+    for (uint32_t i = 0; i < candidates->count; i++)
+        together += candidates->list[i].rate;
+    return (double)set->traffic->limits.stripe_cost_ns * together <= COST_SHARE * (double)size;
+}
+
+static uint32_t rails_for(const struct rails_set *set, const struct candidates *candidates,
+                          const struct rails_message *message)
+{
+    double sharing = 1 + set->traffic->overlap[message->class];
+    double each = candidates->count / sharing;
+
+    if (!pieces_may_stripe(set, message->size))
+        return 1;
+    if (striping_is_free(set, candidates, message->size))
+        return candidates->count;
+    return each < 1.5 ? 1 : (uint32_t)lrint(each);
+}
+
+/* When all of them are done if they take the message together. */
+static double common_end(const struct candidates *candidates, uint64_t size)
+{
+    double bytes = (double)size, rate = 0;
+
+    for (uint32_t i = 0; i < candidates->count; i++) {
+        bytes += candidates->list[i].backlog;
+        rate += candidates->list[i].rate;
+    }
+    return bytes / rate;
+}
+
+/* Lengths with which all end at the same time; those that are busy beyond that time get nothing. */
+static void level(struct candidates *candidates, uint64_t size, struct pieces_shares *shares)
+{
+    double end, largest = 0;
+
+    sort(candidates, 0);
+    for (;;) {
+        const struct candidate *last = &candidates->list[candidates->count - 1];
+
+        end = common_end(candidates, size);
+        if (candidates->count == 1 || last->backlog < end * last->rate)
+            break;
+        candidates->count--;
+    }
+    shares->count = candidates->count;
+    for (uint32_t i = 0; i < shares->count; i++)
+        largest = fmax(largest, end * candidates->list[i].rate - candidates->list[i].backlog);
+    for (uint32_t i = 0; i < shares->count; i++) {
+        const struct candidate *one = &candidates->list[i];
+
+        shares->share[i].rail = one->rail;
+        shares->share[i].weight = pieces_weight(end * one->rate - one->backlog, largest);
+    }
+}
+
+static void plan_adaptive(struct rails_set *set, const struct rails_message *message,
+                          struct rails_plan *plan)
+{
+    struct candidates candidates;
+    struct pieces_shares shares;
+    uint32_t wanted;
+
+    gather(set, &candidates);
+    wanted = rails_for(set, &candidates, message);
+    if (wanted == 1) {
+        pieces_whole(plan, soonest(&candidates, message->size), message->size);
+    } else {
+        sort(&candidates, message->size / wanted);
+        candidates.count = wanted;
+        level(&candidates, message->size, &shares);
+        pieces_cut(plan, &set->traffic->limits, message->size, &shares);
+    }
+    if (message->class != RAILS_BLOCKING || wanted > 1)
+        set->next = plan->piece[plan->count - 1].rail + 1;
+}
+
+const struct rails_policy rails_adaptive = {
+    .name = "adaptive",
+    .summary = "by what the rails report: how busy, how fast, how many messages at a time",
+    .plan = plan_adaptive,
+};

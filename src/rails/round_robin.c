@@ -1,0 +1,15 @@
+/* Whole messages on the rails in turn: as good as it gets while there are messages enough. */
+#include "pieces.h"
+#include "policies.h"
+
+static void plan_round_robin(struct rails_set *set, const struct rails_message *message,
+                             struct rails_plan *plan)
+{
+    pieces_whole(plan, pieces_next_up(set), message->size);
+}
+
+const struct rails_policy rails_round_robin = {
+    .name = "round-robin",
+    .summary = "whole messages, on the rails in turn",
+    .plan = plan_round_robin,
+};

@@ -1,0 +1,18 @@
+/* Even pieces on all rails: a single message gets all of them, many messages pay for each piece. */
+#include "pieces.h"
+#include "policies.h"
+
+static void plan_striping(struct rails_set *set, const struct rails_message *message,
+                          struct rails_plan *plan)
+{
+    if (pieces_may_stripe(set, message->size))
+        pieces_even(set, message->size, plan);
+    else
+        rails_binding.plan(set, message, plan);
+}
+
+const struct rails_policy rails_striping = {
+    .name = "striping",
+    .summary = "even pieces on all rails",
+    .plan = plan_striping,
+};
