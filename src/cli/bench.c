@@ -3,6 +3,7 @@
 #include "bench/ranks.h"
 #include "bench/session.h"
 #include "launch.h"
+#include "line.h"
 #include "model.h"
 #include "probe.h"
 #include "segment.h"
@@ -52,17 +53,10 @@ static void free_words(struct words *words)
         free(words->list[i]);
 }
 
-/* A word as a shell takes it. */
 static void put_word(FILE *out, const char *word)
 {
-    if (!strpbrk(word, " \t\n;<>&|$`'\"\\*?[]()#~!{}")) {
-        fprintf(out, " %s", word);
-        return;
-    }
-    fputs(" '", out);
-    for (; *word; word++)
-        fputs(*word == '\'' ? "'\\''" : (char[]){ *word, '\0' }, out);
-    fputc('\'', out);
+    fputc(' ', out);
+    line_put_word(out, word);
 }
 
 /* The command line as it can be typed again. */
@@ -83,20 +77,6 @@ static char *command_text(const struct invocation *invocation, const struct word
     return text;
 }
 
-static void count_port(const struct probe_port *port, void *count)
-{
-    ++*(int *)count;
-}
-
-static bool real_device_present(void)
-{
-    struct probe_place place = { .quiet = true };
-    int count = 0;
-
-    probe_ports(&place, count_port, &count);
-    return count > 0;
-}
-
 /* A device that was named is looked for among the real ones, unless the adapter was asked for or
  * the name is one of its own. */
 static bool wants_software(const struct invocation *invocation)
@@ -107,7 +87,7 @@ static bool wants_software(const struct invocation *invocation)
         return true;
     if (device)
         return !strncmp(device, "verbena", strlen("verbena"));
-    return !real_device_present();
+    return !probe_real_device();
 }
 
 /* Two commands that are to meet must name the fabric, which nobody else can know. */
@@ -172,7 +152,8 @@ static int run_on_software(const struct invocation *invocation, const struct wor
     set_number("VERBENA_PORTS", 2);
     setenv(INSIDE, "1", 1);
     prctl(PR_SET_CHILD_SUBREAPER, 1);
-    status = launch_environment(&launch, false) ? CLI_FAILED : start_and_wait("/proc/self/exe", line);
+    status =
+        launch_environment(&launch, NULL) ? CLI_FAILED : start_and_wait("/proc/self/exe", line);
     wait_for_orphans();
     segment_remove_unused();
     free(line);

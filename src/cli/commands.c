@@ -1,7 +1,9 @@
 /* The commands and their options, one row each. */
 #include "commands.h"
 #include "bench/settings.h"
+#include "mpi.h"
 #include "nas/settings.h"
+#include "rails/rails.h"
 
 /* clang-format off */
 #define FABRIC_ROW \
@@ -24,6 +26,28 @@
     { .name = "shm-dir", .argument = "DIR", .fallback = "/dev/shm", .kind = OPTION_PATH, \
       .environment = "VERBENA_SHM_DIR", \
       .help = "directory of the shared memory segment" }
+#define COPY_ROW \
+    { .name = "copy", .argument = "WAY", .fallback = "auto", .kind = OPTION_CHOICE, \
+      .environment = "VERBENA_COPY", .choices = "auto agent", \
+      .help = "auto, or agent: the slower copy made by the owner of the memory" }
+#define LOG_AND_MODEL_ROWS \
+    { .name = "log", .argument = "LEVEL", .fallback = "warn", .kind = OPTION_CHOICE, \
+      .environment = "VERBENA_LOG", .choices = "error warn info debug", \
+      .help = "what the library says on stderr: error, warn, info or debug" }, \
+    { .name = "adapter", .argument = "NAME", .fallback = "live", .kind = OPTION_TEXT, \
+      .help = "live, or the model of an adapter in virtual time (see verbena list adapters)" }, \
+    { .name = "set", .argument = "KEY=VALUE", .kind = OPTION_TEXT, \
+      .help = "change a number of the modelled adapter: bus.rate=4GB/s; several with ';'" }, \
+    { .name = "faults", .argument = "LIST", .kind = OPTION_TEXT, .environment = "VERBENA_FAULTS", \
+      .help = "what goes wrong between modelled adapters: drop=1e-3,corrupt=0,duplicate=0,reorder=0,seed=7" }, \
+    { .name = "stats", .kind = OPTION_FLAG, .environment = "VERBENA_STATS", \
+      .help = "say at the end how busy each part of the modelled adapters was" }, \
+    { .name = "explain", .kind = OPTION_FLAG, .environment = "VERBENA_EXPLAIN", \
+      .help = "say at the end where the time of a message went, stage by stage" }, \
+    { .name = "trace", .argument = "FILE", .kind = OPTION_PATH, .environment = "VERBENA_TRACE", \
+      .help = "write what happens in the model, as a Chrome trace that Perfetto opens" }, \
+    { .name = "pcap", .argument = "FILE", .kind = OPTION_PATH, .environment = "VERBENA_PCAP", \
+      .help = "write every packet on the modelled links, for tshark and Wireshark" }
 #define JSON_ROW \
     { .name = "json", .kind = OPTION_FLAG, .help = "print JSON instead of a table" }
 
@@ -35,27 +59,39 @@ static const struct option_row run_options[] = {
       .help = "host this program lives on" },
     DEVICES_ROW,
     PORTS_ROW,
-    { .name = "copy", .argument = "WAY", .fallback = "auto", .kind = OPTION_CHOICE,
-      .environment = "VERBENA_COPY", .choices = "auto agent",
-      .help = "auto, or agent: the slower copy made by the owner of the memory" },
+    COPY_ROW,
     SHM_DIR_ROW,
-    { .name = "log", .argument = "LEVEL", .fallback = "warn", .kind = OPTION_CHOICE,
-      .environment = "VERBENA_LOG", .choices = "error warn info debug",
-      .help = "what the library says on stderr: error, warn, info or debug" },
-    { .name = "adapter", .argument = "NAME", .fallback = "live", .kind = OPTION_TEXT,
-      .help = "live, or the model of an adapter in virtual time (see verbena list adapters)" },
-    { .name = "set", .argument = "KEY=VALUE", .kind = OPTION_TEXT,
-      .help = "change a number of the modelled adapter: bus.rate=4GB/s; several with ';'" },
-    { .name = "faults", .argument = "LIST", .kind = OPTION_TEXT, .environment = "VERBENA_FAULTS",
-      .help = "what goes wrong between modelled adapters: drop=1e-3,corrupt=0,duplicate=0,reorder=0,seed=7" },
-    { .name = "stats", .kind = OPTION_FLAG, .environment = "VERBENA_STATS",
-      .help = "say at the end how busy each part of the modelled adapters was" },
-    { .name = "explain", .kind = OPTION_FLAG, .environment = "VERBENA_EXPLAIN",
-      .help = "say at the end where the time of a message went, stage by stage" },
-    { .name = "trace", .argument = "FILE", .kind = OPTION_PATH, .environment = "VERBENA_TRACE",
-      .help = "write what happens in the model, as a Chrome trace that Perfetto opens" },
-    { .name = "pcap", .argument = "FILE", .kind = OPTION_PATH, .environment = "VERBENA_PCAP",
-      .help = "write every packet on the modelled links, for tshark and Wireshark" },
+    LOG_AND_MODEL_ROWS,
+    { .name = NULL },
+};
+
+static const struct option_row mpirun_options[] = {
+    { .name = "ranks", .letter = 'n', .argument = "N", .fallback = "1", .kind = OPTION_NUMBER,
+      .minimum = 1, .maximum = 4096, .help = "processes" },
+    { .name = "policy", .argument = "POLICY", .fallback = "adaptive", .kind = OPTION_CHOICE,
+      .choices = RAILS_POLICY_NAMES,
+      .help = "how messages go over rails: one of " RAILS_POLICY_NAMES },
+    { .name = "qps", .argument = "N", .fallback = "1", .kind = OPTION_NUMBER,
+      .minimum = 1, .maximum = RAILS_MAX,
+      .help = "queue pairs per port to each peer" },
+    PORTS_ROW,
+    DEVICES_ROW,
+    { .name = "nodes", .argument = "N", .fallback = "1, in virtual time one for each rank",
+      .kind = OPTION_NUMBER, .environment = "VERBENA_NODES", .minimum = 1, .maximum = 256,
+      .help = "software hosts the ranks live on" },
+    { .name = "ranks-per-node", .argument = "N", .kind = OPTION_NUMBER,
+      .environment = "VERBENA_RANKS_PER_NODE", .minimum = 1, .maximum = 4096,
+      .help = "ranks on each host, the first ones on the first; without it they are spread evenly" },
+    { .name = "fabric", .argument = "NAME", .fallback = "one of its own", .kind = OPTION_NAME,
+      .environment = "VERBENA_FABRIC",
+      .help = "fabric to join; needed only where two of these commands are to meet" },
+    COPY_ROW,
+    SHM_DIR_ROW,
+    LOG_AND_MODEL_ROWS,
+    { .name = "mpirun", .argument = "PROGRAM", .fallback = MPI_LAUNCHER, .kind = OPTION_PATH,
+      .help = "what starts the processes: Open MPI's mpirun, or srun" },
+    { .name = "print", .kind = OPTION_FLAG,
+      .help = "print the environment and the command instead of running it" },
     { .name = NULL },
 };
 
@@ -100,6 +136,9 @@ const struct command cli_commands[] = {
     { .name = "advise", .operands = "FILE.json...", .run = command_advise,
       .options = advise_options,
       .summary = "Say how to use a device, from what was measured on it" },
+    { .name = "mpirun", .operands = "-- [OPTION-OF-MPIRUN...] PROGRAM [ARGUMENT...]",
+      .run = command_mpirun, .options = mpirun_options, .takes_program = true,
+      .summary = "Run an MPI program over several queue pairs, ports and adapters" },
     { .name = "nas", .operands = "KERNEL", .run = command_nas, .options = nas_rows,
       .summary = "Run a NAS kernel under MPI: is, ft, cg, mg or lu" },
     { .name = "list", .operands = "adapters|devices|experiments", .run = command_list,
@@ -121,5 +160,5 @@ const struct command cli_commands[] = {
 /* clang-format on */
 
 const char *const cli_words_for_later[] = {
-    "mpirun", "reproduce", "report", NULL,
+    "reproduce", "report", NULL,
 };

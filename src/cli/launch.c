@@ -8,11 +8,12 @@
 #include <link.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/personality.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define LIBRARY       "libverbena.so"
-#define GUEST_LIBRARY "libverbena-guest.so"
+#define LIBRARY         "libverbena.so"
+#define PERSONALITY_ASK 0xffffffff
 
 static const char *const dropin_names[] = { "libibverbs.so.1", "librdmacm.so.1" };
 
@@ -146,7 +147,7 @@ static int preload(const struct launch *launch, const char *name)
     return joined(library, launch->directory, name) ? prepend("LD_PRELOAD", library) : -1;
 }
 
-int launch_environment(const struct launch *launch, bool guest)
+int launch_environment(const struct launch *launch, const char *beside)
 {
     int failed = 0;
 
@@ -157,12 +158,20 @@ int launch_environment(const struct launch *launch, bool guest)
     if (strchr(launch->directory, ' '))
         failed |= prepend("LD_LIBRARY_PATH", launch->directory);
     failed |= preload(launch, LIBRARY);
-    if (guest)
-        failed |= preload(launch, GUEST_LIBRARY);
+    if (beside)
+        failed |= preload(launch, beside);
     failed |= prepend_sanitizer();
     if (*launch->dropins)
         failed |= prepend("LD_LIBRARY_PATH", launch->dropins);
     return failed;
+}
+
+void launch_fix_addresses(void)
+{
+    int present = personality(PERSONALITY_ASK);
+
+    if (present >= 0)
+        personality(present | ADDR_NO_RANDOMIZE);
 }
 
 int launch_status(int wait_status)

@@ -1,14 +1,15 @@
 /*
  * Man pages and the shell completion are templates into which the option rows are put:
  *
- *   @SYNOPSIS run@   @OPTIONS run@   @COMMANDS@   @ENVIRONMENT@   @CHECKS@   @PARAMETERS@
+ *   @SYNOPSIS run@   @OPTIONS run@   @COMMANDS@   @ENVIRONMENT@   @CHECKS@   @PARAMETERS@   @POLICIES@
  *                                                  one line, roff
  *   @WORDS@   @WORDS run@                          the words that may follow, within a line
- *   @VERSION@   @EXPERIMENTS@                      within a line
+ *   @VERSION@   @EXPERIMENTS@   @POLICY-NAMES@     within a line
  */
 #include "commands.h"
 #include "bench/bench.h"
 #include "doctor.h"
+#include "rails/rails.h"
 #include "sim/parameters.h"
 
 #include <errno.h>
@@ -160,6 +161,22 @@ static void put_version(const struct command *unused)
     fputs(VERBENA_VERSION, stdout);
 }
 
+static void put_policies(const struct command *unused)
+{
+    for (const struct rails_policy *const *policy = rails_policies; *policy; policy++) {
+        fputs(".TP\n.B ", stdout);
+        put_roff((*policy)->name);
+        putchar('\n');
+        put_roff((*policy)->summary);
+        putchar('\n');
+    }
+}
+
+static void put_policy_names(const struct command *unused)
+{
+    fputs(RAILS_POLICY_NAMES, stdout);
+}
+
 static const struct placeholder {
     const char *name;
     void (*put)(const struct command *command);
@@ -174,6 +191,8 @@ static const struct placeholder {
     { "WORDS", put_words, false },
     { "VERSION", put_version, false },
     { "EXPERIMENTS", put_experiments, false },
+    { "POLICIES", put_policies, true },
+    { "POLICY-NAMES", put_policy_names, false },
 };
 
 /* Fills the placeholder "NAME" or "NAME COMMAND"; NULL if there is none of that name. */

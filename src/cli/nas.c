@@ -1,51 +1,15 @@
 /* verbena nas: start a NAS kernel under mpirun. */
 #include "commands.h"
 #include "launch.h"
+#include "line.h"
+#include "mpi.h"
 #include "nas/settings.h"
 #include "start.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define PROGRAM   "verbena-nas"
-#define WORDS_MAX 128
-
-struct line {
-    char *words[WORDS_MAX + 1]; /* ends with NULL */
-    int count;
-};
-
-/* Open MPI refuses to run as root, or more processes than cores, unless it is told to; other
- * libraries do not look at these. */
-static const struct {
-    const char *name, *value;
-} permissions[] = {
-    { "OMPI_ALLOW_RUN_AS_ROOT", "1" },
-    { "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1" },
-    { "OMPI_MCA_rmaps_base_oversubscribe", "1" },
-};
-
-static int add_word(struct line *line, const char *word)
-{
-    if (line->count == WORDS_MAX) {
-        cli_error("more than %d words for mpirun", WORDS_MAX);
-        return CLI_USAGE;
-    }
-    line->words[line->count++] = (char *)word;
-    return CLI_OK;
-}
-
-/* Cuts 'text' at blanks. */
-static int add_words(struct line *line, char *text)
-{
-    char *rest;
-
-    for (char *word = strtok_r(text, " \t", &rest); word; word = strtok_r(NULL, " \t", &rest)) {
-        if (add_word(line, word))
-            return CLI_USAGE;
-    }
-    return CLI_OK;
-}
+#define PROGRAM "verbena-nas"
 
 /* Reads what was given into 'settings'; the program checks again what concerns it. */
 static int read_settings(const struct invocation *invocation, struct nas_settings *settings)
@@ -77,14 +41,13 @@ static int make_line(struct line *line, const struct nas_settings *settings, con
 
     snprintf(ranks, sizeof(ranks), "%llu", (unsigned long long)settings->ranks);
     class[0] = nas_class_letter(settings->class);
-    if (add_word(line, settings->launcher) || add_word(line, "-n") || add_word(line, ranks) ||
-        add_words(line, launcher_words) || add_word(line, program) ||
-        add_word(line, nas_kernel_name(settings->kernel)) || add_word(line, "--class") ||
-        add_word(line, class))
+    if (line_add(line, settings->launcher) || line_add(line, "-n") || line_add(line, ranks) ||
+        line_add_text(line, launcher_words) || line_add(line, program) ||
+        line_add(line, nas_kernel_name(settings->kernel)) || line_add(line, "--class") ||
+        line_add(line, class))
         return CLI_USAGE;
-    if (settings->output && (add_word(line, "--output") || add_word(line, settings->output)))
+    if (settings->output && (line_add(line, "--output") || line_add(line, settings->output)))
         return CLI_USAGE;
-    line->words[line->count] = NULL;
     return CLI_OK;
 }
 
@@ -106,8 +69,7 @@ int command_nas(const struct invocation *invocation)
         cli_error("out of memory");
         return CLI_FAILED;
     }
-    for (size_t i = 0; i < sizeof(permissions) / sizeof(*permissions); i++)
-        setenv(permissions[i].name, permissions[i].value, 0);
+    mpi_permit();
     status = make_line(&line, &settings, program, launcher_words);
     if (!status)
         status = start_and_wait(line.words[0], line.words);

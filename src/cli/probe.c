@@ -119,6 +119,20 @@ static void print_device(struct ibv_device *device)
     verbs.close_device(context);
 }
 
+static void count_port(const struct probe_port *port, void *count)
+{
+    ++*(int *)count;
+}
+
+bool probe_real_device(void)
+{
+    struct probe_place place = { .quiet = true };
+    int count = 0;
+
+    probe_ports(&place, count_port, &count);
+    return count > 0;
+}
+
 int command_probe(const struct invocation *invocation)
 {
     struct ibv_device **list;
@@ -154,7 +168,7 @@ static pid_t probe_start(const struct probe_place *place, int *output)
     if (!child) {
         snprintf(node, sizeof(node), "%d", place->node);
         setenv("VERBENA_NODE", node, 1);
-        if (place->launch && launch_environment(place->launch, false))
+        if (place->launch && launch_environment(place->launch, NULL))
             _exit(CLI_FAILED);
         if (place->quiet)
             dup2(open("/dev/null", O_WRONLY), STDERR_FILENO);

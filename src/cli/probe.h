@@ -25,4 +25,7 @@ struct probe_place {
 /* Runs "verbena probe" there and calls 'each' for every port it saw. Returns its exit status. */
 int probe_ports(const struct probe_place *place, probe_each each, void *context);
 
+/* Whether this machine has an RDMA device that is not software of this program. */
+bool probe_real_device(void);
+
 #endif

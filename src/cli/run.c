@@ -8,12 +8,9 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/personality.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
-
-#define PERSONALITY_ASK 0xffffffff
 
 /* Looks the name up as execvp() will; false if there is no such file. */
 static bool resolve(const char *name, char *path)
@@ -85,16 +82,6 @@ static int check_node(const struct invocation *invocation)
     return CLI_OK;
 }
 
-/* A modelled adapter keeps the places of pages in its memory: the same program must have the same ones
- * every time. Where that is refused, times may differ a little from run to run. */
-static void fix_addresses(void)
-{
-    int present = personality(PERSONALITY_ASK);
-
-    if (present >= 0)
-        personality(present | ADDR_NO_RANDOMIZE);
-}
-
 int command_run(const struct invocation *invocation)
 {
     char path[PATH_MAX];
@@ -114,10 +101,10 @@ int command_run(const struct invocation *invocation)
     if (resolve(invocation->operands[0], path))
         warn_if_out_of_reach(path);
     modelled = getenv("VERBENA_ADAPTER") != NULL;
-    if (launch_environment(&launch, modelled))
+    if (launch_environment(&launch, modelled ? LAUNCH_GUEST : NULL))
         return CLI_FAILED;
     if (modelled)
-        fix_addresses();
+        launch_fix_addresses();
     status = start_and_wait(invocation->operands[0], invocation->operands);
     segment_remove_unused();
     return status;

@@ -1,0 +1,35 @@
+/* Processes that one launcher has started live on different hosts of the fabric. Their environments
+ * are the same but for the rank, so the host follows from that. */
+#include "util/util.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static const char *const rank_variables[] = { "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK",
+                                              "SLURM_PROCID" };
+
+static const char *own_rank(void)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(rank_variables); i++) {
+        const char *rank = getenv(rank_variables[i]);
+
+        if (rank && *rank)
+            return rank;
+    }
+    return NULL;
+}
+
+__attribute__((constructor)) static void take_place(void)
+{
+    const char *per_node = getenv("VERBENA_RANKS_PER_NODE"), *nodes = getenv("VERBENA_NODES");
+    const char *rank = own_rank();
+    unsigned long each = per_node ? strtoul(per_node, NULL, 10) : 0;
+    unsigned long count = nodes ? strtoul(nodes, NULL, 10) : 1;
+    char node[24];
+
+    if (!each || !count || !rank)
+        return;
+    snprintf(node, sizeof(node), "%lu", strtoul(rank, NULL, 10) / each % count);
+    setenv("VERBENA_NODE", node, 1);
+    setenv("VERBENA_RANK", rank, 1);
+}
