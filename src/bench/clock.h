@@ -3,7 +3,7 @@
 #ifndef BENCH_CLOCK_H
 #define BENCH_CLOCK_H
 
-#include "virtual.h"
+#include "util/virtual.h"
 
 #include <stdbool.h>
 #include <stdint.h>

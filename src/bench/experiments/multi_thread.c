@@ -2,7 +2,7 @@
  * and memory of its own. */
 #include "bench/repeat.h"
 #include "bench/stream.h"
-#include "bench/virtual.h"
+#include "util/virtual.h"
 #include "scaling.h"
 
 #include <pthread.h>

@@ -1,7 +1,7 @@
 /* The same questions as 'latency' and 'bw', asked of sockets. */
 #include "bench/repeat.h"
 #include "bench/stream.h"
-#include "bench/virtual.h"
+#include "util/virtual.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -18,6 +18,7 @@ void virtual_find(void)
         { "verbena_together_begin", (void **)&virtual_time.together_begin },
         { "verbena_together_end", (void **)&virtual_time.together_end },
         { "verbena_leave", (void **)&virtual_time.leave },
+        { "verbena_parameter", (void **)&virtual_time.parameter },
     };
     int (*is_virtual)(void) = (int (*)(void))dlsym(RTLD_DEFAULT, "verbena_is_virtual");
 

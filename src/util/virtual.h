@@ -1,7 +1,7 @@
 /* Virtual time, when the device is a model (include/verbena.h): the calls are found in the adapter
  * that is preloaded, and are not there with any other device. */
-#ifndef BENCH_VIRTUAL_H
-#define BENCH_VIRTUAL_H
+#ifndef UTIL_VIRTUAL_H
+#define UTIL_VIRTUAL_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -15,6 +15,7 @@ struct virtual_time {
     void (*together_begin)(uint32_t count);
     void (*together_end)(int all);
     void (*leave)(void);
+    int (*parameter)(const char *key, double *value);
 };
 
 extern struct virtual_time virtual_time;
