@@ -48,6 +48,27 @@
       .help = "write what happens in the model, as a Chrome trace that Perfetto opens" }, \
     { .name = "pcap", .argument = "FILE", .kind = OPTION_PATH, .environment = "VERBENA_PCAP", \
       .help = "write every packet on the modelled links, for tshark and Wireshark" }
+#define RAIL_ROWS \
+    { .name = "policy", .argument = "POLICY", .fallback = "adaptive", .kind = OPTION_CHOICE, \
+      .choices = RAILS_POLICY_NAMES, \
+      .help = "how messages go over rails: one of " RAILS_POLICY_NAMES }, \
+    { .name = "qps", .argument = "N", .fallback = "1", .kind = OPTION_NUMBER, \
+      .minimum = 1, .maximum = RAILS_MAX, \
+      .help = "queue pairs per port to each peer" }, \
+    PORTS_ROW, \
+    DEVICES_ROW, \
+    { .name = "nodes", .argument = "N", .fallback = "1, in virtual time one for each rank", \
+      .kind = OPTION_NUMBER, .environment = "VERBENA_NODES", .minimum = 1, .maximum = 256, \
+      .help = "software hosts the ranks live on" }, \
+    { .name = "ranks-per-node", .argument = "N", .kind = OPTION_NUMBER, \
+      .environment = "VERBENA_RANKS_PER_NODE", .minimum = 1, .maximum = 4096, \
+      .help = "ranks on each host, the first ones on the first; without it they are spread evenly" }, \
+    { .name = "fabric", .argument = "NAME", .fallback = "one of its own", .kind = OPTION_NAME, \
+      .environment = "VERBENA_FABRIC", \
+      .help = "fabric to join; needed only where two of these commands are to meet" }, \
+    COPY_ROW, \
+    SHM_DIR_ROW, \
+    LOG_AND_MODEL_ROWS
 #define JSON_ROW \
     { .name = "json", .kind = OPTION_FLAG, .help = "print JSON instead of a table" }
 
@@ -68,32 +89,15 @@ static const struct option_row run_options[] = {
 static const struct option_row mpirun_options[] = {
     { .name = "ranks", .letter = 'n', .argument = "N", .fallback = "1", .kind = OPTION_NUMBER,
       .minimum = 1, .maximum = 4096, .help = "processes" },
-    { .name = "policy", .argument = "POLICY", .fallback = "adaptive", .kind = OPTION_CHOICE,
-      .choices = RAILS_POLICY_NAMES,
-      .help = "how messages go over rails: one of " RAILS_POLICY_NAMES },
-    { .name = "qps", .argument = "N", .fallback = "1", .kind = OPTION_NUMBER,
-      .minimum = 1, .maximum = RAILS_MAX,
-      .help = "queue pairs per port to each peer" },
-    PORTS_ROW,
-    DEVICES_ROW,
-    { .name = "nodes", .argument = "N", .fallback = "1, in virtual time one for each rank",
-      .kind = OPTION_NUMBER, .environment = "VERBENA_NODES", .minimum = 1, .maximum = 256,
-      .help = "software hosts the ranks live on" },
-    { .name = "ranks-per-node", .argument = "N", .kind = OPTION_NUMBER,
-      .environment = "VERBENA_RANKS_PER_NODE", .minimum = 1, .maximum = 4096,
-      .help = "ranks on each host, the first ones on the first; without it they are spread evenly" },
-    { .name = "fabric", .argument = "NAME", .fallback = "one of its own", .kind = OPTION_NAME,
-      .environment = "VERBENA_FABRIC",
-      .help = "fabric to join; needed only where two of these commands are to meet" },
-    COPY_ROW,
-    SHM_DIR_ROW,
-    LOG_AND_MODEL_ROWS,
+    RAIL_ROWS,
     { .name = "mpirun", .argument = "PROGRAM", .fallback = MPI_LAUNCHER, .kind = OPTION_PATH,
       .help = "what starts the processes: Open MPI's mpirun, or srun" },
     { .name = "print", .kind = OPTION_FLAG,
       .help = "print the environment and the command instead of running it" },
     { .name = NULL },
 };
+
+static const struct option_row nas_options[] = { NAS_OPTION_ROWS, RAIL_ROWS, { .name = NULL } };
 
 static const struct option_row list_options[] = {
     FABRIC_ROW, NODES_ROW, DEVICES_ROW, PORTS_ROW, SHM_DIR_ROW, JSON_ROW, { .name = NULL },
@@ -139,7 +143,7 @@ const struct command cli_commands[] = {
     { .name = "mpirun", .operands = "-- [OPTION-OF-MPIRUN...] PROGRAM [ARGUMENT...]",
       .run = command_mpirun, .options = mpirun_options, .takes_program = true,
       .summary = "Run an MPI program over several queue pairs, ports and adapters" },
-    { .name = "nas", .operands = "KERNEL", .run = command_nas, .options = nas_rows,
+    { .name = "nas", .operands = "KERNEL", .run = command_nas, .options = nas_options,
       .summary = "Run a NAS kernel under MPI: is, ft, cg, mg or lu" },
     { .name = "list", .operands = "adapters|devices|experiments", .run = command_list,
       .options = list_options,

@@ -2,9 +2,9 @@
 #include "commands.h"
 #include "launch.h"
 #include "line.h"
+#include "model.h"
 #include "mpi.h"
 #include "nas/settings.h"
-#include "start.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -56,6 +56,7 @@ int command_nas(const struct invocation *invocation)
     struct nas_settings settings;
     struct line line = { .count = 0 };
     char program[PATH_MAX], *launcher_words;
+    bool software = false;
     int status = read_settings(invocation, &settings);
 
     if (status)
@@ -69,10 +70,12 @@ int command_nas(const struct invocation *invocation)
         cli_error("out of memory");
         return CLI_FAILED;
     }
-    mpi_permit();
     status = make_line(&line, &settings, program, launcher_words);
     if (!status)
-        status = start_and_wait(line.words[0], line.words);
+        status = mpi_wants_rails(invocation) ? mpi_export_rails(invocation, &software)
+                                             : model_check(invocation);
+    if (!status)
+        status = mpi_run(&line, software);
     free(launcher_words);
     return status;
 }

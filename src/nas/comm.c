@@ -1,5 +1,7 @@
 #include "comm.h"
 
+#include "work.h"
+
 #include <string.h>
 
 static const char *const pattern_names[COMM_PATTERNS] = {
@@ -40,6 +42,12 @@ static void count_message(enum comm_pattern pattern, uint64_t bytes)
     account.bytes[pattern] += bytes;
 }
 
+static double begin(void)
+{
+    nas_work_charge();
+    return MPI_Wtime();
+}
+
 int comm_rank(MPI_Comm comm)
 {
     int rank;
@@ -58,7 +66,7 @@ int comm_size(MPI_Comm comm)
 
 void comm_send(const void *data, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm)
 {
-    double start = MPI_Wtime();
+    double start = begin();
 
     MPI_Send(data, count, type, to, tag, comm);
     account.seconds += MPI_Wtime() - start;
@@ -67,7 +75,7 @@ void comm_send(const void *data, int count, MPI_Datatype type, int to, int tag, 
 
 void comm_receive(void *data, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm)
 {
-    double start = MPI_Wtime();
+    double start = begin();
 
     MPI_Recv(data, count, type, from, tag, comm, MPI_STATUS_IGNORE);
     account.seconds += MPI_Wtime() - start;
@@ -77,7 +85,7 @@ void comm_receive(void *data, int count, MPI_Datatype type, int from, int tag, M
 void comm_receive_begin(void *data, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm,
                         MPI_Request *request)
 {
-    double start = MPI_Wtime();
+    double start = begin();
 
     MPI_Irecv(data, count, type, from, tag, comm, request);
     account.seconds += MPI_Wtime() - start;
@@ -86,7 +94,7 @@ void comm_receive_begin(void *data, int count, MPI_Datatype type, int from, int 
 
 void comm_wait(MPI_Request *requests, int count)
 {
-    double start = MPI_Wtime();
+    double start = begin();
 
     for (int i = 0; i < count; i++)
         MPI_Wait(&requests[i], MPI_STATUS_IGNORE);
@@ -95,7 +103,7 @@ void comm_wait(MPI_Request *requests, int count)
 
 void comm_sum_all(void *data, int count, MPI_Datatype type, MPI_Comm comm)
 {
-    double start = MPI_Wtime();
+    double start = begin();
 
     MPI_Allreduce(MPI_IN_PLACE, data, count, type, MPI_SUM, comm);
     account.seconds += MPI_Wtime() - start;
@@ -104,7 +112,7 @@ void comm_sum_all(void *data, int count, MPI_Datatype type, MPI_Comm comm)
 
 void comm_sum_to(int root, void *data, int count, MPI_Datatype type, MPI_Comm comm)
 {
-    double start = MPI_Wtime();
+    double start = begin();
     int rank = comm_rank(comm);
 
     MPI_Reduce(rank == root ? MPI_IN_PLACE : data, data, count, type, MPI_SUM, root, comm);
@@ -114,7 +122,7 @@ void comm_sum_to(int root, void *data, int count, MPI_Datatype type, MPI_Comm co
 
 void comm_gather_all(const void *mine, int count, MPI_Datatype type, void *all, MPI_Comm comm)
 {
-    double start = MPI_Wtime();
+    double start = begin();
 
     MPI_Allgather(mine, count, type, all, count, type, comm);
     account.seconds += MPI_Wtime() - start;
@@ -123,7 +131,7 @@ void comm_gather_all(const void *mine, int count, MPI_Datatype type, void *all, 
 
 void comm_exchange_all(const void *out, int count, MPI_Datatype type, void *in, MPI_Comm comm)
 {
-    double start = MPI_Wtime();
+    double start = begin();
 
     MPI_Alltoall(out, count, type, in, count, type, comm);
     account.seconds += MPI_Wtime() - start;
@@ -134,7 +142,7 @@ void comm_exchange_all_uneven(const void *out, const int *out_counts, const int 
                               void *in, const int *in_counts, const int *in_starts,
                               MPI_Datatype type, MPI_Comm comm)
 {
-    double start = MPI_Wtime();
+    double start = begin();
     int rank = comm_rank(comm), size = comm_size(comm);
     int64_t others = 0;
 

@@ -107,6 +107,7 @@ static int run_words(int count, char **words)
     }
     run.kernel = kernels[settings.kernel];
     run.class = settings.class;
+    nas_work_begin(run.kernel->name);
     join_words(command, sizeof(command), count, words);
     return run_kernel(&settings, &run, command);
 }

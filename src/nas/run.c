@@ -77,6 +77,7 @@ void run_begin(struct nas_run *run)
 
 void run_end(struct nas_run *run)
 {
+    nas_work_charge();
     run->timed.seconds = MPI_Wtime() - run->started;
     run->timing = false;
     run->timed.comm = comm_account_now();

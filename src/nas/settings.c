@@ -7,32 +7,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#define RANKS_MAX 4096
-
 /* In the order of the enums. */
 static const char kernel_names[NAS_KERNELS][3] = { "is", "ft", "cg", "mg", "lu" };
 static const char class_letters[] = "SWABC";
 
-/* clang-format off */
-const struct option_row nas_rows[] = {
-    { .name = "class", .argument = "CLASS", .fallback = "S", .kind = OPTION_CHOICE,
-      .choices = "S W A B C", .offset = offsetof(struct nas_settings, class),
-      .help = "size of the problem: S, W, A, B or C" },
-    { .name = "output", .letter = 'o', .argument = "FILE.json", .kind = OPTION_PATH,
-      .offset = offsetof(struct nas_settings, output),
-      .help = "write times, messages and work to a file of results" },
-    { .name = "ranks", .letter = 'n', .argument = "N", .fallback = "1", .kind = OPTION_NUMBER,
-      .minimum = 1, .maximum = RANKS_MAX, .offset = offsetof(struct nas_settings, ranks),
-      .tags = NAS_LAUNCH, .help = "processes, a power of two" },
-    { .name = "mpirun", .argument = "PROGRAM", .fallback = NAS_LAUNCHER, .kind = OPTION_PATH,
-      .offset = offsetof(struct nas_settings, launcher), .tags = NAS_LAUNCH,
-      .help = "what starts the processes" },
-    { .name = "mpirun-options", .argument = "WORDS", .kind = OPTION_TEXT,
-      .offset = offsetof(struct nas_settings, launcher_options), .tags = NAS_LAUNCH,
-      .help = "more words for it, separated by blanks: '--mca pml ucx'" },
-    { .name = NULL },
-};
-/* clang-format on */
+const struct option_row nas_rows[] = { NAS_OPTION_ROWS, { .name = NULL } };
 
 char nas_class_letter(enum nas_class class)
 {

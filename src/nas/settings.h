@@ -37,6 +37,28 @@ struct nas_settings {
 /* A tag: the option is for whoever starts the ranks, not for the ranks. */
 enum { NAS_LAUNCH = 1 };
 
+#define NAS_RANKS_MAX 4096
+
+/* Rows, so that the command can have more of them behind these. */
+/* clang-format off */
+#define NAS_OPTION_ROWS \
+    { .name = "class", .argument = "CLASS", .fallback = "S", .kind = OPTION_CHOICE, \
+      .choices = "S W A B C", .offset = offsetof(struct nas_settings, class), \
+      .help = "size of the problem: S, W, A, B or C" }, \
+    { .name = "output", .letter = 'o', .argument = "FILE.json", .kind = OPTION_PATH, \
+      .offset = offsetof(struct nas_settings, output), \
+      .help = "write times, messages and work to a file of results" }, \
+    { .name = "ranks", .letter = 'n', .argument = "N", .fallback = "1", .kind = OPTION_NUMBER, \
+      .minimum = 1, .maximum = NAS_RANKS_MAX, .offset = offsetof(struct nas_settings, ranks), \
+      .tags = NAS_LAUNCH, .help = "processes, a power of two" }, \
+    { .name = "mpirun", .argument = "PROGRAM", .fallback = NAS_LAUNCHER, .kind = OPTION_PATH, \
+      .offset = offsetof(struct nas_settings, launcher), .tags = NAS_LAUNCH, \
+      .help = "what starts the processes" }, \
+    { .name = "mpirun-options", .argument = "WORDS", .kind = OPTION_TEXT, \
+      .offset = offsetof(struct nas_settings, launcher_options), .tags = NAS_LAUNCH, \
+      .help = "more words for it, separated by blanks: '--mca pml ucx'" }
+/* clang-format on */
+
 extern const struct option_row nas_rows[];
 
 /* The letter of a class, the name of a kernel. */

@@ -1,4 +1,5 @@
-/* Work is counted where it is done, in units that a processor takes about the same time for. The
+/* Work is counted where it is done, in units that a processor takes about the same time for. In
+ * virtual time it is what computing costs: the adapter file has the speed of a kernel ("nas.is"). The
  * kernels know nothing of what is made of the counts. */
 #ifndef NAS_WORK_H
 #define NAS_WORK_H
@@ -20,7 +21,14 @@ enum work_kind {
     WORK_KINDS,
 };
 
+/* Once, before any work: finds the speed of the kernel. */
+void nas_work_begin(const char *kernel);
+
 void nas_work(enum work_kind kind, uint64_t amount);
+
+/* Lets the time of what was counted pass; to be called before the time is taken and before anything
+ * is sent or waited for. */
+void nas_work_charge(void);
 
 /* Forgets what was counted. */
 void nas_work_clear(void);

@@ -152,6 +152,12 @@ const struct parameter_row parameter_rows[] = {
     TIME(mpi.shared_latency, "0 ns",
          "handing a message to a process of the same node, through shared memory"),
 
+    REAL(nas.is, "0", "integer sort: million operations a second, as NPB counts them; 0: no time"),
+    REAL(nas.ft, "0", "Fourier transforms: million operations a second, as NPB counts them; 0: no time"),
+    REAL(nas.cg, "0", "conjugate gradients: million operations a second, as NPB counts them; 0: no time"),
+    REAL(nas.mg, "0", "multigrid: million operations a second, as NPB counts them; 0: no time"),
+    REAL(nas.lu, "0", "over-relaxation: million operations a second, as NPB counts them; 0: no time"),
+
     { .key = NULL },
 };
 /* clang-format on */

@@ -91,6 +91,11 @@ struct parameters {
         double send, receive, control;
         double shared_latency; /* between processes of one node */
     } mpi;
+
+    /* How fast one process computes; the NAS kernels charge it. */
+    struct {
+        double is, ft, cg, mg, lu;
+    } nas;
 };
 
 enum parameter_unit {
