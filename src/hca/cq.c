@@ -496,6 +496,17 @@ static bool is_empty(struct hca_cq *cq)
            !is_published(cq, next_entry(cq));
 }
 
+bool cq_any_waits(void)
+{
+    bool waits = false;
+
+    spin_lock(&cq_list_lock);
+    for (struct hca_cq *cq = cq_list; cq && !waits; cq = cq->next)
+        waits = !is_empty(cq);
+    spin_unlock(&cq_list_lock);
+    return waits;
+}
+
 static void idle(struct hca_cq *cq)
 {
     uint32_t looks = cq->empty_polls / IDLE_EVERY;

@@ -74,6 +74,9 @@ void cq_mark_waiting(struct hca_cq *cq, struct hca_qp *qp, uint8_t *slots);
 
 void cq_overrun(struct shared_cq *cq);
 
+/* Whether a poll of any CQ of this process would find something. */
+bool cq_any_waits(void);
+
 extern struct spinlock cq_list_lock;
 extern struct hca_cq *cq_list;
 

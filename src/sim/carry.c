@@ -38,50 +38,88 @@ static struct place place_of(const struct request *request, uint32_t index)
                            .length = stretch->length };
 }
 
-static bool fetch(const struct request *request, uint8_t *to)
+static uint32_t places_of(const struct request *request, struct place *places)
 {
-    for (uint32_t i = 0; i < request->stretches; i++) {
-        struct place place = place_of(request, i);
-        struct local_list piece = { .iov = { { to, place.length } },
-                                    .count = 1,
-                                    .length = place.length };
+    for (uint32_t i = 0; i < request->stretches; i++)
+        places[i] = place_of(request, i);
+    return request->stretches;
+}
 
-        if (copy_in(&piece, &place))
+static bool fetch(const struct place *places, uint32_t count, uint8_t *to)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        struct local_list piece = { .iov = { { to, places[i].length } },
+                                    .count = 1,
+                                    .length = places[i].length };
+
+        if (copy_in(&piece, &places[i]))
             return false;
-        to += place.length;
+        to += places[i].length;
     }
     return true;
 }
 
-static char *own_address(const struct place *place)
+/* As a list in this process, if that is where all of them are. */
+static bool list_here(const struct place *places, uint32_t count, uint64_t length,
+                      struct local_list *list)
 {
-    return place->kind == PLACE_SEGMENT ? (char *)seg + place->addr : (char *)place->addr;
+    list->count = count;
+    list->length = length;
+    for (uint32_t i = 0; i < count; i++) {
+        if (places[i].kind == PLACE_SEGMENT)
+            list->iov[i].iov_base = (char *)seg + places[i].addr;
+        else if (places[i].proc == (uint32_t)proc_self)
+            list->iov[i].iov_base = (char *)places[i].addr;
+        else
+            return false;
+        list->iov[i].iov_len = places[i].length;
+    }
+    return true;
 }
 
-/* As a list in this process: in place if the memory is ours, else fetched. */
-static bool payload_here(struct request *request, struct local_list *list)
+/* The same wherever they are: what is not here is fetched. */
+static bool list_fetched(const struct place *places, uint32_t count, uint64_t length,
+                         struct local_list *list)
 {
+    uint8_t *here;
+
+    if (list_here(places, count, length, list))
+        return true;
+    here = staging_of(length);
+    if (!here || !fetch(places, count, here))
+        return false;
+    list->count = 1;
+    list->iov[0] = (struct iovec){ here, length };
+    return true;
+}
+
+/* Straight into memory of this process. */
+static bool move_here(const struct place *from, const struct place *to, uint32_t to_count,
+                      uint64_t length)
+{
+    struct local_list list;
+
+    return list_here(to, to_count, length, &list) && !copy_in(&list, from);
+}
+
+/* What was kept of it when it was posted or reported. */
+static const uint8_t *kept_payload(const struct request *request)
+{
+    if (request->copy)
+        return request->copy;
+    return request->flags & IBV_SEND_INLINE ? request->inline_data : NULL;
+}
+
+static bool payload_here(const struct request *request, struct local_list *list)
+{
+    const uint8_t *kept = kept_payload(request);
+    struct place places[HCA_MAX_SGE];
+
+    if (!kept)
+        return list_fetched(places, places_of(request, places), request->length, list);
     list->length = request->length;
     list->count = request->length > 0;
-    if (!request->length)
-        return true;
-    if (request->copy || request->flags & IBV_SEND_INLINE) {
-        list->iov[0] = (struct iovec){ request->copy ? request->copy : request->inline_data,
-                                       request->length };
-    } else if (request->queue->proc == (uint32_t)proc_self) {
-        list->count = request->stretches;
-        for (uint32_t i = 0; i < request->stretches; i++) {
-            struct place place = place_of(request, i);
-
-            list->iov[i] = (struct iovec){ own_address(&place), place.length };
-        }
-    } else {
-        uint8_t *here = staging_of(request->length);
-
-        if (!here || !fetch(request, here))
-            return false;
-        list->iov[0] = (struct iovec){ here, request->length };
-    }
+    list->iov[0] = (struct iovec){ (void *)kept, request->length };
     return true;
 }
 
@@ -94,11 +132,13 @@ void carry_forget_copy(struct request *request)
 
 void carry_snapshot(struct request *request)
 {
+    struct place places[HCA_MAX_SGE];
+
     if (request->carried_out || request->copy || !request->length || request->users < 2 ||
         request->flags & IBV_SEND_INLINE || request->wqe.operation >= TRANSPORT_READ)
         return;
     request->copy = block_take(request->length);
-    if (request->copy && !fetch(request, request->copy))
+    if (request->copy && !fetch(places, places_of(request, places), request->copy))
         carry_forget_copy(request);
 }
 
@@ -136,8 +176,8 @@ static bool remote_place(struct queue *queue, uint32_t srqn, enum transport_acce
     unsigned int proc;
     uint32_t pd = responder_pd(queue, srqn, &proc);
 
-    return proc < MAX_PROCS && mr_remote(key, proc, pd, queue->qpn, address, length,
-                                         access_flag(access), place);
+    return proc < MAX_PROCS &&
+           mr_remote(key, proc, pd, queue->qpn, address, length, access_flag(access), place);
 }
 
 enum transport_status carry_check_remote(struct queue *queue, enum transport_access access,
@@ -243,15 +283,15 @@ void carry_payload(const struct flight *flight, uint8_t *to)
 {
     const struct packet_payload *payload = &flight->packet.payload;
     const struct request *request = flight->message;
+    const uint8_t *kept = request ? kept_payload(request) : NULL;
     bool good;
 
     if (!payload->length)
         return;
     if (!request)
         good = fetch_answer(flight, to);
-    else if (request->copy || request->flags & IBV_SEND_INLINE)
-        good = memcpy(to, (request->copy ? request->copy : request->inline_data) + payload->offset,
-                      payload->length);
+    else if (kept)
+        good = memcpy(to, kept + payload->offset, payload->length);
     else
         good = fetch_part(request, payload->offset, payload->length, to);
     if (!good)
@@ -297,9 +337,8 @@ static bool look(struct queue *queue, uint32_t srqn, struct rq_view *view)
     queue->receive_capacity = rq_capacity(view->rq, rq_slot(view, number));
     note_segments(queue, wqe);
     if (queue->shared->type == IBV_QPT_UD && queue->receive_capacity != RECV_BROKEN)
-        queue->receive_capacity -= queue->receive_capacity < HCA_GRH_BYTES ?
-                                       queue->receive_capacity :
-                                       HCA_GRH_BYTES;
+        queue->receive_capacity -=
+            queue->receive_capacity < HCA_GRH_BYTES ? queue->receive_capacity : HCA_GRH_BYTES;
     return true;
 }
 
@@ -328,8 +367,7 @@ enum transport_status carry_claim_receive(struct queue *queue, uint32_t srqn)
     epoch_exit();
     if (!there)
         return TRANSPORT_NOT_READY;
-    return queue->receive_capacity == RECV_BROKEN ? TRANSPORT_OPERATIONAL_ERROR :
-                                                    TRANSPORT_SUCCESS;
+    return queue->receive_capacity == RECV_BROKEN ? TRANSPORT_OPERATIONAL_ERROR : TRANSPORT_SUCCESS;
 }
 
 static void unclaim(struct queue *queue, uint32_t srqn)
@@ -350,23 +388,33 @@ void carry_give_back_receive(struct queue *queue)
 
 /* ---- delivery ---- */
 
-static int write_memory(struct flight *last, const struct local_list *payload)
+/* False: the payload is not there any more. That its target is not is the receiver's affair. */
+static bool write_memory(struct flight *last)
 {
-    const struct transport_wqe *wqe = &last->message->wqe;
-    struct place place;
+    const struct request *request = last->message;
+    const struct transport_wqe *wqe = &request->wqe;
+    struct local_list payload;
+    struct place to, from;
 
-    if (!payload->length)
-        return 0;
-    if (!remote_place(last->to, last->packet.srq, TRANSPORT_ACCESS_WRITE, wqe->remote_key,
-                      wqe->remote_address, payload->length, &place))
-        return -1;
-    return copy_out(payload, &place, 1);
+    if (!request->length ||
+        !remote_place(last->to, last->packet.srq, TRANSPORT_ACCESS_WRITE, wqe->remote_key,
+                      wqe->remote_address, request->length, &to))
+        return true;
+    if (!kept_payload(request) && request->stretches == 1) {
+        from = place_of(request, 0);
+        if (move_here(&from, &to, 1, request->length))
+            return true;
+    }
+    if (!payload_here(request, &payload))
+        return false;
+    copy_out(&payload, &to, 1);
+    return true;
 }
 
+/* Without a payload: that of a write is in memory by now. */
 static void take_receive(struct flight *last, const struct local_list *payload)
 {
     struct request *request = last->message;
-    bool write = request->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
     struct send_wqe wqe = {
         .imm = request->wqe.immediate,
         .flags = request->flags,
@@ -378,10 +426,10 @@ static void take_receive(struct flight *last, const struct local_list *payload)
     };
     struct message message = {
         .wqe = &wqe,
-        .payload = write ? NULL : payload,
+        .payload = payload,
         .length = request->length,
         .slid = request->queue->shared->lid,
-        .opcode = write ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV,
+        .opcode = payload ? IBV_WC_RECV : IBV_WC_RECV_RDMA_WITH_IMM,
         .datagram = last->to->shared->type == IBV_QPT_UD,
         .src_qp = request->queue->qpn,
     };
@@ -390,63 +438,73 @@ static void take_receive(struct flight *last, const struct local_list *payload)
     deliver(last->to->shared, &message);
 }
 
-void queue_deliver(struct flight *last)
+static bool bring(struct flight *last)
 {
-    struct request *request = last->message;
-    struct queue *to = last->to;
+    enum transport_operation operation = last->message->wqe.operation;
+    bool writes = operation == TRANSPORT_WRITE || operation == TRANSPORT_WRITE_IMMEDIATE;
     struct local_list payload;
 
-    if (!to->dead && proc_word_alive(to->process) && payload_here(request, &payload)) {
-        epoch_enter();
-        if (request->wqe.operation == TRANSPORT_WRITE ||
-            request->wqe.operation == TRANSPORT_WRITE_IMMEDIATE)
-            write_memory(last, &payload);
-        if (last->takes_receive)
-            take_receive(last, &payload);
-        epoch_exit();
-        turn_wake(to->proc);
-    } else if (last->takes_receive) {
-        epoch_enter();
-        unclaim(to, last->packet.srq);
-        epoch_exit();
-    }
-    request->carried_out = true;
-    request->marks[MARK_DELIVERED] = world->now;
+    if (last->to->dead || !proc_word_alive(last->to->process))
+        return false;
+    if (!(writes ? write_memory(last) : payload_here(last->message, &payload)))
+        return false;
+    if (last->takes_receive)
+        take_receive(last, writes ? NULL : &payload);
+    return true;
+}
+
+void queue_deliver(struct flight *last)
+{
+    bool brought;
+
+    epoch_enter();
+    brought = bring(last);
+    if (!brought && last->takes_receive)
+        unclaim(last->to, last->packet.srq);
+    epoch_exit();
+    if (brought)
+        turn_wake(last->to->proc, last->takes_receive);
+    last->message->carried_out = true;
+    last->message->marks[MARK_DELIVERED] = world->now;
     flight_drop(last);
 }
 
 /* ---- answers ---- */
 
-static int put(struct request *request, const uint8_t *from)
+static int put(const struct request *request, const struct local_list *list)
 {
     struct place places[HCA_MAX_SGE];
-    struct local_list list = { .iov = { { (void *)from, request->length } },
-                               .count = 1,
-                               .length = request->length };
+    uint32_t count = places_of(request, places);
 
-    for (uint32_t i = 0; i < request->stretches; i++)
-        places[i] = place_of(request, i);
-    return copy_out(&list, places, request->stretches) ? IBV_WC_LOC_PROT_ERR : IBV_WC_SUCCESS;
+    return copy_out(list, places, count) ? IBV_WC_LOC_PROT_ERR : IBV_WC_SUCCESS;
 }
 
-static int put_read(struct request *request)
+/* If one step does not do, two show on which side the memory is missing. */
+static int put_read(const struct request *request)
 {
     struct queue *from = queue_by_number(request->queue->transport.attributes.remote_qpn);
-    uint8_t *here = staging_of(request->length);
-    struct local_list list = { .iov = { { here, request->length } },
-                               .count = 1,
-                               .length = request->length };
-    struct place place;
+    struct place places[HCA_MAX_SGE], place;
+    struct local_list list;
 
     if (!request->length)
         return IBV_WC_SUCCESS;
-    if (!from || !here ||
-        !remote_place(from, request->wqe.remote_srq, TRANSPORT_ACCESS_READ,
-                      request->wqe.remote_key, request->wqe.remote_address, request->length,
-                      &place) ||
-        copy_in(&list, &place))
+    if (!from ||
+        !remote_place(from, request->wqe.remote_srq, TRANSPORT_ACCESS_READ, request->wqe.remote_key,
+                      request->wqe.remote_address, request->length, &place))
         return IBV_WC_REM_OP_ERR;
-    return put(request, here);
+    if (move_here(&place, places, places_of(request, places), request->length))
+        return IBV_WC_SUCCESS;
+    return list_fetched(&place, 1, request->length, &list) ? put(request, &list)
+                                                           : IBV_WC_REM_OP_ERR;
+}
+
+static int put_original(struct request *request)
+{
+    struct local_list word = { .iov = { { &request->original, request->length } },
+                               .count = 1,
+                               .length = request->length };
+
+    return put(request, &word);
 }
 
 int carry_answer(struct request *request)
@@ -454,10 +512,7 @@ int carry_answer(struct request *request)
     int status;
 
     epoch_enter();
-    if (request->wqe.operation == TRANSPORT_READ)
-        status = put_read(request);
-    else
-        status = put(request, (uint8_t *)&request->original);
+    status = request->wqe.operation == TRANSPORT_READ ? put_read(request) : put_original(request);
     epoch_exit();
     return status;
 }
@@ -475,14 +530,14 @@ enum transport_status carry_atomic(struct queue *queue, const struct packet *req
                         request->remote_address, sizeof(after), &place) &&
            !copy_word(&place, original, false);
     if (good) {
-        after = adds                            ? *original + request->swap_or_add :
-                *original == request->compare ? request->swap_or_add :
-                                                *original;
+        after = adds                            ? *original + request->swap_or_add
+                : *original == request->compare ? request->swap_or_add
+                                                : *original;
         good = after == *original || !copy_word(&place, &after, true);
     }
     epoch_exit();
     if (good)
-        turn_wake(queue->proc);
+        turn_wake(queue->proc, false);
     return good ? TRANSPORT_SUCCESS : TRANSPORT_OPERATIONAL_ERROR;
 }
 

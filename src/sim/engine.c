@@ -1,5 +1,5 @@
-/* The modelled adapter as an engine of the objects in hca/: what calls cost, when they are made, and
- * what an adapter's events do. */
+/* The modelled adapter as an engine of the objects in hca/: what calls cost, when they are made,
+ * and what an adapter's events do. */
 #include "sim/engine.h"
 
 #include "hca/cq.h"
@@ -8,7 +8,6 @@
 #include "sim/turn.h"
 
 #include <stdlib.h>
-
 
 /* ---- what calls cost ---- */
 
@@ -98,6 +97,16 @@ static uint32_t cq_count(void)
     return count;
 }
 
+/* A program that knows of virtual time waits for memory by other means (verbena_spin): once it has
+ * looked at all its queues, and all are empty, only a completion is worth waking it for. */
+static bool may_rest(struct entity *me)
+{
+    uint32_t queues = cq_count();
+
+    me->only_polls = !me->guest && me->quiet_polls >= queues && !cq_any_waits();
+    return me->only_polls || me->quiet_polls >= 2 * queues + 2;
+}
+
 static void sim_poll_end(int count)
 {
     struct entity *me = turn_self();
@@ -108,11 +117,12 @@ static void sim_poll_end(int count)
     if (count > 0) {
         me->quiet_polls = 0;
         me->clock += ns_of(p->host.poll_hit * count);
-    } else if (++me->quiet_polls < 2 * cq_count() + 2) {
-        me->clock += ns_of(p->host.poll_empty);
-    } else if (!turn_park(p->host.poll_empty)) {
-        me->clock += ns_of(p->host.poll_empty);
+        return;
     }
+    me->quiet_polls++;
+    if (!may_rest(me) || !turn_park(p->host.poll_empty))
+        me->clock += ns_of(p->host.poll_empty);
+    me->only_polls = false;
 }
 
 static bool sim_sleep(void)
@@ -223,8 +233,8 @@ static void sim_serve_peers(void)
     live_engine.serve_peers();
 }
 
-/* Whatever is mapped there next has other translations: where programs put things is not to be seen in
- * the model's time. */
+/* Whatever is mapped there next has other translations: where programs put things is not to be seen
+ * in the model's time. */
 static void sim_deregistered(uint64_t address, uint64_t length)
 {
     for (uint32_t i = 1; i < world->port_count; i++) {

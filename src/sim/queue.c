@@ -434,7 +434,7 @@ static void report(struct request *message)
         if (queue->send_cq && queue->send_cq->has_channel)
             cq_fire(queue->send_cq, 0, status);
     }
-    turn_wake(queue->proc);
+    turn_wake(queue->proc, true);
 }
 
 /* The request is over; what its process sees of that comes across the bus. */
@@ -692,7 +692,7 @@ static void failed(struct transport_qp *transport, enum transport_status why)
                                                                IBV_EVENT_QP_REQ_ERR);
     else
         qp_set_error(queue->shared);
-    turn_wake(queue->proc);
+    turn_wake(queue->proc, true);
 }
 
 const struct transport_ops queue_transport_ops = {

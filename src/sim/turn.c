@@ -467,7 +467,7 @@ static bool waits_for_adapter(const struct entity *entity)
     return entity->waits_for & STIR_DATA;
 }
 
-void turn_wake(uint32_t proc)
+void turn_wake(uint32_t proc, bool completion)
 {
     for (uint32_t i = 0; i < world->entity_high; i++) {
         struct entity *entity = &world->entities[i];
@@ -476,8 +476,10 @@ void turn_wake(uint32_t proc)
 
         if (entity->proc != proc)
             continue;
-        entity->quiet_polls = 0;
         entity->changes++;
+        if (entity->only_polls && !completion)
+            continue;
+        entity->quiet_polls = 0;
         if (state == ENTITY_PARKED)
             entity->clock = entity->rested_at + round_up(late, entity->period);
         else if (state == ENTITY_BLOCKED || (state == ENTITY_WAITING && waits_for_adapter(entity)))

@@ -27,8 +27,8 @@ void turn_spin(double period);
 /* The same for one that sleeps in the kernel: 'wake' is what an interrupt takes. */
 bool turn_block(double wake);
 
-/* Something of that process has changed at this moment. */
-void turn_wake(uint32_t proc);
+/* Something of that process has changed at this moment: its memory, or also its completions. */
+void turn_wake(uint32_t proc, bool completion);
 
 /* Waiting for all 'count' of a group by means outside the modelled world: between the two calls
  * nobody is kept waiting for this thread, and afterwards all of them have the same clock. */
