@@ -265,7 +265,9 @@ static void sleep_for_turn(struct entity *me, bool may_return_frozen)
 
 static void wait_for_turn(struct entity *me, bool may_return_frozen)
 {
+    store_release(&me->awaits_turn, true);
     sleep_for_turn(me, may_return_frozen);
+    store_release(&me->awaits_turn, false);
     me->calls++;
     if (resumed)
         resumed();

@@ -52,8 +52,8 @@ bool watch_finds_asleep(struct watch *watch, const struct entity *holder)
     char state;
 
     watch->holder = NULL;
-    if (!holder || !holder->guest || !holder->tid ||
-        !look_at_thread(holder->pid, holder->tid, &state, &used) || state == 'R')
+    if (!holder || !holder->guest || !holder->tid || load_acquire(&holder->awaits_turn) ||
+        !look_at_thread(holder->pid, holder->tid, &state, &used) || state != 'S')
         return false;
     *watch = (struct watch){ holder, used };
     return seen_before && used == before;

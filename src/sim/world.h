@@ -65,6 +65,7 @@ enum entity_state {
 struct entity {
     _Atomic uint32_t state;
     _Atomic uint32_t wake; /* futex */
+    atomic_bool awaits_turn; /* asleep on it, or about to be */
     uint32_t proc;         /* slot in the segment */
     uint32_t process;      /* proc_word() of it */
     uint32_t order;        /* decides between equal clocks */

@@ -57,6 +57,16 @@ void spin_watch(void)
     set_timer(turns->activity());
 }
 
+/* The longer nothing is found, the more rarely it is looked for. False: that is as rare as it gets.
+ */
+static bool look_more_rarely(void)
+{
+    if (watch.interval >= LAST_LOOK_NS)
+        return false;
+    watch.interval *= 2;
+    return true;
+}
+
 /* Just behind a system call, which the signal has ended or will. */
 static bool in_system_call(const greg_t *registers)
 {
@@ -71,8 +81,15 @@ static void on_timer(int number, siginfo_t *info, void *context)
     greg_t *registers = ((ucontext_t *)context)->uc_mcontext.gregs;
     uint64_t activity = turns->activity();
 
-    if (!activity || in_system_call(registers)) {
-        watch.set = false; /* it waits, and is watched again after its next call */
+    if (!activity) {
+        watch.set = false; /* it waits for its turn, and is watched again when it has it */
+        return;
+    }
+    if (in_system_call(registers)) {
+        /* Perhaps only behind one, such as that which set the timer: with no other call to come,
+         * nobody would set it again. */
+        look_more_rarely();
+        set_timer(activity);
         return;
     }
     if (activity != watch.activity || guest_inside ||
@@ -103,8 +120,7 @@ static void end_of_steps(greg_t *registers, bool spins)
         guest_inside++;
         turns->spin();
         guest_inside--;
-    } else if (watch.interval < LAST_LOOK_NS) {
-        watch.interval *= 2;
+    } else if (look_more_rarely()) {
         watch.in_vain = 0;
     } else if (++watch.in_vain >= LOOKS_IN_VAIN) {
         watch.in_vain = 0;
