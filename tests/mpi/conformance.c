@@ -1,0 +1,168 @@
+/* conformance [-t] [GROUP...]: what MPI promises, on any library and any number of ranks. Rank 0
+ * prints "ok NAME" for each case that held on all ranks, "skip NAME: reason" for one that cannot be
+ * tried. With -t the library is asked for MPI_THREAD_MULTIPLE, for which it may have to give up
+ * something else. */
+#include "case.h"
+#include "spawned.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int rank, ranks;
+int thread_level;
+char **arguments;
+
+const size_t sizes[] = { 0, 1, 7, 64, 65, 1024, 4096, 8191, 16383, 16384, 65539, 1 << 20, LARGEST };
+const size_t size_count = sizeof(sizes) / sizeof(*sizes);
+
+static const char *current = "start";
+
+struct group {
+    const char *name;
+    const struct mpi_case *cases;
+    bool threads; /* takes MPI_THREAD_MULTIPLE */
+};
+
+static const struct group groups[] = {
+    { "point", point_cases, false },           { "match", match_cases, false },
+    { "errors", error_cases, false },          { "types", type_cases, false },
+    { "collective", collective_cases, false }, { "windows", window_cases, false },
+    { "threads", thread_cases, true },         { "dynamic", dynamic_cases, false },
+};
+
+void case_failed(const char *format, ...)
+{
+    char reason[512];
+    va_list more;
+
+    va_start(more, format);
+    vsnprintf(reason, sizeof(reason), format, more);
+    va_end(more);
+    printf("FAIL %s: rank %d of %d: %s\n", current, rank, ranks, reason);
+    fflush(stdout);
+    MPI_Abort(MPI_COMM_WORLD, 1);
+    abort();
+}
+
+static uint64_t mix(uint64_t x)
+{
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
+    x = (x ^ x >> 27) * 0x94d049bb133111eb;
+    return x ^ x >> 31;
+}
+
+uint64_t data_seed(int from, int to, uint64_t n)
+{
+    return mix((uint64_t)from << 40 ^ (uint64_t)to << 20 ^ mix(n));
+}
+
+void data_fill(void *buffer, size_t size, uint64_t seed)
+{
+    unsigned char *to = buffer;
+
+    for (size_t at = 0; at < size; at += sizeof(uint64_t)) {
+        uint64_t word = mix(seed + at);
+
+        memcpy(to + at, &word, size - at < sizeof(word) ? size - at : sizeof(word));
+    }
+}
+
+bool data_is(const void *buffer, size_t size, uint64_t seed)
+{
+    const unsigned char *from = buffer;
+
+    for (size_t at = 0; at < size; at += sizeof(uint64_t)) {
+        uint64_t word = mix(seed + at);
+
+        if (memcmp(from + at, &word, size - at < sizeof(word) ? size - at : sizeof(word)))
+            return false;
+    }
+    return true;
+}
+
+void expect_data(const void *buffer, size_t size, uint64_t seed, const char *what)
+{
+    expect(data_is(buffer, size, seed), "%s: wrong bytes in a message of %zu", what, size);
+}
+
+void expect_untouched(const void *buffer, size_t size, unsigned char byte, const char *what)
+{
+    const unsigned char *from = buffer;
+
+    for (size_t i = 0; i < size; i++)
+        expect(from[i] == byte, "%s: byte %zu beyond the message was written", what, i);
+}
+
+void expect_status(const MPI_Status *status, int source, int tag, size_t bytes)
+{
+    int count;
+
+    MPI_Get_count(status, MPI_BYTE, &count);
+    expect(status->MPI_SOURCE == source && status->MPI_TAG == tag && (size_t)count == bytes,
+           "status says source %d, tag %d, %d bytes; it was %d, %d, %zu", status->MPI_SOURCE,
+           status->MPI_TAG, count, source, tag, bytes);
+}
+
+void *allocate(size_t size)
+{
+    void *memory = malloc(size ? size : 1);
+
+    expect(memory, "no memory for %zu bytes", size);
+    return memory;
+}
+
+static bool wanted(const char *group, int count, char **words)
+{
+    for (int i = 0; i < count; i++) {
+        if (!strcmp(words[i], group))
+            return true;
+    }
+    return !count;
+}
+
+static bool skip(const struct group *group, const struct mpi_case *row)
+{
+    if (ranks >= row->ranks && (!group->threads || thread_level == MPI_THREAD_MULTIPLE))
+        return false;
+    if (!rank && ranks < row->ranks)
+        printf("skip %s: it takes %d ranks\n", row->name, row->ranks);
+    else if (!rank)
+        printf("skip %s: it takes MPI_THREAD_MULTIPLE\n", row->name);
+    return true;
+}
+
+static void run_group(const struct group *group)
+{
+    for (const struct mpi_case *row = group->cases; row->name; row++) {
+        if (skip(group, row))
+            continue;
+        current = row->name;
+        row->run();
+        MPI_Barrier(MPI_COMM_WORLD);
+        if (!rank)
+            printf("ok %s\n", row->name);
+        fflush(stdout);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    bool threads = argc > 1 && !strcmp(argv[1], "-t");
+
+    arguments = argv;
+    MPI_Init_thread(&argc, &argv, threads ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &thread_level);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    if (argc > 1 && !strcmp(argv[1], SPAWNED)) {
+        be_spawned();
+    } else {
+        for (size_t i = 0; i < sizeof(groups) / sizeof(*groups); i++) {
+            if (wanted(groups[i].name, argc - 1 - threads, argv + 1 + threads))
+                run_group(&groups[i]);
+        }
+    }
+    MPI_Finalize();
+    return 0;
+}
