@@ -1,4 +1,4 @@
-#include "virtual.h"
+#include "util/virtual.h"
 
 #include <dlfcn.h>
 #include <stddef.h>

@@ -1,0 +1,212 @@
+/* What Open MPI finds in the library: registration, start and end. */
+#include "mtl/connection.h"
+#include "mtl/log.h"
+#include "mtl/protocol.h"
+#include "mtl/rendezvous.h"
+#include "mtl/shared.h"
+
+#include <ompi/runtime/mpiruntime.h>
+#include <opal/mca/pmix/pmix.h>
+#include <opal/runtime/opal_progress.h>
+
+#include <dlfcn.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+struct mtl mtl;
+
+#define LOCK_TRY_NS 50
+
+static struct address self;
+
+static int component_register(void)
+{
+    counters_register();
+    return parameters_register();
+}
+
+static int component_open(void)
+{
+    return OMPI_SUCCESS;
+}
+
+static int component_close(void)
+{
+    return OMPI_SUCCESS;
+}
+
+static int component_query(mca_base_module_t **module, int *priority)
+{
+    *priority = mtl.parameters.priority;
+    *module = (mca_base_module_t *)&mtl.module;
+    return OMPI_SUCCESS;
+}
+
+static void read_word(const char *path, char *text, size_t size)
+{
+    FILE *file = fopen(path, "r");
+
+    text[0] = '\0';
+    if (!file)
+        return;
+    if (!fgets(text, size, file))
+        text[0] = '\0';
+    text[strcspn(text, "\n")] = '\0';
+    fclose(file);
+}
+
+/* Same name, same node: one kernel, one view of process numbers, and one node of the software or
+ * modelled fabric. */
+static void name_node(char *name, size_t size)
+{
+    const char *fabric = dlsym(RTLD_DEFAULT, "verbena_is_virtual") ? getenv("VERBENA_NODE") : NULL;
+    char boot[48], space[32] = "";
+    ssize_t length = readlink("/proc/self/ns/pid", space, sizeof(space) - 1);
+
+    space[length > 0 ? length : 0] = '\0';
+    read_word("/proc/sys/kernel/random/boot_id", boot, sizeof(boot));
+    snprintf(name, size, "%s %s %s", boot, space, fabric ? fabric : "");
+}
+
+static void describe_self(uint32_t greeter)
+{
+    self = (struct address){
+        .pid = getpid(),
+        .inbox = mtl.parameters.shared ? inbox_open() : -1,
+        .window = mtl.parameters.window,
+        .slot_size = protocol_slot_size(),
+        .qps = mtl.parameters.qps,
+        .written = protocol_slots_are_written(),
+        .greeter = greeter,
+        .path_count = devices.path_count,
+    };
+    name_node(self.node, sizeof(self.node));
+    for (uint32_t i = 0; i < devices.path_count; i++)
+        self.path[i] = (struct path_address){ .gid = devices.path[i].gid,
+                                              .lid = devices.path[i].lid,
+                                              .mtu = devices.path[i].mtu };
+}
+
+static void read_costs(void)
+{
+    int (*parameter)(const char *, double *) =
+        (int (*)(const char *, double *))dlsym(RTLD_DEFAULT, "verbena_parameter");
+    static const struct {
+        const char *key;
+        uint64_t *place;
+    } costs[] = {
+        { "mpi.send", &mtl.costs.send },
+        { "mpi.receive", &mtl.costs.receive },
+        { "mpi.control", &mtl.costs.control },
+        { "mpi.shared_latency", &mtl.costs.shared_latency },
+    };
+    double value;
+
+    for (size_t i = 0; i < ARRAY_SIZE(costs) && parameter; i++) {
+        if (!parameter(costs[i].key, &value))
+            *costs[i].place = value;
+    }
+}
+
+static void set_policy(void)
+{
+    struct rails_limits limits = rails_default_limits;
+
+    limits.stripe_threshold = mtl.parameters.stripe_threshold;
+    limits.minimum_stripe = mtl.parameters.minimum_stripe;
+    limits.stripe_cost_ns = mtl.parameters.stripe_cost;
+    rails_traffic_init(&mtl.traffic, parameters_policy(), &limits);
+}
+
+static mca_mtl_base_module_t *component_init(bool progress_threads, bool mpi_threads)
+{
+    uint32_t greeter;
+    int status;
+
+    mtl.threads = mpi_threads;
+    virtual_find();
+    if (virtual_time.on)
+        read_costs();
+    if (mtl.parameters.signal_interval > mtl.parameters.window / 2)
+        mtl.parameters.signal_interval = mtl.parameters.window / 2;
+    if (devices_open())
+        goto leave;
+    if (greeter_open(&greeter))
+        goto close_devices;
+    if (protocol_init() || registrations_init(mtl.parameters.registrations))
+        goto close_greeter;
+    set_policy();
+    describe_self(greeter);
+    OPAL_MODEX_SEND(status, OPAL_PMIX_GLOBAL, &mca_mtl_verbena_component.mtl_version, &self,
+                    sizeof(self));
+    if (status != OMPI_SUCCESS) {
+        mtl_log("this process's address cannot be published");
+        goto close_greeter;
+    }
+    endpoints_init(&self);
+    mtl.module = module_functions;
+    mtl.module.mtl_request_size = sizeof(struct mtl_request) - sizeof(mca_mtl_request_t);
+    opal_progress_register(module_progress);
+    if (virtual_time.on)
+        virtual_time.leave();
+    return &mtl.module;
+close_greeter:
+    greeter_close();
+close_devices:
+    devices_close();
+leave:
+    if (virtual_time.on)
+        virtual_time.leave();
+    return NULL;
+}
+
+__attribute__((visibility("default"))) mca_mtl_base_component_2_0_0_t mca_mtl_verbena_component = {
+    .mtl_version = {
+        MCA_MTL_BASE_VERSION_2_0_0,
+        .mca_component_name = "verbena",
+        MCA_BASE_MAKE_VERSION(component, OMPI_MAJOR_VERSION, OMPI_MINOR_VERSION,
+                              OMPI_RELEASE_VERSION),
+        .mca_open_component = component_open,
+        .mca_close_component = component_close,
+        .mca_query_component = component_query,
+        .mca_register_component_params = component_register,
+    },
+    .mtl_data = { MCA_BASE_METADATA_PARAM_NONE },
+    .mtl_init = component_init,
+};
+
+/* ---- entering and leaving ---- */
+
+/* All processes of the job begin at the same time, when each of them first uses MPI. */
+void mtl_join(void)
+{
+    mtl.joined = true;
+    virtual_time.together_begin(ompi_process_info.num_procs);
+    virtual_time.together_end(1);
+}
+
+/* In virtual time whoever has the lock may not have the turn, and gets it only if time passes. */
+void mtl_wait_for_lock(void)
+{
+    if (!virtual_time.on) {
+        spin_lock(&mtl.lock);
+        return;
+    }
+    while (!spin_trylock(&mtl.lock))
+        virtual_time.compute(LOCK_TRY_NS);
+}
+
+void mtl_report_done(void)
+{
+    struct mtl_request *request = mtl.done, *next;
+
+    mtl.done = NULL;
+    if (mtl.threads)
+        spin_unlock(&mtl.lock);
+    for (; request; request = next) {
+        next = request->next;
+        request->super.completion_callback(&request->super);
+    }
+}

@@ -1,0 +1,180 @@
+#include "mtl/device.h"
+
+#include "mtl/log.h"
+#include "mtl/mtl.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define FIRST_COMPLETIONS 1024
+
+struct devices devices;
+
+static bool is_wanted(const char *list, const char *name)
+{
+    size_t length = strlen(name);
+
+    if (!list || !*list)
+        return true;
+    for (const char *word = list; word; word = strchr(word, ',')) {
+        word += *word == ',';
+        if (!strncmp(word, name, length) && (!word[length] || word[length] == ','))
+            return true;
+    }
+    return false;
+}
+
+static bool has_gid(struct ibv_context *context, uint8_t port, int index, union ibv_gid *gid)
+{
+    return !ibv_query_gid(context, port, index, gid) && gid->global.interface_id;
+}
+
+/* RoCE keeps the address that passes routers behind the one that does not. */
+static int choose_gid(struct ibv_context *context, uint8_t port, bool ethernet, union ibv_gid *gid)
+{
+    if (mtl.parameters.gid_index >= 0)
+        return has_gid(context, port, mtl.parameters.gid_index, gid) ? mtl.parameters.gid_index
+                                                                     : -1;
+    if (ethernet && has_gid(context, port, 1, gid))
+        return 1;
+    return has_gid(context, port, 0, gid) ? 0 : -1;
+}
+
+static enum ibv_mtu mtu_of_bytes(int bytes)
+{
+    enum ibv_mtu mtu = IBV_MTU_256;
+
+    while (mtu < IBV_MTU_4096 && 256 << mtu <= bytes)
+        mtu++;
+    return mtu;
+}
+
+static bool add_path(struct device *device, uint8_t port)
+{
+    struct path *path = &devices.path[devices.path_count];
+    struct ibv_port_attr attr;
+    int gid_index;
+
+    if (devices.path_count == PATHS_MAX || ibv_query_port(device->context, port, &attr) ||
+        attr.state != IBV_PORT_ACTIVE)
+        return false;
+    path->device = device;
+    path->port = port;
+    path->lid = attr.lid;
+    path->mtu = attr.active_mtu;
+    if (mtl.parameters.mtu && mtu_of_bytes(mtl.parameters.mtu) < attr.active_mtu)
+        path->mtu = mtu_of_bytes(mtl.parameters.mtu);
+    path->global = attr.link_layer == IBV_LINK_LAYER_ETHERNET;
+    gid_index = choose_gid(device->context, port, path->global, &path->gid);
+    if (gid_index < 0 && path->global)
+        return false;
+    path->gid_index = gid_index < 0 ? 0 : gid_index;
+    devices.path_count++;
+    return true;
+}
+
+static int open_device(struct ibv_device *found)
+{
+    struct device *device = &devices.device[devices.count];
+    struct ibv_device_attr attr;
+    int ports = 0;
+
+    device->index = devices.count;
+    device->context = ibv_open_device(found);
+    if (!device->context) {
+        mtl_log("%s cannot be opened: %s", ibv_get_device_name(found), strerror(errno));
+        return errno;
+    }
+    if (ibv_query_device(device->context, &attr))
+        goto close;
+    for (int port = 1; port <= attr.phys_port_cnt; port++) {
+        if (mtl.parameters.ports && ports == mtl.parameters.ports)
+            break;
+        ports += add_path(device, port);
+    }
+    if (!ports)
+        goto close;
+    device->pd = ibv_alloc_pd(device->context);
+    device->cq = ibv_create_cq(device->context, FIRST_COMPLETIONS, NULL, NULL, 0);
+    if (!device->pd || !device->cq) {
+        mtl_log("%s: no protection domain or completion queue: %s", ibv_get_device_name(found),
+                strerror(errno));
+        devices.count++;
+        return errno;
+    }
+    device->cq_room = FIRST_COMPLETIONS;
+    device->cq_used = 0;
+    devices.count++;
+    return 0;
+close:
+    ibv_close_device(device->context);
+    return 0;
+}
+
+int devices_open(void)
+{
+    struct ibv_device **list = ibv_get_device_list(NULL);
+    int err = 0;
+
+    if (!list) {
+        mtl_log("no list of RDMA devices: %s", strerror(errno));
+        return errno;
+    }
+    devices = (struct devices){ .count = 0 };
+    for (int i = 0; list[i] && !err && devices.count < DEVICES_MAX; i++) {
+        if (is_wanted(mtl.parameters.devices, ibv_get_device_name(list[i])))
+            err = open_device(list[i]);
+    }
+    ibv_free_device_list(list);
+    if (!err && !devices.path_count) {
+        mtl_log("no RDMA device has an active port");
+        err = ENODEV;
+    }
+    if (err)
+        devices_close();
+    return err;
+}
+
+void devices_close(void)
+{
+    for (uint32_t i = 0; i < devices.count; i++) {
+        struct device *device = &devices.device[i];
+
+        if (device->cq)
+            ibv_destroy_cq(device->cq);
+        if (device->pd)
+            ibv_dealloc_pd(device->pd);
+        ibv_close_device(device->context);
+    }
+    devices.count = devices.path_count = 0;
+}
+
+int device_reserve(struct device *device, uint32_t completions)
+{
+    uint32_t room = device->cq_room;
+    int err;
+
+    while (room < device->cq_used + completions)
+        room *= 2;
+    if (room != device->cq_room) {
+        err = ibv_resize_cq(device->cq, room);
+        if (err) {
+            mtl_log("%s: no completion queue of %u entries: %s",
+                    ibv_get_device_name(device->context->device), room, strerror(err));
+            return err;
+        }
+        device->cq_room = room;
+    }
+    device->cq_used += completions;
+    return 0;
+}
+
+void path_vector(const struct path *path, const struct path_address *to, struct ibv_ah_attr *vector)
+{
+    *vector = (struct ibv_ah_attr){
+        .dlid = to->lid,
+        .port_num = path->port,
+        .is_global = path->global,
+        .grh = { .dgid = to->gid, .sgid_index = path->gid_index, .hop_limit = 64 },
+    };
+}

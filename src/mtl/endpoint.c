@@ -1,0 +1,331 @@
+#include "mtl/endpoint.h"
+
+#include "mtl/connection.h"
+#include "mtl/log.h"
+#include "mtl/protocol.h"
+#include "mtl/rendezvous.h"
+#include "mtl/shared.h"
+
+#include <opal/mca/pmix/pmix.h>
+
+#include <stdlib.h>
+
+#define BUCKETS 256
+
+/* Something that waits for room. Either a request has its message sent, or a message is here. */
+struct pending {
+    struct pending *next;
+    struct mtl_request *request;
+    bool again; /* has been sent before, and keeps its place */
+    struct wire_header header;
+    char body[];
+};
+
+static struct endpoint *table[BUCKETS];
+static struct endpoint *busy, **last_busy = &busy;
+static struct endpoint *flushing;
+static const struct address *own;
+
+int endpoints_init(const struct address *self)
+{
+    own = self;
+    return 0;
+}
+
+static struct endpoint **bucket_of(const opal_process_name_t *name)
+{
+    return &table[(name->jobid * 31 + name->vpid) % BUCKETS];
+}
+
+static bool read_address(const opal_process_name_t *name, struct address *address)
+{
+    struct address *found;
+    size_t size;
+    int status;
+
+    OPAL_MODEX_RECV(status, &mca_mtl_verbena_component.mtl_version, name, (void **)&found, &size);
+    if (status != OMPI_SUCCESS || size != sizeof(*found)) {
+        mtl_log("process %u does not say how to reach it: does it run with mtl verbena, too?",
+                name->vpid);
+        return false;
+    }
+    *address = *found;
+    free(found);
+    return true;
+}
+
+static enum way way_to(const struct endpoint *endpoint)
+{
+    if (((uint64_t)endpoint->name.jobid << 32 | endpoint->name.vpid) == protocol_own_name())
+        return WAY_SELF;
+    if (mtl.parameters.shared && own->inbox >= 0 && endpoint->address.inbox >= 0 &&
+        !strcmp(own->node, endpoint->address.node))
+        return WAY_SHARED;
+    return WAY_RAILS;
+}
+
+static bool open_way(struct endpoint *endpoint)
+{
+    endpoint->way = way_to(endpoint);
+    if (endpoint->way == WAY_SHARED) {
+        endpoint->shared = shared_attach(&endpoint->address);
+        if (endpoint->shared)
+            return true;
+        endpoint->way = WAY_RAILS;
+    }
+    if (endpoint->way == WAY_RAILS) {
+        endpoint->connection = connection_new(endpoint);
+        return endpoint->connection != NULL;
+    }
+    return true;
+}
+
+static struct endpoint *make(const opal_process_name_t *name)
+{
+    struct endpoint *endpoint = calloc(1, sizeof(*endpoint)), **bucket = bucket_of(name);
+
+    if (!endpoint)
+        return NULL;
+    endpoint->name = *name;
+    endpoint->last_pending = &endpoint->pending;
+    if (!read_address(name, &endpoint->address) || !open_way(endpoint)) {
+        free(endpoint);
+        return NULL;
+    }
+    endpoint->next = *bucket;
+    *bucket = endpoint;
+    return endpoint;
+}
+
+struct endpoint *endpoint_of_name(const opal_process_name_t *name)
+{
+    struct endpoint *endpoint = *bucket_of(name);
+
+    while (endpoint && (endpoint->name.jobid != name->jobid || endpoint->name.vpid != name->vpid))
+        endpoint = endpoint->next;
+    return endpoint ? endpoint : make(name);
+}
+
+struct endpoint *endpoint_of_proc(struct ompi_proc_t *proc)
+{
+    struct endpoint *endpoint = proc->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_MTL];
+
+    if (likely(endpoint != NULL))
+        return endpoint;
+    endpoint = endpoint_of_name(&proc->super.proc_name);
+    proc->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_MTL] = endpoint;
+    return endpoint;
+}
+
+static void endpoint_free(struct endpoint *endpoint)
+{
+    if (endpoint->shared)
+        shared_detach(endpoint->shared);
+    for (struct pending *pending = endpoint->pending, *next; pending; pending = next) {
+        next = pending->next;
+        free(pending);
+    }
+    free(endpoint);
+}
+
+void endpoints_free(void)
+{
+    for (struct connection *connection = connections, *next; connection; connection = next) {
+        next = connection->next;
+        connection_free(connection);
+    }
+    connections = NULL;
+    for (int i = 0; i < BUCKETS; i++) {
+        for (struct endpoint *endpoint = table[i], *next; endpoint; endpoint = next) {
+            next = endpoint->next;
+            endpoint_free(endpoint);
+        }
+        table[i] = NULL;
+    }
+    busy = NULL;
+    last_busy = &busy;
+}
+
+/* ---- messages ---- */
+
+uint32_t message_length(const struct message *message)
+{
+    return message->body_length +
+           (message->request ? message->request->size : message->data_length);
+}
+
+uint32_t message_write(void *to, struct message *message)
+{
+    char *data = (char *)to + message->body_length;
+
+    memcpy(to, message->body, message->body_length);
+    if (message->request) {
+        request_pack(message->request, data);
+    } else {
+        mtl_charge_copy(message->data_length);
+        memcpy(data, message->data, message->data_length);
+    }
+    return message_length(message);
+}
+
+bool endpoint_try(struct endpoint *endpoint, struct message *message, enum rails_class class)
+{
+    if (endpoint->pending && endpoint != flushing)
+        return false;
+    if (endpoint->way == WAY_SHARED)
+        return shared_send(endpoint->shared, message);
+    return connection_send(endpoint->connection, message, class);
+}
+
+static void append(struct endpoint *endpoint, struct pending *pending)
+{
+    pending->next = NULL;
+    *endpoint->last_pending = pending;
+    endpoint->last_pending = &pending->next;
+    if (endpoint->busy)
+        return;
+    endpoint->busy = true;
+    endpoint->next_busy = NULL;
+    *last_busy = endpoint;
+    last_busy = &endpoint->next_busy;
+}
+
+static struct pending *pending_new(struct endpoint *endpoint, uint32_t length)
+{
+    struct pending *pending = malloc(sizeof(*pending) + length);
+
+    if (pending) {
+        pending->request = NULL;
+        pending->again = false;
+        return pending;
+    }
+    mtl_log("no memory for a message that has to wait");
+    endpoint_fail(endpoint);
+    return NULL;
+}
+
+void endpoint_wait(struct endpoint *endpoint, struct mtl_request *request)
+{
+    struct pending *pending = pending_new(endpoint, 0);
+
+    if (!pending)
+        return;
+    pending->request = request;
+    append(endpoint, pending);
+}
+
+static struct pending *keep_message(struct endpoint *endpoint, const struct wire_header *header,
+                                    const void *body)
+{
+    struct pending *pending = pending_new(endpoint, header->length);
+
+    if (!pending)
+        return NULL;
+    pending->header = *header;
+    memcpy(pending->body, body, header->length);
+    append(endpoint, pending);
+    return pending;
+}
+
+void endpoint_control(struct endpoint *endpoint, enum wire_type type, const void *body,
+                      uint32_t length)
+{
+    struct message message = { .header = { .type = type, .length = length },
+                               .body = body,
+                               .body_length = length };
+
+    mtl_charge(mtl.costs.control);
+    if (!endpoint_try(endpoint, &message, RAILS_NONBLOCKING))
+        keep_message(endpoint, &message.header, body);
+}
+
+void endpoint_repeat(struct endpoint *endpoint, const struct wire_header *header, const void *body)
+{
+    struct pending *pending = keep_message(endpoint, header, body);
+
+    if (pending)
+        pending->again = true;
+}
+
+static bool try_pending(struct endpoint *endpoint, struct pending *pending)
+{
+    struct message message = { .header = pending->header,
+                               .body = pending->body,
+                               .body_length = pending->header.length };
+
+    if (pending->request)
+        return protocol_send_waiting(pending->request);
+    if (pending->again)
+        return connection_send_again(endpoint->connection, &message);
+    return endpoint_try(endpoint, &message, RAILS_NONBLOCKING);
+}
+
+static int flush(struct endpoint *endpoint)
+{
+    int count = 0;
+
+    flushing = endpoint;
+    while (endpoint->pending && try_pending(endpoint, endpoint->pending)) {
+        struct pending *pending = endpoint->pending;
+
+        endpoint->pending = pending->next;
+        if (!endpoint->pending)
+            endpoint->last_pending = &endpoint->pending;
+        free(pending);
+        count++;
+    }
+    flushing = NULL;
+    return count;
+}
+
+int endpoints_flush(void)
+{
+    struct endpoint *endpoint = busy, *next;
+    int count = 0;
+
+    busy = NULL;
+    last_busy = &busy;
+    for (; endpoint; endpoint = next) {
+        next = endpoint->next_busy;
+        endpoint->busy = false;
+        count += flush(endpoint);
+        if (endpoint->pending) {
+            endpoint->busy = true;
+            endpoint->next_busy = NULL;
+            *last_busy = endpoint;
+            last_busy = &endpoint->next_busy;
+        }
+    }
+    return count;
+}
+
+/* ---- the end of the way ---- */
+
+static void fail_receive(struct match_receive *receive, void *endpoint)
+{
+    struct mtl_request *request = container_of(receive, struct mtl_request, receive);
+
+    if (request->endpoint && request->endpoint != endpoint)
+        return;
+    match_withdraw(&mtl.matching, receive);
+    request_done(request, MPI_ERR_OTHER);
+}
+
+void endpoint_fail(struct endpoint *endpoint)
+{
+    if (endpoint->failed)
+        return;
+    endpoint->failed = true;
+    mtl_log("process %u cannot be reached any more", endpoint->name.vpid);
+    for (struct pending *pending = endpoint->pending, *next; pending; pending = next) {
+        next = pending->next;
+        /* What has a name given to the other side is ended by that. */
+        if (pending->request && !pending->request->cookie)
+            request_done(pending->request, MPI_ERR_OTHER);
+        free(pending);
+    }
+    endpoint->pending = NULL;
+    endpoint->last_pending = &endpoint->pending;
+    rendezvous_fail(endpoint);
+    match_each_receive(&mtl.matching, fail_receive, endpoint);
+}

@@ -1,0 +1,284 @@
+#include "mtl/match.h"
+
+#include "util/util.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define FIRST_BUCKETS 64
+
+/* All with the same key, oldest first. It exists only while somebody is in it. */
+struct match_queue {
+    struct match_key key;
+    struct match_queue *next; /* of the same bucket, or spare */
+    struct match_link first;  /* head of a ring */
+};
+
+static uint32_t hash(const struct match_key *key)
+{
+    uint64_t word = (uint64_t)(uint32_t)key->source << 32 | (uint32_t)key->tag;
+
+    word = (word ^ (uint64_t)key->context * 0x9e3779b97f4a7c15ull) * 0xff51afd7ed558ccdull;
+    return word >> 32;
+}
+
+static bool same(const struct match_key *a, const struct match_key *b)
+{
+    return a->context == b->context && a->source == b->source && a->tag == b->tag;
+}
+
+static struct match_queue **bucket_of(const struct match_table *table, const struct match_key *key)
+{
+    return &table->buckets[hash(key) & (table->bucket_count - 1)];
+}
+
+static struct match_queue *find_queue(const struct match_table *table, const struct match_key *key)
+{
+    struct match_queue *queue = *bucket_of(table, key);
+
+    while (queue && !same(&queue->key, key))
+        queue = queue->next;
+    return queue;
+}
+
+static int table_init(struct match_table *table, uint32_t bucket_count)
+{
+    table->buckets = calloc(bucket_count, sizeof(struct match_queue *));
+    table->bucket_count = bucket_count;
+    table->queue_count = 0;
+    return table->buckets ? 0 : ENOMEM;
+}
+
+static void table_free(struct match_table *table)
+{
+    for (uint32_t i = 0; i < table->bucket_count; i++) {
+        for (struct match_queue *queue = table->buckets[i], *next; queue; queue = next) {
+            next = queue->next;
+            free(queue);
+        }
+    }
+    free(table->buckets);
+}
+
+/* Without memory it stays as it is, and gets slower. */
+static void table_grow(struct match_table *table)
+{
+    struct match_table larger;
+
+    if (table_init(&larger, table->bucket_count * 2))
+        return;
+    for (uint32_t i = 0; i < table->bucket_count; i++) {
+        for (struct match_queue *queue = table->buckets[i], *next; queue; queue = next) {
+            struct match_queue **bucket = bucket_of(&larger, &queue->key);
+
+            next = queue->next;
+            queue->next = *bucket;
+            *bucket = queue;
+        }
+    }
+    larger.queue_count = table->queue_count;
+    free(table->buckets);
+    *table = larger;
+}
+
+static struct match_queue *new_queue(struct matching *matching, struct match_table *table,
+                                     const struct match_key *key)
+{
+    struct match_queue *queue = matching->spare, **bucket;
+
+    if (queue)
+        matching->spare = queue->next;
+    else
+        queue = malloc(sizeof(*queue));
+    if (!queue)
+        return NULL;
+    if (table->queue_count >= table->bucket_count)
+        table_grow(table);
+    queue->key = *key;
+    queue->first.next = queue->first.previous = &queue->first;
+    bucket = bucket_of(table, key);
+    queue->next = *bucket;
+    *bucket = queue;
+    table->queue_count++;
+    return queue;
+}
+
+static int append(struct matching *matching, struct match_table *table, const struct match_key *key,
+                  struct match_link *link)
+{
+    struct match_queue *queue = find_queue(table, key);
+
+    if (!queue)
+        queue = new_queue(matching, table, key);
+    if (!queue)
+        return ENOMEM;
+    link->queue = queue;
+    link->next = &queue->first;
+    link->previous = queue->first.previous;
+    link->previous->next = link;
+    queue->first.previous = link;
+    return 0;
+}
+
+static void detach(struct matching *matching, struct match_table *table, struct match_link *link)
+{
+    struct match_queue *queue = link->queue, **place;
+
+    link->previous->next = link->next;
+    link->next->previous = link->previous;
+    link->queue = NULL;
+    if (queue->first.next != &queue->first)
+        return;
+    for (place = bucket_of(table, &queue->key); *place != queue;)
+        place = &(*place)->next;
+    *place = queue->next;
+    table->queue_count--;
+    queue->next = matching->spare;
+    matching->spare = queue;
+}
+
+static int kind_of(const struct match_key *key)
+{
+    return (key->source == MATCH_ANY ? MATCH_ANY_SOURCE : 0) |
+           (key->tag == MATCH_ANY ? MATCH_ANY_TAG : 0);
+}
+
+/* The key as a receive of that kind would have it. False: no receive of that kind takes it. */
+static bool opened(const struct match_key *key, int kind, struct match_key *out)
+{
+    *out = *key;
+    if (kind & MATCH_ANY_SOURCE)
+        out->source = MATCH_ANY;
+    if (kind & MATCH_ANY_TAG)
+        out->tag = MATCH_ANY;
+    return !(kind & MATCH_ANY_TAG) || key->tag >= 0;
+}
+
+int matching_init(struct matching *matching)
+{
+    *matching = (struct matching){ .order = 0 };
+    if (table_init(&matching->receives, FIRST_BUCKETS))
+        return ENOMEM;
+    if (!table_init(&matching->messages, FIRST_BUCKETS))
+        return 0;
+    table_free(&matching->receives);
+    return ENOMEM;
+}
+
+void matching_free(struct matching *matching)
+{
+    table_free(&matching->receives);
+    table_free(&matching->messages);
+    for (struct match_queue *queue = matching->spare, *next; queue; queue = next) {
+        next = queue->next;
+        free(queue);
+    }
+}
+
+int match_post(struct matching *matching, struct match_receive *receive)
+{
+    receive->order = matching->order++;
+    if (append(matching, &matching->receives, &receive->key, &receive->link))
+        return ENOMEM;
+    matching->waiting[kind_of(&receive->key)]++;
+    return 0;
+}
+
+void match_withdraw(struct matching *matching, struct match_receive *receive)
+{
+    detach(matching, &matching->receives, &receive->link);
+    matching->waiting[kind_of(&receive->key)]--;
+}
+
+bool match_is_posted(const struct match_receive *receive)
+{
+    return receive->link.queue != NULL;
+}
+
+struct match_receive *match_arrived(struct matching *matching, const struct match_key *key)
+{
+    struct match_receive *oldest = NULL;
+
+    for (int kind = 0; kind < MATCH_KINDS; kind++) {
+        struct match_receive *receive;
+        struct match_queue *queue;
+        struct match_key asked;
+
+        if (!matching->waiting[kind] || !opened(key, kind, &asked))
+            continue;
+        queue = find_queue(&matching->receives, &asked);
+        if (!queue)
+            continue;
+        receive = container_of(queue->first.next, struct match_receive, link);
+        if (!oldest || receive->order < oldest->order)
+            oldest = receive;
+    }
+    if (oldest)
+        match_withdraw(matching, oldest);
+    return oldest;
+}
+
+static void forget(struct matching *matching, struct match_message *message)
+{
+    for (int kind = 0; kind < MATCH_KINDS; kind++) {
+        if (message->link[kind].queue)
+            detach(matching, &matching->messages, &message->link[kind]);
+    }
+}
+
+int match_keep(struct matching *matching, struct match_message *message)
+{
+    struct match_key key;
+
+    for (int kind = 0; kind < MATCH_KINDS; kind++)
+        message->link[kind].queue = NULL;
+    for (int kind = 0; kind < MATCH_KINDS; kind++) {
+        if (!opened(&message->key, kind, &key))
+            continue;
+        if (append(matching, &matching->messages, &key, &message->link[kind])) {
+            forget(matching, message);
+            return ENOMEM;
+        }
+    }
+    matching->unexpected++;
+    return 0;
+}
+
+struct match_message *match_find(const struct matching *matching, const struct match_key *key)
+{
+    const struct match_queue *queue;
+
+    if (!matching->unexpected)
+        return NULL;
+    queue = find_queue(&matching->messages, key);
+    if (!queue)
+        return NULL;
+    return container_of(queue->first.next - kind_of(key), struct match_message, link[0]);
+}
+
+void match_take(struct matching *matching, struct match_message *message)
+{
+    forget(matching, message);
+    matching->unexpected--;
+}
+
+void match_each_receive(struct matching *matching,
+                        void (*call)(struct match_receive *receive, void *argument), void *argument)
+{
+    struct match_table *table = &matching->receives;
+
+    for (uint32_t i = 0; i < table->bucket_count; i++) {
+        for (struct match_queue *queue = table->buckets[i], *next_queue; queue;
+             queue = next_queue) {
+            struct match_link *last = queue->first.previous;
+            bool more = true;
+
+            next_queue = queue->next;
+            for (struct match_link *link = queue->first.next, *next; more; link = next) {
+                next = link->next;
+                more = link != last;
+                call(container_of(link, struct match_receive, link), argument);
+            }
+        }
+    }
+}

@@ -1,0 +1,142 @@
+/* An MTL component for Open MPI 4.1 on the verbs API: messages, matching and data over several
+ * queue pairs, ports and adapters. docs/mpi.md explains it. */
+#ifndef MTL_MTL_H
+#define MTL_MTL_H
+
+#include "mtl/match.h"
+#include "rails/rails.h"
+#include "util/spinlock.h"
+#include "util/virtual.h"
+
+#include <ompi_config.h>
+
+#include <ompi/mca/mtl/mtl.h>
+
+struct mtl_request;
+
+enum eager_way { EAGER_AUTO, EAGER_SEND, EAGER_WRITE };
+enum rendezvous_way { RENDEZVOUS_WRITE, RENDEZVOUS_READ };
+
+/* Values of MCA parameters, see parameters.c. */
+struct mtl_parameters {
+    int priority;
+    char *devices;
+    int ports;
+    int qps;
+    int gid_index;
+    int mtu;
+    int policy;
+    int eager;
+    int rendezvous;
+    int eager_limit;
+    int shared_limit;
+    int stripe_threshold;
+    int minimum_stripe;
+    int stripe_cost;
+    int inline_limit;
+    int window;
+    int signal_interval;
+    int active_qps;
+    int registrations;
+    int retry_count;
+    int timeout;
+    bool shared;
+    bool single_copy;
+    bool report;
+};
+
+struct mtl_counters {
+    unsigned long long class_messages[RAILS_CLASSES];
+    unsigned long long class_bytes[RAILS_CLASSES];
+    unsigned long long rail_messages[RAILS_MAX];
+    unsigned long long rail_bytes[RAILS_MAX];
+    unsigned long long shared_messages;
+    unsigned long long shared_bytes;
+    unsigned long long unexpected;
+    unsigned long long connections;
+    unsigned long long registrations;
+    unsigned long long rail_failures;
+    unsigned long long repeated;
+};
+
+/* What MPI itself takes in the modelled host, in nanoseconds. */
+struct mtl_costs {
+    uint64_t send;
+    uint64_t receive;
+    uint64_t control;
+    uint64_t shared_latency;
+};
+
+struct mtl {
+    mca_mtl_base_module_t module;
+    struct mtl_parameters parameters;
+    struct mtl_counters counters;
+    struct mtl_costs costs;
+    struct matching matching;
+    struct rails_traffic traffic;
+    struct spinlock lock;
+    bool threads; /* several may call at a time */
+    bool joined;  /* virtual time: takes part */
+    struct mtl_request *done, *last_done;
+};
+
+extern struct mtl mtl;
+
+/* Around everything that touches any of this. Requests that have ended meanwhile are reported by
+ * mtl_leave(), after the lock is free, because what is called may come back in. */
+void mtl_join(void);
+void mtl_wait_for_lock(void);
+void mtl_report_done(void);
+
+static inline void mtl_enter(void)
+{
+    if (unlikely(virtual_time.on && !mtl.joined))
+        mtl_join();
+    if (mtl.threads)
+        mtl_wait_for_lock();
+}
+
+static inline void mtl_leave(void)
+{
+    struct mtl_request *done = mtl.done;
+
+    if (done) {
+        mtl_report_done();
+        return;
+    }
+    if (mtl.threads)
+        spin_unlock(&mtl.lock);
+}
+
+/* Of the clock that counts. */
+static inline uint64_t mtl_now(void)
+{
+    return virtual_time.on ? virtual_time.now() : now_ns();
+}
+
+static inline void mtl_charge(uint64_t ns)
+{
+    if (virtual_time.on && ns)
+        virtual_time.compute(ns);
+}
+
+static inline void mtl_charge_copy(uint64_t bytes)
+{
+    if (virtual_time.on && bytes)
+        virtual_time.copy(bytes);
+}
+
+/* parameters.c */
+extern mca_mtl_base_component_2_0_0_t mca_mtl_verbena_component;
+int parameters_register(void);
+const struct rails_policy *parameters_policy(void);
+
+/* counters.c */
+void counters_register(void);
+void counters_report(void);
+
+/* module.c */
+int module_progress(void);
+extern const mca_mtl_base_module_t module_functions;
+
+#endif

@@ -1,0 +1,464 @@
+#include "mtl/connection.h"
+
+#include "mtl/log.h"
+#include "mtl/protocol.h"
+#include "mtl/rendezvous.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define CREDIT_SIGNALS 8  /* every so many writes of credit are completed */
+#define READS_MAX      32 /* outstanding, of each rail */
+#define POLL_BATCH     16
+#define COPY_MAX       (1ull << 30) /* of one request */
+#define FULL           0x80000000u
+
+int rail_create(struct rail_link *link)
+{
+    struct connection *connection = link->connection;
+    struct device *device = link->path->device;
+    uint32_t sends = 2 * connection->window + 2 * CREDIT_SIGNALS + READS_MAX;
+    uint32_t receives = connection->written_ours ? 1 : connection->window;
+    struct ibv_qp_init_attr init = {
+        .send_cq = device->cq,
+        .recv_cq = device->cq,
+        .cap = { .max_send_wr = sends,
+                 .max_recv_wr = receives,
+                 .max_send_sge = 1,
+                 .max_recv_sge = 1,
+                 .max_inline_data = mtl.parameters.inline_limit },
+        .qp_type = IBV_QPT_RC,
+    };
+    struct ibv_qp_attr attr = {
+        .qp_state = IBV_QPS_INIT,
+        .port_num = link->path->port,
+        .qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ,
+    };
+
+    if (device_reserve(device, sends + receives))
+        return ENOMEM;
+    link->qp = ibv_create_qp(device->pd, &init);
+    if (!link->qp) {
+        mtl_log("no queue pair with %u and %u requests on %s: %s", sends, receives,
+                ibv_get_device_name(device->context->device), strerror(errno));
+        return errno;
+    }
+    return ibv_modify_qp(link->qp, &attr,
+                         IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+}
+
+static void post_receive(struct rail_link *link, uint32_t slot)
+{
+    struct connection *connection = link->connection;
+    struct ibv_sge place = {
+        .addr = (uintptr_t)link->ring + (uint64_t)slot * connection->slot_size,
+        .length = connection->slot_size,
+        .lkey = connection->regions[link->path->device->index]->lkey,
+    };
+    struct ibv_recv_wr request = { .wr_id = (uintptr_t)&link->receives[slot],
+                                   .sg_list = &place,
+                                   .num_sge = 1 },
+                       *bad;
+
+    if (ibv_post_recv(link->qp, &request, &bad))
+        rail_fail(link, "a receive cannot be posted");
+}
+
+int rail_connect(struct rail_link *link, uint32_t number)
+{
+    struct connection *connection = link->connection;
+    const struct path_address *to = &connection->endpoint->address.path[link->path - devices.path];
+    struct ibv_qp_attr attr = {
+        .qp_state = IBV_QPS_RTR,
+        .path_mtu = to->mtu < link->path->mtu ? to->mtu : link->path->mtu,
+        .dest_qp_num = number,
+        .rq_psn = number & 0xffffff,
+        .max_dest_rd_atomic = 4,
+        .min_rnr_timer = 12,
+    };
+    int err;
+
+    path_vector(link->path, to, &attr.ah_attr);
+    err = ibv_modify_qp(link->qp, &attr,
+                        IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+                            IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+    attr = (struct ibv_qp_attr){
+        .qp_state = IBV_QPS_RTS,
+        .sq_psn = link->qp->qp_num & 0xffffff,
+        .max_rd_atomic = 4,
+        .timeout = mtl.parameters.timeout,
+        .retry_cnt = mtl.parameters.retry_count,
+        .rnr_retry = 7,
+    };
+    if (!err)
+        err = ibv_modify_qp(link->qp, &attr,
+                            IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC |
+                                IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY);
+    if (err) {
+        mtl_log("queue pair %u cannot be connected to %u: %s", link->qp->qp_num, number,
+                strerror(err));
+        return err;
+    }
+    link->up = true;
+    for (uint32_t i = 0; i < connection->window && !connection->written_ours; i++)
+        post_receive(link, i);
+    return 0;
+}
+
+void rail_destroy(struct rail_link *link)
+{
+    if (link->qp)
+        ibv_destroy_qp(link->qp);
+}
+
+bool rail_has_room(struct rail_link *link)
+{
+    uint32_t window = link->connection->window;
+    uint32_t freed = load_acquire(link->credit);
+
+    if ((int32_t)(freed - link->freed) > 0)
+        link->freed = freed;
+    return link->up && !link->silenced && link->posted - link->completed < window &&
+           link->posted - link->freed < window;
+}
+
+/* Never zero, and another one when the slot is used again. */
+static uint32_t mark_of(uint32_t count)
+{
+    return count | FULL;
+}
+
+static uint32_t *tail_of(char *slot, uint32_t length)
+{
+    return (uint32_t *)(slot + sizeof(struct wire_header) + round_up(length, 4));
+}
+
+static void post(struct rail_link *link, struct ibv_send_wr *request)
+{
+    struct ibv_send_wr *bad;
+    int err = ibv_post_send(link->qp, request, &bad);
+
+    if (err)
+        rail_fail(link, strerror(err));
+}
+
+void rail_send(struct rail_link *link, struct message *message, const struct sent *sent)
+{
+    struct connection *connection = link->connection;
+    uint32_t slot = link->posted % connection->window;
+    char *staging = link->staging + (uint64_t)slot * connection->slot_size;
+    struct wire_header *header = (struct wire_header *)staging;
+    uint32_t length = message_write(header + 1, message);
+    struct ibv_sge piece = {
+        .addr = (uintptr_t)staging,
+        .lkey = connection->regions[link->path->device->index]->lkey,
+    };
+    struct ibv_send_wr request = {
+        .wr_id = (uintptr_t)&link->sends[slot],
+        .sg_list = &piece,
+        .num_sge = 1,
+        .opcode = connection->write_theirs ? IBV_WR_RDMA_WRITE : IBV_WR_SEND,
+    };
+
+    *header = message->header;
+    header->length = length;
+    header->mark = mark_of(link->posted);
+    header->consumed = link->told = link->consumed;
+    *tail_of(staging, length) = header->mark;
+    piece.length = (char *)(tail_of(staging, length) + 1) - staging;
+    if (connection->write_theirs) {
+        request.wr.rdma.remote_addr = link->remote_ring + (uint64_t)slot * connection->slot_size;
+        request.wr.rdma.rkey = link->remote_rkey;
+    }
+    if (piece.length <= (uint32_t)mtl.parameters.inline_limit)
+        request.send_flags |= IBV_SEND_INLINE;
+    if (sent->piece || (link->posted + 1) % connection->signal_interval == 0)
+        request.send_flags |= IBV_SEND_SIGNALED;
+    link->sends[slot].index = link->posted;
+    link->sent[slot] = *sent;
+    if (sent->planned)
+        rails_posted(&connection->set, &link->sent[slot].rails, mtl_now());
+    link->posted++;
+    mtl.counters.rail_messages[link->index]++;
+    mtl.counters.rail_bytes[link->index] += length;
+    post(link, &request);
+}
+
+void rail_write(struct rail_link *link, const struct remote_copy *copy)
+{
+    for (uint64_t done = 0; done < copy->length && link->up;) {
+        uint64_t length = copy->length - done < COPY_MAX ? copy->length - done : COPY_MAX;
+        struct ibv_sge piece = { .addr = copy->here + done, .length = length, .lkey = copy->lkey };
+        struct ibv_send_wr request = {
+            .sg_list = &piece,
+            .num_sge = 1,
+            .opcode = IBV_WR_RDMA_WRITE,
+            .wr.rdma = { .remote_addr = copy->there + done, .rkey = copy->rkey },
+        };
+
+        /* Only failures complete, and are those of the message behind. */
+        request.wr_id = (uintptr_t)&link->credit_work;
+        post(link, &request);
+        done += length;
+    }
+    mtl.counters.rail_bytes[link->index] += copy->length;
+}
+
+bool rail_can_read(const struct rail_link *link)
+{
+    return link->up && !link->silenced && link->reads < READS_MAX;
+}
+
+void rail_read(struct rail_link *link, const struct remote_copy *copy, struct work *work)
+{
+    struct ibv_sge piece = { .addr = copy->here, .length = copy->length, .lkey = copy->lkey };
+    struct ibv_send_wr request = {
+        .wr_id = (uintptr_t)work,
+        .sg_list = &piece,
+        .num_sge = 1,
+        .opcode = IBV_WR_RDMA_READ,
+        .send_flags = IBV_SEND_SIGNALED,
+        .wr.rdma = { .remote_addr = copy->there, .rkey = copy->rkey },
+    };
+
+    *work = (struct work){ .kind = WORK_READ, .link = link };
+    link->reads++;
+    mtl.counters.rail_bytes[link->index] += copy->length;
+    post(link, &request);
+}
+
+/* The number of messages taken out goes into the other side's word. */
+static void return_credit(struct rail_link *link)
+{
+    struct connection *connection = link->connection;
+    _Atomic uint32_t *word = link->credit + 1;
+    struct ibv_sge piece = {
+        .addr = (uintptr_t)word,
+        .length = sizeof(*word),
+        .lkey = connection->regions[link->path->device->index]->lkey,
+    };
+    struct ibv_send_wr request = {
+        .wr_id = (uintptr_t)&link->credit_work,
+        .sg_list = &piece,
+        .num_sge = 1,
+        .opcode = IBV_WR_RDMA_WRITE,
+        .wr.rdma = { .remote_addr = link->remote_credit, .rkey = link->remote_rkey },
+    };
+
+    store_release(word, link->consumed);
+    if (mtl.parameters.inline_limit >= (int)sizeof(*word))
+        request.send_flags |= IBV_SEND_INLINE;
+    if (++link->credits_posted % CREDIT_SIGNALS == 0)
+        request.send_flags |= IBV_SEND_SIGNALED;
+    link->told = link->consumed;
+    post(link, &request);
+}
+
+static void take_out(struct rail_link *link, char *slot)
+{
+    const struct wire_header *header = (struct wire_header *)slot;
+
+    if ((int32_t)(header->consumed - link->freed) > 0)
+        link->freed = header->consumed;
+    connection_arrived(link->connection, header, header + 1);
+    link->consumed++;
+}
+
+static void give_credit(struct rail_link *link)
+{
+    if (link->consumed - link->told >= link->connection->window / 2 && link->up)
+        return_credit(link);
+}
+
+static bool has_come(struct rail_link *link, char *slot)
+{
+    const _Atomic uint32_t *mark = (const _Atomic uint32_t *)&((struct wire_header *)slot)->mark;
+    uint32_t wanted = mark_of(link->consumed);
+
+    if (load_acquire(mark) != wanted)
+        return false;
+    return load_acquire((const _Atomic uint32_t *)tail_of(
+               slot, ((struct wire_header *)slot)->length)) == wanted;
+}
+
+static int look(struct rail_link *link)
+{
+    struct connection *connection = link->connection;
+    int count = 0;
+
+    for (;;) {
+        char *slot =
+            link->ring + (uint64_t)(link->consumed % connection->window) * connection->slot_size;
+
+        if (!has_come(link, slot))
+            return count;
+        take_out(link, slot);
+        give_credit(link);
+        count++;
+    }
+}
+
+int rails_look(void)
+{
+    int count = 0;
+
+    for (struct connection *connection = connections; connection; connection = connection->next) {
+        if (!connection->heard || !connection->written_ours)
+            continue;
+        for (uint32_t i = 0; i < connection->rail_count; i++)
+            count += look(&connection->rails[i]);
+    }
+    return count;
+}
+
+static void end_planned(struct rail_link *link, const struct sent *sent)
+{
+    struct rails_set *set = &link->connection->set;
+    struct rails_plan plan;
+
+    rails_completed(set, &sent->rails, true, mtl_now());
+    plan.class = sent->class;
+    plan.begun = sent->begun;
+    plan.sharing = sent->sharing;
+    plan.count = 1;
+    rails_ended(set, &plan);
+}
+
+/* All messages up to that one have arrived. */
+static void sent_until(struct rail_link *link, uint32_t end)
+{
+    while ((int32_t)(end - link->completed) > 0) {
+        struct sent *sent = &link->sent[link->completed++ % link->connection->window];
+
+        if (sent->planned)
+            end_planned(link, sent);
+        if (sent->piece)
+            piece_sent(sent->piece);
+    }
+}
+
+static void received(struct rail_link *link, uint32_t slot)
+{
+    take_out(link, link->ring + (uint64_t)slot * link->connection->slot_size);
+    if (link->up)
+        post_receive(link, slot);
+    give_credit(link);
+}
+
+static void failed(const struct ibv_wc *completion, const struct work *work)
+{
+    if (work->link->up)
+        rail_fail(work->link, ibv_wc_status_str(completion->status));
+    if (work->kind == WORK_READ)
+        piece_read_failed((struct piece *)work);
+}
+
+static void completed(const struct ibv_wc *completion)
+{
+    struct work *work = (struct work *)(uintptr_t)completion->wr_id;
+
+    if (work->kind == WORK_GREETING_IN || work->kind == WORK_GREETING_OUT) {
+        greeter_completed(completion, work);
+        return;
+    }
+    if (completion->status != IBV_WC_SUCCESS) {
+        failed(completion, work);
+        return;
+    }
+    switch (work->kind) {
+    case WORK_MESSAGE:
+        sent_until(work->link, work->index + 1);
+        break;
+    case WORK_RECEIVE:
+        received(work->link, work->index);
+        break;
+    case WORK_READ:
+        work->link->reads--;
+        piece_read((struct piece *)work);
+        break;
+    default:
+        break;
+    }
+}
+
+int rails_poll(void)
+{
+    int total = 0;
+
+    for (uint32_t i = 0; i < devices.count; i++) {
+        struct ibv_wc completions[POLL_BATCH];
+        int count = ibv_poll_cq(devices.device[i].cq, POLL_BATCH, completions);
+
+        for (int k = 0; k < count; k++)
+            completed(&completions[k]);
+        total += count > 0 ? count : 0;
+    }
+    return total;
+}
+
+/* ---- failures ---- */
+
+static void stop(struct rail_link *link)
+{
+    struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+
+    ibv_modify_qp(link->qp, &attr, IBV_QP_STATE);
+    link->up = false;
+}
+
+void rail_fail(struct rail_link *link, const char *reason)
+{
+    struct connection *connection = link->connection;
+    struct wire_rail body = { .rail = link->index };
+
+    if (!link->up)
+        return;
+    stop(link);
+    rails_failed(&connection->set, link->index);
+    mtl.counters.rail_failures++;
+    mtl_log("rail %u (%s port %u) to process %u failed: %s; %u of %u left", link->index,
+            ibv_get_device_name(link->path->device->context->device), link->path->port,
+            connection->endpoint->name.vpid, reason, rails_up(&connection->set),
+            connection->rail_count);
+    if (rails_up(&connection->set))
+        endpoint_control(connection->endpoint, WIRE_RAIL_DOWN, &body, sizeof(body));
+    else
+        endpoint_fail(connection->endpoint);
+}
+
+/* The other side has given it up. What it had sent and has arrived is taken out; nothing comes
+ * after that, so the other side may send the rest by another way. */
+void rail_down(struct connection *connection, uint32_t rail)
+{
+    struct rail_link *link = &connection->rails[rail < connection->rail_count ? rail : 0];
+    struct wire_rail body = { .rail = link->index };
+
+    if (link->up)
+        rail_fail(link, "the other side has given it up");
+    if (connection->written_ours)
+        look(link);
+    endpoint_control(connection->endpoint, WIRE_RAIL_SHUT, &body, sizeof(body));
+}
+
+/* What the other side has not taken out of the rail goes again. Data go with the message that
+ * follows them. */
+void rail_shut(struct connection *connection, uint32_t rail)
+{
+    struct rail_link *link = &connection->rails[rail < connection->rail_count ? rail : 0];
+
+    if (link->up || link->shut)
+        return;
+    link->shut = true;
+    for (; link->completed != link->posted; link->completed++) {
+        uint32_t slot = link->completed % connection->window;
+        struct sent *sent = &link->sent[slot];
+        const struct wire_header *header =
+            (struct wire_header *)(link->staging + (uint64_t)slot * connection->slot_size);
+
+        mtl.counters.repeated++;
+        if (sent->piece)
+            piece_lost(sent->piece);
+        else
+            endpoint_repeat(connection->endpoint, header, header + 1);
+    }
+}

@@ -1,0 +1,517 @@
+#include "mtl/rendezvous.h"
+
+#include "mtl/log.h"
+#include "mtl/protocol.h"
+#include "mtl/shared.h"
+
+#include <stdlib.h>
+
+static struct transfer *spare;
+static struct transfer *waiting, **last_waiting = &waiting;
+
+static struct transfer *transfer_new(struct mtl_request *request, struct endpoint *endpoint,
+                                     uint64_t length)
+{
+    struct transfer *transfer = spare;
+
+    if (transfer)
+        spare = transfer->next;
+    else
+        transfer = malloc(sizeof(*transfer));
+    if (!transfer)
+        return NULL;
+    memset(transfer, 0, offsetof(struct transfer, plan));
+    transfer->plan.count = 0;
+    transfer->request = request;
+    transfer->endpoint = endpoint;
+    transfer->sending = request->sending;
+    transfer->length = length;
+    transfer->data = request->buffer;
+    transfer->own_data = !request->buffer;
+    if (transfer->own_data)
+        transfer->data = malloc(length);
+    transfer->cookie = cookie_new(COOKIE_TRANSFER, transfer);
+    if (transfer->data && transfer->cookie)
+        return transfer;
+    if (transfer->own_data)
+        free(transfer->data);
+    transfer->next = spare;
+    spare = transfer;
+    return NULL;
+}
+
+static void transfer_free(struct transfer *transfer)
+{
+    cookie_free(transfer->cookie);
+    if (transfer->registration)
+        registration_put(transfer->registration);
+    if (transfer->own_data)
+        free(transfer->data);
+    transfer->cookie = 0;
+    transfer->next = spare;
+    spare = transfer;
+}
+
+static void transfer_waits(struct transfer *transfer)
+{
+    if (transfer->waiting)
+        return;
+    transfer->waiting = true;
+    transfer->next = NULL;
+    *last_waiting = transfer;
+    last_waiting = &transfer->next;
+}
+
+static void end_receive(struct transfer *transfer)
+{
+    struct mtl_request *request = transfer->request;
+
+    if (transfer->own_data)
+        request_unpack(request, transfer->data, transfer->length);
+    transfer_free(transfer);
+    request_done(request, MPI_SUCCESS);
+}
+
+static void end_send(struct transfer *transfer)
+{
+    struct mtl_request *request = transfer->request;
+
+    transfer_free(transfer);
+    request_done(request, MPI_SUCCESS);
+}
+
+static void tell_done(struct endpoint *endpoint, uint64_t cookie)
+{
+    struct wire_done body = { .cookie = cookie };
+
+    endpoint_control(endpoint, WIRE_DONE, &body, sizeof(body));
+}
+
+static bool is_read(const struct endpoint *endpoint)
+{
+    return endpoint->way == WAY_RAILS && mtl.parameters.rendezvous == RENDEZVOUS_READ;
+}
+
+static bool make_accessible(struct transfer *transfer, uint32_t *rkeys)
+{
+    if (!transfer->registration)
+        transfer->registration = registration_get(transfer->data, transfer->length);
+    if (!transfer->registration)
+        return false;
+    for (uint32_t i = 0; i < devices.count && rkeys; i++)
+        rkeys[i] = transfer->registration->regions[i]->rkey;
+    return true;
+}
+
+bool rendezvous_offer(struct mtl_request *request, struct wire_offer *offer)
+{
+    struct transfer *transfer =
+        request->cookie ? cookie_find(COOKIE_TRANSFER, request->cookie) : NULL;
+
+    if (!transfer) {
+        transfer = transfer_new(request, request->endpoint, request->size);
+        if (!transfer)
+            return false;
+        request->cookie = transfer->cookie;
+        if (transfer->own_data)
+            request_pack(request, transfer->data);
+    }
+    *offer = (struct wire_offer){ .size = request->size,
+                                  .cookie = transfer->cookie,
+                                  .address = (uintptr_t)transfer->data,
+                                  .class = request->class };
+    return !is_read(request->endpoint) || make_accessible(transfer, offer->rkeys);
+}
+
+/* ---- pieces over rails ---- */
+
+static void plan_pieces(struct transfer *transfer, enum rails_class class)
+{
+    struct connection *connection = transfer->endpoint->connection;
+    struct rails_message message = { .class = class, .size = transfer->length };
+
+    if (!rails_plan(&connection->set, &message, &transfer->plan))
+        return; /* the endpoint is about to fail, and the transfer with it */
+    transfer->left = transfer->plan.count;
+    for (uint32_t i = 0; i < transfer->plan.count; i++)
+        transfer->piece[i] =
+            (struct piece){ .transfer = transfer, .rails = transfer->plan.piece[i] };
+}
+
+static void describe(const struct piece *piece, const struct rail_link *link,
+                     struct remote_copy *copy)
+{
+    const struct transfer *transfer = piece->transfer;
+    uint32_t device = link->path->device->index;
+
+    *copy = (struct remote_copy){
+        .here = (uintptr_t)transfer->data + piece->rails.offset,
+        .there = transfer->peer_address + piece->rails.offset,
+        .length = piece->rails.length,
+        .lkey = transfer->registration->regions[device]->lkey,
+        .rkey = transfer->peer_rkeys[device],
+    };
+}
+
+static void write_piece(struct piece *piece, struct rail_link *link)
+{
+    struct transfer *transfer = piece->transfer;
+    struct wire_piece body = { .target = transfer->peer_cookie,
+                               .index = piece - transfer->piece,
+                               .count = transfer->plan.count };
+    struct message message = { .header = { .type = WIRE_PIECE },
+                               .body = &body,
+                               .body_length = sizeof(body) };
+    struct sent sent = { .piece = piece };
+    struct remote_copy copy;
+
+    describe(piece, link, &copy);
+    rail_write(link, &copy);
+    mtl_charge(mtl.costs.control);
+    rail_send(link, &message, &sent);
+}
+
+static void read_piece(struct piece *piece, struct rail_link *link)
+{
+    struct remote_copy copy;
+
+    describe(piece, link, &copy);
+    rail_read(link, &copy, &piece->work);
+}
+
+/* Another rail for a piece whose own has failed. False if there is none. */
+static bool move_piece(struct piece *piece)
+{
+    struct transfer *transfer = piece->transfer;
+    struct rails_message message = { .class = transfer->plan.class, .size = piece->rails.length };
+    struct rails_plan plan;
+
+    if (!rails_replan(&transfer->endpoint->connection->set, &message, &plan))
+        return false;
+    piece->rails.rail = plan.piece[0].rail;
+    return true;
+}
+
+static bool post_piece(struct piece *piece)
+{
+    struct transfer *transfer = piece->transfer;
+    struct connection *connection = transfer->endpoint->connection;
+    struct rail_link *link = &connection->rails[piece->rails.rail];
+
+    if (!link->up) {
+        if (!move_piece(piece))
+            return false;
+        link = &connection->rails[piece->rails.rail];
+    }
+    if (transfer->reading ? !rail_can_read(link) : !rail_has_room(link))
+        return false;
+    /* Set first: the rail may fail within, and the piece be given back. */
+    piece->posted = true;
+    rails_posted(&connection->set, &piece->rails, mtl_now());
+    if (transfer->reading)
+        read_piece(piece, link);
+    else
+        write_piece(piece, link);
+    return true;
+}
+
+/* Returns how many went; the transfer waits if some could not. */
+static int post_pieces(struct transfer *transfer)
+{
+    int count = 0;
+
+    for (uint32_t i = 0; i < transfer->plan.count; i++) {
+        struct piece *piece = &transfer->piece[i];
+
+        if (piece->posted)
+            continue;
+        if (post_piece(piece))
+            count++;
+        else
+            transfer_waits(transfer);
+    }
+    return count;
+}
+
+static void piece_over(struct piece *piece)
+{
+    struct transfer *transfer = piece->transfer;
+    struct rails_set *set = &transfer->endpoint->connection->set;
+
+    rails_completed(set, &piece->rails, true, mtl_now());
+    piece->over = true;
+    if (--transfer->left)
+        return;
+    rails_ended(set, &transfer->plan);
+    if (transfer->sending) {
+        end_send(transfer);
+    } else {
+        tell_done(transfer->endpoint, transfer->peer_cookie);
+        end_receive(transfer);
+    }
+}
+
+void piece_sent(struct piece *piece)
+{
+    piece_over(piece);
+}
+
+void piece_read(struct piece *piece)
+{
+    piece_over(piece);
+}
+
+void piece_lost(struct piece *piece)
+{
+    piece->posted = false;
+    transfer_waits(piece->transfer);
+}
+
+void piece_read_failed(struct piece *piece)
+{
+    if (!piece->transfer->endpoint->failed)
+        piece_lost(piece);
+}
+
+/* ---- receiving ---- */
+
+static void tell_accepted(struct transfer *transfer)
+{
+    struct wire_accept body = { .cookie = transfer->peer_cookie,
+                                .size = transfer->length,
+                                .target = transfer->cookie,
+                                .address = (uintptr_t)transfer->data };
+
+    make_accessible(transfer, body.rkeys);
+    endpoint_control(transfer->endpoint, WIRE_ACCEPT, &body, sizeof(body));
+}
+
+static void take_over_rails(struct transfer *transfer, const struct wire_offer *offer)
+{
+    if (!make_accessible(transfer, NULL)) {
+        endpoint_fail(transfer->endpoint);
+        return;
+    }
+    if (!is_read(transfer->endpoint)) {
+        tell_accepted(transfer);
+        return;
+    }
+    transfer->reading = true;
+    transfer->peer_address = offer->address;
+    memcpy(transfer->peer_rkeys, offer->rkeys, sizeof(offer->rkeys));
+    plan_pieces(transfer, offer->class < RAILS_CLASSES ? offer->class : RAILS_NONBLOCKING);
+    post_pieces(transfer);
+}
+
+/* On the same node: out of the sender's memory, or in fragments where that is not allowed. */
+static void take_shared(struct transfer *transfer, const struct wire_offer *offer)
+{
+    struct wire_accept body = { .cookie = offer->cookie,
+                                .size = transfer->length,
+                                .target = transfer->cookie };
+
+    if (shared_read(transfer->endpoint, transfer->data, offer->address, transfer->length)) {
+        tell_done(transfer->endpoint, offer->cookie);
+        end_receive(transfer);
+    } else {
+        endpoint_control(transfer->endpoint, WIRE_PULL, &body, sizeof(body));
+    }
+}
+
+void rendezvous_take(struct mtl_request *request, struct endpoint *endpoint,
+                     const struct wire_offer *offer)
+{
+    uint64_t length = offer->size < request->size ? offer->size : request->size;
+    struct transfer *transfer;
+
+    if (!length) {
+        tell_done(endpoint, offer->cookie);
+        request_done(request, MPI_SUCCESS);
+        return;
+    }
+    transfer = transfer_new(request, endpoint, length);
+    if (!transfer) {
+        mtl_log("no memory to receive %lu bytes", length);
+        request_done(request, MPI_ERR_NO_MEM);
+        return;
+    }
+    transfer->peer_cookie = offer->cookie;
+    if (endpoint->way == WAY_SHARED)
+        take_shared(transfer, offer);
+    else
+        take_over_rails(transfer, offer);
+}
+
+static void piece_arrived(const struct wire_piece *body)
+{
+    struct transfer *transfer = cookie_find(COOKIE_TRANSFER, body->target);
+
+    if (!transfer)
+        return;
+    transfer->seen |= 1u << (body->index % RAILS_MAX);
+    if (__builtin_popcount(transfer->seen) == (int)body->count)
+        end_receive(transfer);
+}
+
+static void fragment_arrived(const struct wire_header *header, const struct wire_fragment *body)
+{
+    struct transfer *transfer = cookie_find(COOKIE_TRANSFER, body->target);
+    uint64_t length = header->length - sizeof(*body);
+
+    if (!transfer || body->offset + length > transfer->length)
+        return;
+    mtl_charge_copy(length);
+    memcpy(transfer->data + body->offset, body + 1, length);
+    transfer->arrived += length;
+    if (transfer->arrived == transfer->length)
+        end_receive(transfer);
+}
+
+/* ---- sending ---- */
+
+static void accepted(const struct wire_accept *body)
+{
+    struct transfer *transfer = cookie_find(COOKIE_TRANSFER, body->cookie);
+
+    if (!transfer || transfer->peer_cookie)
+        return;
+    transfer->peer_cookie = body->target;
+    transfer->peer_address = body->address;
+    transfer->length = body->size;
+    memcpy(transfer->peer_rkeys, body->rkeys, sizeof(body->rkeys));
+    if (!make_accessible(transfer, NULL)) {
+        endpoint_fail(transfer->endpoint);
+        return;
+    }
+    plan_pieces(transfer, transfer->request->class);
+    post_pieces(transfer);
+}
+
+static int send_fragments(struct transfer *transfer)
+{
+    int count = 0;
+
+    while (transfer->sent < transfer->length) {
+        struct wire_fragment body = { .target = transfer->peer_cookie, .offset = transfer->sent };
+        uint64_t left = transfer->length - transfer->sent;
+        uint64_t most = mtl.parameters.shared_limit;
+        struct message message = { .header = { .type = WIRE_FRAGMENT },
+                                   .body = &body,
+                                   .body_length = sizeof(body),
+                                   .data = transfer->data + transfer->sent,
+                                   .data_length = left < most ? left : most };
+
+        if (!endpoint_try(transfer->endpoint, &message, transfer->request->class)) {
+            transfer_waits(transfer);
+            return count;
+        }
+        transfer->sent += message.data_length;
+        count++;
+    }
+    end_send(transfer);
+    return count;
+}
+
+static void pulled(const struct wire_accept *body)
+{
+    struct transfer *transfer = cookie_find(COOKIE_TRANSFER, body->cookie);
+
+    if (!transfer || transfer->peer_cookie)
+        return;
+    transfer->peer_cookie = body->target;
+    transfer->length = body->size;
+    send_fragments(transfer);
+}
+
+static void told_done(const struct wire_done *body)
+{
+    struct mtl_request *request = cookie_find(COOKIE_REQUEST, body->cookie);
+    struct transfer *transfer = cookie_find(COOKIE_TRANSFER, body->cookie);
+
+    if (request) {
+        cookie_free(body->cookie);
+        request_done(request, MPI_SUCCESS);
+    } else if (transfer) {
+        end_send(transfer);
+    }
+}
+
+void rendezvous_arrived(struct endpoint *endpoint, const struct wire_header *header,
+                        const void *body)
+{
+    switch (header->type) {
+    case WIRE_ACCEPT:
+        accepted(body);
+        break;
+    case WIRE_PIECE:
+        piece_arrived(body);
+        break;
+    case WIRE_PULL:
+        pulled(body);
+        break;
+    case WIRE_FRAGMENT:
+        fragment_arrived(header, body);
+        break;
+    case WIRE_DONE:
+        told_done(body);
+        break;
+    default:
+        mtl_log("process %u sent a message of type %u, which does not exist", endpoint->name.vpid,
+                header->type);
+    }
+}
+
+int rendezvous_go_on(void)
+{
+    struct transfer *transfer = waiting, *next;
+    int count = 0;
+
+    waiting = NULL;
+    last_waiting = &waiting;
+    for (; transfer; transfer = next) {
+        next = transfer->next;
+        transfer->waiting = false;
+        if (transfer->endpoint->failed)
+            continue;
+        count += transfer->plan.count && transfer->left ? post_pieces(transfer)
+                                                        : send_fragments(transfer);
+    }
+    return count;
+}
+
+/* ---- the end ---- */
+
+/* Its memory is not used again: completions of its pieces may still come. */
+static void fail_one(enum cookie_kind kind, void *object, void *endpoint)
+{
+    struct mtl_request *request = object;
+
+    if (kind == COOKIE_TRANSFER) {
+        struct transfer *transfer = object;
+
+        if (transfer->endpoint != endpoint)
+            return;
+        request = transfer->request;
+        cookie_free(transfer->cookie);
+    } else {
+        if (request->endpoint != endpoint)
+            return;
+        cookie_free(request->cookie);
+    }
+    request_done(request, MPI_ERR_OTHER);
+}
+
+void rendezvous_fail(struct endpoint *endpoint)
+{
+    cookies_each(fail_one, endpoint);
+}
+
+void rendezvous_free(void)
+{
+    for (struct transfer *transfer = spare, *next; transfer; transfer = next) {
+        next = transfer->next;
+        free(transfer);
+    }
+    spare = NULL;
+    cookies_free();
+}

@@ -1,0 +1,75 @@
+/* Long messages: the sender offers, and when the receiver has matched it, the data go straight from
+ * one memory to the other, in as many pieces as the policy wants. */
+#ifndef MTL_RENDEZVOUS_H
+#define MTL_RENDEZVOUS_H
+
+#include "mtl/connection.h"
+#include "mtl/registration.h"
+
+struct transfer;
+
+/* A piece on its rail. */
+struct piece {
+    struct work work; /* first: a completion names it */
+    struct transfer *transfer;
+    struct rails_piece rails;
+    bool posted;
+    bool over;
+};
+
+struct transfer {
+    uint64_t cookie;
+    struct transfer *next; /* of those that wait for room, or spare */
+    bool waiting;
+    bool sending;
+    bool reading; /* this side reads the other's memory */
+    struct mtl_request *request;
+    struct endpoint *endpoint;
+    char *data;
+    bool own_data; /* in one piece, because the user's are not */
+    uint64_t length;
+    uint64_t arrived; /* of fragments */
+    uint64_t sent;
+    struct registration *registration;
+    uint64_t peer_cookie;
+    uint64_t peer_address;
+    uint32_t peer_rkeys[DEVICES_MAX];
+    uint32_t left; /* pieces */
+    uint32_t seen; /* by number, of those that have arrived */
+    struct rails_plan plan;
+    struct piece piece[RAILS_MAX];
+};
+
+/* Describes what a send has to offer. False, with the reason in the log, if there is no memory. */
+bool rendezvous_offer(struct mtl_request *request, struct wire_offer *offer);
+
+/* A receive has matched an offer. */
+void rendezvous_take(struct mtl_request *request, struct endpoint *endpoint,
+                     const struct wire_offer *offer);
+
+void rendezvous_arrived(struct endpoint *endpoint, const struct wire_header *header,
+                        const void *body);
+
+/* Names for requests that the other side gives back; a name that is out of date finds nothing. */
+enum cookie_kind { COOKIE_FREE, COOKIE_REQUEST, COOKIE_TRANSFER };
+
+uint64_t cookie_new(enum cookie_kind kind, void *object);
+void *cookie_find(enum cookie_kind kind, uint64_t cookie);
+void cookie_free(uint64_t cookie);
+void cookies_each(void (*call)(enum cookie_kind kind, void *object, void *argument),
+                  void *argument);
+void cookies_free(void);
+
+/* Posts what had no room. Returns how much did. */
+int rendezvous_go_on(void);
+
+/* Ends everything with that endpoint. */
+void rendezvous_fail(struct endpoint *endpoint);
+void rendezvous_free(void);
+
+void piece_sent(struct piece *piece);
+void piece_lost(struct piece *piece);
+void piece_read(struct piece *piece);
+void piece_read_failed(struct piece *piece);
+
+#endif
