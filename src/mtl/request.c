@@ -74,7 +74,8 @@ void request_matched(struct mtl_request *request, const struct match_key *key, u
 void request_done(struct mtl_request *request, int error)
 {
     request->error = error;
-    if (error != MPI_SUCCESS && request->super.ompi_req)
+    /* A receive has its own, if it was cut off; nobody else sets that of a send. */
+    if (request->super.ompi_req && (request->sending || error != MPI_SUCCESS))
         request->super.ompi_req->req_status.MPI_ERROR = error;
     request->next = NULL;
     if (mtl.done)
