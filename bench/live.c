@@ -20,6 +20,7 @@ static const struct operation {
     { "send", IBV_WR_SEND },
     { "write", IBV_WR_RDMA_WRITE },
     { "read", IBV_WR_RDMA_READ },
+    { "add", IBV_WR_ATOMIC_FETCH_AND_ADD },
 };
 
 struct options {
@@ -240,6 +241,7 @@ static void loop_open(struct loop *loop, const struct options *o, struct pair *p
 {
     uint32_t size = (uint32_t)o->pair.size;
     bool reads = o->operation->opcode == IBV_WR_RDMA_READ;
+    bool adds = o->operation->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
     unsigned quarter = o->recv_depth / 4;
 
     *loop = (struct loop){
@@ -257,18 +259,31 @@ static void loop_open(struct loop *loop, const struct options *o, struct pair *p
     if (!loop->receives || !loop->unsignalled)
         err(1, "calloc");
     loop->work = (struct ibv_send_wr){
-        .sg_list = reads ? &loop->landing : &loop->source,
+        .sg_list = reads || adds ? &loop->landing : &loop->source,
         .num_sge = 1,
         .opcode = o->operation->opcode,
         .send_flags = o->use_inline ? IBV_SEND_INLINE : 0,
         .wr.rdma = { .remote_addr = reads ? pair->remote_source : pair->remote_landing,
                      .rkey = pair->remote_key },
     };
+    if (adds) {
+        loop->work.wr.atomic.compare_add = 1;
+        loop->work.wr.atomic.rkey = pair->remote_key;
+    }
     for (size_t i = 0; i < size; i++)
         pair->source[i] = BYTE_AT(i);
     if (o->operation->opcode == IBV_WR_SEND)
         prepare_receives(loop);
     harness_barrier(&pair->peer);
+}
+
+static void check_sum(const struct loop *loop)
+{
+    uint64_t sum, expected = (uint64_t)loop->o->iterations * (loop->o->repeats + 1);
+
+    memcpy(&sum, loop->pair->landing, sizeof(sum));
+    if (!loop->pair->peer.initiator && sum != expected)
+        errx(1, "%lu additions made %lu", (unsigned long)expected, (unsigned long)sum);
 }
 
 static void check_landing(const struct loop *loop)
@@ -306,7 +321,10 @@ static void measure(const struct options *o, struct pair *pair)
     for (unsigned r = 0; r < o->repeats; r++)
         times.seconds[r] = once(&loop);
     harness_barrier(&pair->peer);
-    check_landing(&loop);
+    if (o->operation->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD)
+        check_sum(&loop);
+    else
+        check_landing(&loop);
     if (pair->peer.initiator)
         print_result(o, &times);
     harness_times_free(&times);
@@ -317,7 +335,7 @@ static void measure(const struct options *o, struct pair *pair)
 static int usage(FILE *out, int status)
 {
     fputs("usage: bench-live [options]        two processes; prints one JSON line\n"
-          "  --op send|write|read   (send)     --mode latency|rate   (latency)\n"
+          "  --op send|write|read|add (send)   --mode latency|rate   (latency)\n"
           "  --size BYTES           (8)        --inline              payload inside the request\n"
           "  --qps N                (1)        queue pairs, all on one CQ\n"
           "  --window N             (128)      posts in flight over all queue pairs\n"
@@ -338,7 +356,7 @@ static const struct operation *find_operation(const char *name)
         if (!strcmp(operations[i].name, name))
             return &operations[i];
     }
-    errx(2, "--op takes send, write or read, not '%s'", name);
+    errx(2, "--op takes send, write, read or add, not '%s'", name);
 }
 
 static bool mode_is_rate(const char *name)
@@ -429,6 +447,8 @@ int main(int argc, char **argv)
     }
     if (optind != argc)
         return usage(stderr, 2);
+    if (o.operation->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD && o.pair.size != sizeof(uint64_t))
+        errx(2, "--op add takes a size of 8");
     o.pair.send_depth = o.window;
     o.pair.recv_depth = o.recv_depth;
     o.pair.inline_bytes = o.use_inline ? (unsigned)o.pair.size : 0;

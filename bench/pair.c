@@ -11,6 +11,8 @@
 #define RNR_RETRY_FOREVER 7
 #define ACK_TIMEOUT       14
 #define RNR_TIMER_10_US   1
+#define REMOTE_ACCESS                                                            \
+    (IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
 
 struct memory_address {
     uint64_t source;
@@ -72,7 +74,7 @@ static void allocate_buffers(struct pair *pair)
     pair->landing = pair->source + half;
     pair->mr =
         ibv_reg_mr(pair->pd, memory, 2 * half,
-                   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE);
+                   IBV_ACCESS_LOCAL_WRITE | REMOTE_ACCESS);
     if (!pair->mr)
         err(1, "ibv_reg_mr");
 }
@@ -121,7 +123,7 @@ static struct ibv_qp *create_qp(struct pair *pair)
     struct ibv_qp_attr attr = {
         .qp_state = IBV_QPS_INIT,
         .port_num = PORT,
-        .qp_access_flags = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE,
+        .qp_access_flags = REMOTE_ACCESS,
     };
     struct ibv_qp *qp = ibv_create_qp(pair->pd, &init);
 

@@ -26,10 +26,13 @@
     { .name = "shm-dir", .argument = "DIR", .fallback = "/dev/shm", .kind = OPTION_PATH, \
       .environment = "VERBENA_SHM_DIR", \
       .help = "directory of the shared memory segment" }
-#define COPY_ROW \
+#define MEMORY_ROWS \
     { .name = "copy", .argument = "WAY", .fallback = "auto", .kind = OPTION_CHOICE, \
       .environment = "VERBENA_COPY", .choices = "auto agent", \
-      .help = "auto, or agent: the slower copy made by the owner of the memory" }
+      .help = "auto, or agent: the slower copy made by the owner of the memory" }, \
+    { .name = "mr", .argument = "WAY", .fallback = "copy", .kind = OPTION_CHOICE, \
+      .environment = "VERBENA_MR", .choices = "auto copy share", \
+      .help = "registered memory: auto, copy it between processes, or share it wherever possible" }
 #define LOG_AND_MODEL_ROWS \
     { .name = "log", .argument = "LEVEL", .fallback = "warn", .kind = OPTION_CHOICE, \
       .environment = "VERBENA_LOG", .choices = "error warn info debug", \
@@ -66,7 +69,7 @@
     { .name = "fabric", .argument = "NAME", .fallback = "one of its own", .kind = OPTION_NAME, \
       .environment = "VERBENA_FABRIC", \
       .help = "fabric to join; needed only where two of these commands are to meet" }, \
-    COPY_ROW, \
+    MEMORY_ROWS, \
     SHM_DIR_ROW, \
     LOG_AND_MODEL_ROWS
 #define JSON_ROW \
@@ -80,7 +83,7 @@ static const struct option_row run_options[] = {
       .help = "host this program lives on" },
     DEVICES_ROW,
     PORTS_ROW,
-    COPY_ROW,
+    MEMORY_ROWS,
     SHM_DIR_ROW,
     LOG_AND_MODEL_ROWS,
     { .name = NULL },

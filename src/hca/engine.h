@@ -45,6 +45,9 @@ struct hca_engine {
     void (*stop)(void);
     /* Others cannot reach our memory or descriptors themselves. */
     void (*serve_peers)(void);
+    /* Memory of ours gets a key, but has none yet; or had one, and nobody uses it any more. */
+    void (*attach_memory)(struct shared_mr *mr);
+    void (*detach_memory)(struct shared_mr *mr);
 
     /* Of a modelled fabric; the live engine has none of these. */
     /* The call takes its time, and is made when that is over. */

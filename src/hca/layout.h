@@ -92,6 +92,8 @@ struct proc_slot {
     _Atomic uint32_t doorbell;
     _Atomic uint32_t agent_wanted;
     _Atomic uint32_t agent_running;
+    _Atomic uint32_t swaps; /* odd while memory is exchanged and only threads wait, not the kernel */
+    _Atomic uint32_t maps_memory; /* of peers */
     struct shm_lock copy_lock;
     struct copy_request copy;
     struct open_device open[MAX_OPEN_DEVICES];
@@ -126,6 +128,8 @@ struct segment {
     _Atomic uint32_t port_down[MAX_LIDS / 32];
     _Atomic uint64_t sim_root; /* the modelled world, if the fabric is one */
     struct shm_lock sim_lock;
+    _Atomic uint64_t next_share;
+    _Atomic uint32_t share_drops; /* regions that peers had mapped and must not use any more */
     _Atomic uint64_t cm_root; /* the connection manager's own tables, made on first use */
     struct shm_lock atomic_locks[ATOMIC_LOCKS];
 
@@ -152,8 +156,31 @@ struct shared_mr {
     uint8_t kind;
     uint8_t next_tag;
     uint32_t index;
-    uint32_t bound_qpn; /* MW_TYPE_2 */
+    union {
+        uint32_t bound_qpn; /* MW_TYPE_2 */
+        uint32_t share_at;  /* MR_USER: offset of its share_map, in cache lines */
+    };
     _Atomic uint32_t touched; /* a peer has used it: deregistration needs a grace period */
+    _Atomic uint32_t unmapped; /* the owner's copy: the program has unmapped some of it meanwhile */
+    _Atomic uint64_t share;   /* serial number of its share_map; 0: peers do not map it */
+} cache_aligned;
+_Static_assert(sizeof(struct shared_mr) == CACHE_LINE, "a key costs one cache line");
+
+/* Where the memory of a region lies in files of its owner, piece by piece. Belongs to the owner. */
+#define SHARE_PIECES 8
+struct share_piece {
+    uint64_t inode;
+    uint64_t offset;
+    uint64_t length;
+    int32_t fd;
+    uint32_t reserved;
+};
+struct share_map {
+    uint64_t serial;
+    uint64_t start, length; /* whole pages in the owner */
+    uint32_t count;
+    _Atomic uint32_t mapped; /* by some peer */
+    struct share_piece pieces[SHARE_PIECES];
 } cache_aligned;
 
 /* ---- receive queues, of a QP or an SRQ ---- */

@@ -1,5 +1,6 @@
 #include "hca/mr.h"
 
+#include "hca/engine.h"
 #include "hca/epoch.h"
 #include "hca/proc.h"
 
@@ -10,7 +11,7 @@ uint8_t mr_next_tag(struct shared_mr *mr)
     return ++mr->next_tag;
 }
 
-static struct shared_mr *published(const struct shared_mr *mr)
+struct shared_mr *mr_published(const struct shared_mr *mr)
 {
     return table_own_entry(&mr_table, mr->index, MR_CHUNK_SHIFT, sizeof(*mr));
 }
@@ -18,7 +19,7 @@ static struct shared_mr *published(const struct shared_mr *mr)
 uint32_t mr_validate(struct shared_mr *mr, uint8_t tag)
 {
     uint32_t key = mr->index << 8 | tag;
-    struct shared_mr *entry = published(mr);
+    struct shared_mr *entry = mr_published(mr);
 
     mr->next_tag = tag;
     entry->access = mr->access;
@@ -29,9 +30,24 @@ uint32_t mr_validate(struct shared_mr *mr, uint8_t tag)
     entry->proc = mr->proc;
     entry->kind = mr->kind;
     entry->bound_qpn = mr->bound_qpn;
+    entry->index = mr->index;
+    store_relaxed(&entry->share, load_relaxed(&mr->share));
     store_release(&mr->key, key);
     store_release(&entry->key, key);
     return key;
+}
+
+void mr_attach(struct shared_mr *mr)
+{
+    store_relaxed(&mr->unmapped, 0);
+    if (mr->kind == MR_USER && hca_engine->attach_memory)
+        hca_engine->attach_memory(mr);
+}
+
+void mr_detach(struct shared_mr *mr)
+{
+    if (mr->kind == MR_USER && hca_engine->detach_memory)
+        hca_engine->detach_memory(mr);
 }
 
 struct shared_mr *mr_create(uint32_t pd, enum mr_kind kind, uint64_t addr, uint64_t iova,
@@ -52,7 +68,9 @@ struct shared_mr *mr_create(uint32_t pd, enum mr_kind kind, uint64_t addr, uint6
     mr->access = access;
     mr->proc = proc_self;
     mr->bound_qpn = 0;
+    store_relaxed(&mr->share, 0);
     store_relaxed(&entry->touched, 0);
+    mr_attach(mr);
     *key = mr_validate(mr, mr_next_tag(mr));
     return mr;
 }
@@ -60,7 +78,7 @@ struct shared_mr *mr_create(uint32_t pd, enum mr_kind kind, uint64_t addr, uint6
 void mr_hide(struct shared_mr *mr)
 {
     store_relaxed(&mr->key, 0);
-    atomic_store(&published(mr)->key, 0);
+    atomic_store(&mr_published(mr)->key, 0);
 }
 
 /* A peer sets `touched` before it looks at the key again, we clear the key before we look at
@@ -68,15 +86,27 @@ void mr_hide(struct shared_mr *mr)
 void mr_invalidate(struct shared_mr *mr)
 {
     mr_hide(mr);
-    if (atomic_load(&published(mr)->touched))
+    if (atomic_load(&mr_published(mr)->touched))
         epoch_grace();
 }
 
 void mr_destroy(struct shared_mr *mr)
 {
     mr_invalidate(mr);
+    mr_detach(mr);
     mr->kind = MR_NONE;
     table_free(&mr_table, mr->index);
+}
+
+void mr_for_each_own(void (*visit)(struct shared_mr *mr, void *context), void *context)
+{
+    if (!mr_table.own_copies || mr_table.owner != proc_self)
+        return;
+    for (uint32_t c = 0; c < MR_CHUNKS; c++) {
+        struct shared_mr *chunk = (struct shared_mr *)mr_table.own_copies[c];
+        for (uint32_t i = 0; chunk && i < 1u << MR_CHUNK_SHIFT; i++)
+            visit(&chunk[i], context);
+    }
 }
 
 static bool mark_touched(struct shared_mr *mr, uint32_t key)

@@ -17,6 +17,7 @@ struct place {
     unsigned proc;
     uint64_t addr; /* virtual address, or offset in the segment */
     uint64_t length;
+    const struct shared_mr *mr; /* NULL: of no region */
 };
 
 /*
@@ -27,6 +28,10 @@ struct place {
 struct shared_mr *mr_create(uint32_t pd, enum mr_kind kind, uint64_t addr, uint64_t iova,
                             uint64_t length, unsigned access, uint32_t *key);
 
+/* Around every change of a region's memory while its key is hidden: tells the engine. */
+void mr_attach(struct shared_mr *mr);
+void mr_detach(struct shared_mr *mr);
+
 /* After these no peer touches the memory any more. */
 void mr_invalidate(struct shared_mr *mr);
 void mr_destroy(struct shared_mr *mr);
@@ -35,6 +40,10 @@ void mr_destroy(struct shared_mr *mr);
 uint32_t mr_validate(struct shared_mr *mr, uint8_t tag);
 /* Takes the key back, without waiting for those who use it. */
 void mr_hide(struct shared_mr *mr);
+/* Every entry of ours that is or was in use. */
+void mr_for_each_own(void (*visit)(struct shared_mr *mr, void *context), void *context);
+/* The entry that peers see. */
+struct shared_mr *mr_published(const struct shared_mr *mr);
 uint8_t mr_next_tag(struct shared_mr *mr);
 
 static inline bool mr_in_range(const struct shared_mr *mr, uint64_t addr, uint64_t length)
@@ -50,6 +59,7 @@ static inline bool mr_locate(const struct shared_mr *mr, uint64_t addr, uint64_t
     place->proc = mr->proc;
     place->addr = mr->addr + (addr - mr->iova);
     place->length = length;
+    place->mr = mr;
     if (unlikely(mr->proc >= MAX_PROCS))
         return false;
     place->kind = PLACE_PROCESS;

@@ -232,6 +232,8 @@ static int claim_slot(unsigned node)
         store_relaxed(&slot->doorbell, 0);
         store_relaxed(&slot->agent_wanted, 0);
         store_relaxed(&slot->agent_running, 0);
+        store_relaxed(&slot->swaps, 0);
+        store_relaxed(&slot->maps_memory, 0);
         store_relaxed(&slot->copy.state, COPY_IDLE);
         for (unsigned d = 0; d < MAX_OPEN_DEVICES; d++)
             store_relaxed(&slot->open[d].used, 0);
@@ -288,6 +290,7 @@ static void bury(unsigned index)
     arena_free_owner(index);
     atomic_fetch_add(&slot->generation, 1);
     store_release(&slot->state, PROC_FREE);
+    atomic_fetch_add(&seg->share_drops, 1);
     atomic_fetch_add(&seg->reap_count, 1);
 }
 

@@ -3,6 +3,7 @@
 #include "hca/arena.h"
 #include "hca/epoch.h"
 #include "hca/proc.h"
+#include "live/peer.h"
 #include "util/log.h"
 
 #include <errno.h>
@@ -17,12 +18,26 @@
 
 /* ---- by system call ---- */
 
-static int vm_copy(pid_t pid, struct iovec *local, unsigned locals, struct iovec *remote,
+/* The owner may have been exchanging that memory while its kernel could not wait: then it is there
+ * again in a moment. */
+static bool was_being_exchanged(unsigned proc, uint32_t swaps_before)
+{
+    while (load_acquire(&proc_slot(proc)->swaps) & 1 && proc_alive(proc))
+        sched_yield();
+    return load_acquire(&proc_slot(proc)->swaps) != swaps_before;
+}
+
+static int vm_copy(unsigned proc, struct iovec *local, unsigned locals, struct iovec *remote,
                    unsigned remotes, uint64_t length, bool out)
 {
+    pid_t pid = proc_slot(proc)->pid;
+
     while (length) {
+        uint32_t swaps = load_acquire(&proc_slot(proc)->swaps);
         ssize_t n = out ? process_vm_writev(pid, local, locals, remote, remotes, 0)
                         : process_vm_readv(pid, local, locals, remote, remotes, 0);
+        if (n < 0 && errno == EFAULT && was_being_exchanged(proc, swaps))
+            continue;
         if (n <= 0)
             return n < 0 ? errno : EFAULT;
         length -= n;
@@ -220,7 +235,7 @@ static int process_copy(unsigned proc, struct iovec *local, unsigned locals, str
                           (struct cursor){ remote, remotes }, out);
     if (unlikely(!proc_alive(proc))) /* its number may by now be a stranger's */
         return ESRCH;
-    int err = vm_copy(proc_slot(proc)->pid, local, locals, remote, remotes, length, out);
+    int err = vm_copy(proc, local, locals, remote, remotes, length, out);
     if (likely(err != EPERM && err != ENOSYS))
         return err;
     /* The first call was refused: the lists are as they were. */
@@ -230,12 +245,60 @@ static int process_copy(unsigned proc, struct iovec *local, unsigned locals, str
                       out);
 }
 
-/* Even our own memory is reached through the kernel: a region that the program has unmapped then
- * gives an error and not a fault. */
-static char *mapped_address(const struct place *place)
+/* ---- in memory that is mapped here ---- */
+
+/* Programs wait for the last byte of an RDMA write: it must be the last to arrive. A plain store
+ * behind a memcpy() is; the last bytes of the memcpy() itself need not be. */
+static inline void store_in_order(char *to, const char *from, size_t n)
 {
-    return place->kind == PLACE_SEGMENT ? (char *)seg + place->addr : NULL;
+    size_t tail = n < 8 ? n : 8;
+
+    if (n > 8)
+        memcpy(to, from, n - 8);
+    atomic_thread_fence(memory_order_release);
+    if (likely(tail == 8)) {
+        uint64_t word;
+        memcpy(&word, from + n - 8, 8);
+        *(volatile __typeof__(word) __attribute__((may_alias, aligned(1))) *)(to + n - 8) = word;
+        return;
+    }
+    for (size_t i = 0; i < tail; i++)
+        ((volatile char *)to)[i] = from[i];
 }
+
+/* Even our own memory is reached through the kernel or through its file: a region that the program
+ * has unmapped then gives an error and not a fault. */
+static inline char *mapped_address(const struct local_list *local, const struct place *place,
+                                   uint64_t length, bool out)
+{
+    if (unlikely(place->kind == PLACE_SEGMENT))
+        return (char *)seg + place->addr;
+    return unlikely(local->unmapped) ? NULL : peer_address(place, length, out);
+}
+
+static inline int copy_mapped(const struct iovec *pieces, unsigned count, const struct place *place,
+                              char *at, bool out)
+{
+    if (unlikely(place->kind == PLACE_PROCESS && !proc_alive(place->proc)))
+        return ESRCH;
+    for (unsigned i = 0; i < count; i++) {
+        if (out)
+            store_in_order(at, pieces[i].iov_base, pieces[i].iov_len);
+        else
+            memcpy(pieces[i].iov_base, at, pieces[i].iov_len);
+        at += pieces[i].iov_len;
+    }
+    return 0;
+}
+
+_Atomic uint64_t *copy_mapped_word(const struct place *place)
+{
+    if (place->kind == PLACE_SEGMENT)
+        return (_Atomic uint64_t *)((char *)seg + place->addr);
+    return proc_alive(place->proc) ? (_Atomic uint64_t *)peer_address(place, 8, true) : NULL;
+}
+
+/* ---- lists ---- */
 
 /* Cuts the next `n` bytes off the front of the cursor. */
 static unsigned split(struct cursor *c, uint64_t n, struct iovec *into)
@@ -248,32 +311,27 @@ static unsigned split(struct cursor *c, uint64_t n, struct iovec *into)
     return count;
 }
 
-static int copy_piece(struct cursor *local, const struct place *place, uint64_t n, bool out)
+static int copy_piece(const struct local_list *list, struct cursor *local,
+                      const struct place *place, uint64_t n, bool out)
 {
     struct iovec pieces[HCA_MAX_SGE];
     struct iovec remote = { (void *)place->addr, n };
     unsigned count = split(local, n, pieces);
-    char *own = mapped_address(place);
+    char *at = mapped_address(list, place, n, out);
 
-    if (!own)
-        return process_copy(place->proc, pieces, count, &remote, 1, n, out);
-    for (unsigned i = 0; i < count; i++) {
-        if (out)
-            memmove(own, pieces[i].iov_base, pieces[i].iov_len);
-        else
-            memmove(pieces[i].iov_base, own, pieces[i].iov_len);
-        own += pieces[i].iov_len;
-    }
-    return 0;
+    if (at)
+        return copy_mapped(pieces, count, place, at, out);
+    return process_copy(place->proc, pieces, count, &remote, 1, n, out);
 }
 
-/* The usual case: everything lies in one process, and one system call does it. */
-static bool one_process(const struct place *places, unsigned count)
+/* Everything lies in one process and is not mapped: one system call does it. */
+static bool one_call_does(const struct local_list *local, const struct place *places,
+                          unsigned count, bool out)
 {
     for (unsigned i = 0; i < count; i++)
         if (places[i].kind != PLACE_PROCESS || places[i].proc != places[0].proc)
             return false;
-    return true;
+    return !mapped_address(local, places, 1, out);
 }
 
 /* One piece on each side: no lists to go through. */
@@ -284,10 +342,13 @@ static inline bool is_simple(const struct local_list *local, const struct place 
            place->length == local->length;
 }
 
-static int copy_simple(const struct local_list *local, const struct place *place, bool out)
+static inline int copy_simple(const struct local_list *local, const struct place *place, bool out)
 {
     struct iovec mine = local->iov[0], theirs = { (void *)place->addr, place->length };
+    char *at = mapped_address(local, place, place->length, out);
 
+    if (at)
+        return copy_mapped(&mine, 1, place, at, out);
     return process_copy(place->proc, &mine, 1, &theirs, 1, place->length, out);
 }
 
@@ -303,7 +364,7 @@ int copy_out(const struct local_list *local, const struct place *places, unsigne
     if (likely(is_simple(local, places, count)))
         return copy_simple(local, places, true);
     memcpy(mine, local->iov, local->count * sizeof(mine[0]));
-    if (likely(one_process(places, count))) {
+    if (likely(one_call_does(local, places, count, true))) {
         unsigned used = 0;
         for (; used < count && left; used++) {
             uint64_t n = places[used].length < left ? places[used].length : left;
@@ -314,7 +375,7 @@ int copy_out(const struct local_list *local, const struct place *places, unsigne
     }
     for (unsigned i = 0; i < count && left && !err; i++) {
         uint64_t n = places[i].length < left ? places[i].length : left;
-        err = copy_piece(&at, &places[i], n, true);
+        err = copy_piece(local, &at, &places[i], n, true);
         left -= n;
     }
     return err;
@@ -330,11 +391,11 @@ int copy_in(const struct local_list *local, const struct place *place)
     if (likely(is_simple(local, place, 1)))
         return copy_simple(local, place, false);
     memcpy(mine, local->iov, local->count * sizeof(mine[0]));
-    if (likely(one_process(place, 1))) {
+    if (likely(one_call_does(local, place, 1, false))) {
         struct iovec theirs = { (void *)place->addr, local->length };
         return process_copy(place->proc, mine, local->count, &theirs, 1, local->length, false);
     }
-    return copy_piece(&at, place, local->length, false);
+    return copy_piece(local, &at, place, local->length, false);
 }
 
 int copy_word(const struct place *place, uint64_t *word, bool to_place)

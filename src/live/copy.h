@@ -11,6 +11,7 @@
 struct local_list {
     struct iovec iov[HCA_MAX_SGE];
     unsigned count;
+    bool unmapped; /* some of it may not be there any more: only the kernel can tell */
     uint64_t length;
 };
 
@@ -21,6 +22,8 @@ int copy_in(const struct local_list *local, const struct place *place);
 
 /* One word, for atomics. */
 int copy_word(const struct place *place, uint64_t *word, bool to_place);
+/* The word itself, if it is mapped here; NULL: it has to be copied. */
+_Atomic uint64_t *copy_mapped_word(const struct place *place);
 
 /* Why peers must ask this process to copy for them: the system refuses process_vm_*, or the user
  * wants it so. NULL: they need not. */

@@ -43,5 +43,6 @@ int service_init(void);
 void service_start(void);
 /* Something waits and the program may not poll: the thread should tick. */
 void service_watch(void);
+bool service_is_running(void);
 
 #endif

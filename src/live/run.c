@@ -22,6 +22,7 @@ static bool build_local(const struct hca_qp *qp, const struct send_wqe *w, bool 
 
     list->count = 0;
     list->length = 0;
+    list->unmapped = false;
     for (uint32_t i = 0; i < w->num_sge; i++) {
         const struct ibv_sge *sge = &w->sge[i];
         if (!sge->length)
@@ -31,6 +32,8 @@ static bool build_local(const struct hca_qp *qp, const struct send_wqe *w, bool 
         else if (unlikely(!mr_local(sge->lkey, qp->pd->id, sge->addr, sge->length,
                                     for_writing, &place)))
             return false;
+        else
+            list->unmapped |= load_relaxed(&place.mr->unmapped);
         list->iov[list->count++] = (struct iovec){ own_pointer(&place), sge->length };
         list->length += sge->length;
     }
@@ -154,11 +157,33 @@ static struct shm_lock *atomic_lock(const struct place *place)
     return &seg->atomic_locks[(place->addr >> 3) * 0x9e3779b97f4a7c15ull >> 56];
 }
 
+/* With the lock held, by either way: peers may have the word mapped, or reach it by the kernel. */
+static int change_word(const struct place *place, const struct send_wqe *w, uint64_t *before)
+{
+    _Atomic uint64_t *word = copy_mapped_word(place);
+    bool add = w->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+    uint64_t after;
+    int err;
+
+    if (word) {
+        *before = w->compare_add;
+        if (add)
+            *before = atomic_fetch_add(word, w->compare_add);
+        else
+            atomic_compare_exchange_strong(word, before, w->swap);
+        return 0;
+    }
+    if ((err = copy_word(place, before, false)))
+        return err;
+    after = add ? *before + w->compare_add : *before == w->compare_add ? w->swap : *before;
+    return after == *before ? 0 : copy_word(place, &after, true);
+}
+
 /* Atomic against all adapters of the fabric (IBV_ATOMIC_HCA), not against the owner's processor. */
 static int run_atomic(struct hca_qp *qp, const struct send_wqe *w, struct shared_qp *peer,
                       uint32_t *byte_len)
 {
-    uint64_t before, after;
+    uint64_t before;
     struct local_list local;
     struct place place;
     int status, err;
@@ -172,12 +197,7 @@ static int run_atomic(struct hca_qp *qp, const struct send_wqe *w, struct shared
     if ((status = find_remote(peer, w, sizeof(before), IBV_ACCESS_REMOTE_ATOMIC, &place)))
         return status;
     shm_lock(atomic_lock(&place));
-    err = copy_word(&place, &before, false);
-    after = w->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD ? before + w->compare_add
-            : before == w->compare_add               ? w->swap
-                                                     : before;
-    if (!err && after != before)
-        err = copy_word(&place, &after, true);
+    err = change_word(&place, w, &before);
     shm_unlock(atomic_lock(&place));
     if (err)
         return status_of_copy(err);

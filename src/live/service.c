@@ -4,6 +4,8 @@
 #include "hca/notify.h"
 #include "hca/proc.h"
 #include "hca/qp.h"
+#include "live/peer.h"
+#include "live/share.h"
 #include "util/log.h"
 
 #include <errno.h>
@@ -24,6 +26,7 @@
  */
 
 #define TICK_NS 500000
+#define LOOK_SECONDS 1 /* how long memory of a peer that died may stay mapped */
 
 static pthread_mutex_t start_mutex = PTHREAD_MUTEX_INITIALIZER;
 static atomic_bool sleeping;
@@ -39,13 +42,17 @@ struct helper {
  * the thread sleeps. */
 static void sleep_until_needed(struct proc_slot *slot, uint32_t seen)
 {
-    struct timespec tick = { .tv_nsec = TICK_NS };
+    struct timespec tick = { .tv_nsec = TICK_NS }, look = { .tv_sec = LOOK_SECONDS };
 
     atomic_store(&sleeping, true);
     bool waiting = retry_any_waiting();
     if (waiting)
         atomic_store(&sleeping, false);
-    syscall(SYS_futex, &slot->doorbell, FUTEX_WAIT, seen, waiting ? &tick : NULL, NULL, 0);
+    syscall(SYS_futex, &slot->doorbell, FUTEX_WAIT, seen,
+            waiting            ? &tick
+            : peer_maps_any() ? &look
+                              : NULL,
+            NULL, 0);
     atomic_store(&sleeping, false);
 }
 
@@ -63,6 +70,7 @@ static void *serve(void *self)
         if (load_relaxed(&slot->agent_running))
             notify_run_service_hooks();
         proc_reap_now_and_then();
+        peer_drop_withdrawn();
         if (load_acquire(&slot->doorbell) == seen)
             sleep_until_needed(slot, seen);
     }
@@ -103,6 +111,7 @@ static void stop_helper(struct helper *helper)
 
 static void service_stop(void)
 {
+    share_report();
     stop_helper(&service);
     stop_helper(&agent);
 }
@@ -136,6 +145,11 @@ static void start_helper(struct helper *helper)
     pthread_mutex_lock(&start_mutex);
     start_locked(helper);
     pthread_mutex_unlock(&start_mutex);
+}
+
+bool service_is_running(void)
+{
+    return service.running_in == proc_self;
 }
 
 void service_watch(void)
@@ -178,4 +192,6 @@ const struct hca_engine live_engine = {
     .start = service_init,
     .stop = service_stop,
     .serve_peers = service_start,
+    .attach_memory = share_attach,
+    .detach_memory = share_detach,
 };

@@ -8,7 +8,6 @@
 #undef _FORTIFY_SOURCE
 
 #include <dirent.h>
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -18,23 +17,12 @@
 #include <unistd.h>
 
 #include "preload/virtual.h"
+#include "util/next.h"
 
 _Static_assert(sizeof(struct stat) == sizeof(struct stat64), "one layout for both offset widths");
 _Static_assert(sizeof(struct dirent) == sizeof(struct dirent64), "one layout for both widths");
 
 #define EXPORT __attribute__((visibility("default")))
-
-/* The definition of a call that would have been used without this library. */
-#define NEXT(name)                                                            \
-    ({                                                                        \
-        static __typeof__(&name) next_;                                       \
-        __typeof__(&name) found_ = __atomic_load_n(&next_, __ATOMIC_RELAXED); \
-        if (!found_) {                                                        \
-            found_ = (__typeof__(&name))dlsym(RTLD_NEXT, #name);              \
-            __atomic_store_n(&next_, found_, __ATOMIC_RELAXED);               \
-        }                                                                     \
-        found_;                                                               \
-    })
 
 static int stat_node(const struct preload_node *node, void *status)
 {

@@ -199,6 +199,7 @@ EXPORT int ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *
         return IBV_REREG_MR_ERR_INPUT;
     }
     mr_invalidate(mr->own);
+    mr_detach(mr->own);
     if (flags & IBV_REREG_MR_CHANGE_PD) {
         atomic_fetch_sub(&real_pd(ibv->pd)->users, 1);
         atomic_fetch_add(&real_pd(pd)->users, 1);
@@ -214,6 +215,7 @@ EXPORT int ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *
         ibv->addr = addr;
         ibv->length = length;
     }
+    mr_attach(mr->own);
     mr_validate(mr->own, ibv->lkey); /* the keys stay as they are */
     qp_recheck_receives();
     return 0;

@@ -1,0 +1,72 @@
+/*
+ * Calls by which a program takes memory away, or expects it to be private. They are carried out by
+ * the C library, so that others who watch it there (UCX) see them too; then regions that lay there
+ * are brought up to date. What the C library does inside itself, in free() say, is not seen here.
+ */
+
+/* Both the 32- and 64-bit offset names are defined here. */
+#undef _FILE_OFFSET_BITS
+
+#include "live/share.h"
+#include "util/next.h"
+
+#include <stdarg.h>
+#include <sys/mman.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+EXPORT int munmap(void *addr, size_t length)
+{
+    int result = NEXT(munmap)(addr, length);
+
+    if (!result)
+        share_memory_gone((uintptr_t)addr, length);
+    return result;
+}
+
+#define DEFINE_MMAP(name, offset_type)                                                        \
+    EXPORT void *name(void *addr, size_t length, int prot, int flags, int fd, offset_type at) \
+    {                                                                                         \
+        void *result = NEXT(name)(addr, length, prot, flags, fd, at);                         \
+                                                                                              \
+        if (flags & MAP_FIXED && result != MAP_FAILED)                                        \
+            share_memory_gone((uintptr_t)result, length);                                     \
+        return result;                                                                        \
+    }
+
+DEFINE_MMAP(mmap, off_t)
+DEFINE_MMAP(mmap64, off64_t)
+
+EXPORT void *mremap(void *addr, size_t old_length, size_t length, int flags, ...)
+{
+    uintptr_t from = (uintptr_t)addr, to;
+    void *target = NULL, *result;
+    va_list more;
+
+    if (flags & MREMAP_FIXED) {
+        va_start(more, flags);
+        target = va_arg(more, void *);
+        va_end(more);
+    }
+    result = NEXT(mremap)(addr, old_length, length, flags, target);
+    if (result == MAP_FAILED)
+        return result;
+    to = (uintptr_t)result;
+    if (to != from)
+        share_memory_gone(from, old_length);
+    else if (length < old_length)
+        share_memory_gone(from + length, old_length - length);
+    if (flags & MREMAP_FIXED)
+        share_memory_gone(to, length);
+    return result;
+}
+
+EXPORT int madvise(void *addr, size_t length, int advice)
+{
+    int result;
+
+    if ((advice == MADV_DONTNEED || advice == MADV_FREE) &&
+        share_discard((uintptr_t)addr, length, advice, &result))
+        return result;
+    return NEXT(madvise)(addr, length, advice);
+}

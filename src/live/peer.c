@@ -1,0 +1,253 @@
+#include "live/peer.h"
+
+#include "hca/epoch.h"
+#include "hca/proc.h"
+#include "live/live.h"
+#include "live/rules.h"
+#include "util/log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* Mapping costs as much as some system calls do. */
+#define WORTH_IT_AFTER 4
+#define POPULATE_BYTES (16ull << 20)
+#define NEEDED_SEALS   (F_SEAL_SHRINK | F_SEAL_SEAL)
+
+struct mapping *_Atomic peer_mappings[MR_CHUNKS];
+
+/* Who maps tries for it, inside an epoch; who unmaps waits for epochs with it held. */
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static uint32_t *listed; /* indices of mappings that are there */
+static unsigned listed_count, listed_room;
+static atomic_uint mapped_now;
+static uint32_t drops_seen;
+
+bool peer_maps_any(void)
+{
+    return load_relaxed(&mapped_now);
+}
+
+/* ---- getting at the file ---- */
+
+static int take_descriptor(unsigned proc, int fd)
+{
+    if ((int)proc == proc_self)
+        return fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    int pidfd = proc_pidfd(proc);
+    return pidfd > 0 ? (int)syscall(SYS_pidfd_getfd, pidfd, fd, 0) : -1;
+}
+
+/* Numbers in the segment may be wrong, and descriptors be another file's by now. A file that cannot
+ * shrink cannot fault. */
+static bool is_good_file(int fd, const struct share_piece *piece)
+{
+    struct stat st;
+    int seals = fcntl(fd, F_GET_SEALS);
+
+    return !fstat(fd, &st) && st.st_ino == piece->inode && st.st_uid == geteuid() && seals >= 0 &&
+           (seals & NEEDED_SEALS) == NEEDED_SEALS && piece->length <= (uint64_t)st.st_size &&
+           piece->offset <= st.st_size - piece->length;
+}
+
+static bool map_piece(unsigned proc, const struct share_piece *piece, char *at, int prot)
+{
+    int fd = take_descriptor(proc, piece->fd);
+    int flags = MAP_SHARED | MAP_FIXED | (piece->length <= POPULATE_BYTES ? MAP_POPULATE : 0);
+    bool good;
+
+    if (fd < 0)
+        return false;
+    good = is_good_file(fd, piece) && (void *)syscall(SYS_mmap, at, piece->length, prot, flags, fd,
+                                                      piece->offset) != MAP_FAILED;
+    close(fd);
+    return good;
+}
+
+static char *map_all(unsigned proc, const struct share_map *map, int prot)
+{
+    char *base = (char *)syscall(SYS_mmap, NULL, map->length, PROT_NONE,
+                                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    uint64_t done = 0;
+
+    if (base == MAP_FAILED)
+        return NULL;
+    for (unsigned i = 0; i < map->count; i++) {
+        const struct share_piece *piece = &map->pieces[i];
+        if (piece->length > map->length - done || !map_piece(proc, piece, base + done, prot)) {
+            syscall(SYS_munmap, base, map->length);
+            return NULL;
+        }
+        done += piece->length;
+    }
+    if (done != map->length) {
+        syscall(SYS_munmap, base, map->length);
+        return NULL;
+    }
+    syscall(SYS_madvise, base, map->length, MADV_DONTFORK);
+    syscall(SYS_madvise, base, map->length, MADV_DONTDUMP);
+    return base;
+}
+
+/* ---- the table ---- */
+
+static struct mapping *mapping_for(uint32_t index)
+{
+    uint32_t c = index >> MR_CHUNK_SHIFT;
+
+    if (c >= MR_CHUNKS)
+        return NULL;
+    if (!peer_mappings[c]) {
+        struct mapping *chunk = calloc(1u << MR_CHUNK_SHIFT, sizeof(*chunk));
+        if (!chunk)
+            return NULL;
+        store_release(&peer_mappings[c], chunk);
+    }
+    return load_relaxed(&peer_mappings[c]) + (index & ((1u << MR_CHUNK_SHIFT) - 1));
+}
+
+static bool list(uint32_t index)
+{
+    if (listed_count == listed_room) {
+        unsigned more = listed_room ? 2 * listed_room : 64;
+        uint32_t *grown = realloc(listed, more * sizeof(*grown));
+        if (!grown)
+            return false;
+        listed = grown;
+        listed_room = more;
+    }
+    listed[listed_count++] = index;
+    return true;
+}
+
+static unsigned rights_of(const struct shared_mr *mr)
+{
+    if (mr->access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC))
+        return PROT_READ | PROT_WRITE;
+    return PROT_READ;
+}
+
+static void make_mapping(struct mapping *m, const struct shared_mr *mr, uint64_t serial)
+{
+    struct share_map *shared =
+        seg_at((uint64_t)mr->share_at * CACHE_LINE, sizeof(struct share_map));
+    struct share_map map;
+
+    m->base = NULL;
+    if (shared) {
+        map = *shared;
+        m->start = map.start;
+        m->length = map.length;
+        m->writable = rights_of(mr) & PROT_WRITE;
+        if (map.serial == serial && map.count <= SHARE_PIECES && map.length &&
+            map.length % PAGE_BYTES == 0 && list(mr->index)) {
+            m->base = map_all(mr->proc, &map, rights_of(mr));
+            if (m->base)
+                atomic_store(&shared->mapped, 1);
+            else
+                listed_count--;
+        }
+    }
+    if (m->base) {
+        atomic_fetch_add(&mapped_now, 1);
+        atomic_store(&proc_slot(proc_self)->maps_memory, 1);
+    } else {
+        log_info("memory that process %d shares cannot be mapped: it is copied",
+                 proc_slot(mr->proc)->pid);
+    }
+    store_release(&m->serial, serial);
+}
+
+char *peer_map(const struct place *place, uint64_t serial, uint64_t length, bool for_writing)
+{
+    const struct shared_mr *mr = place->mr;
+    char *at = NULL;
+    int err = errno;
+
+    if (mr_mode() == MR_COPY || mr->proc >= MAX_PROCS || pthread_mutex_trylock(&mutex))
+        return NULL;
+    struct mapping *m = mapping_for(mr->index);
+    if (m && load_relaxed(&m->serial) != serial && !m->base) {
+        if (m->wanted != serial)
+            m->uses = 0;
+        m->wanted = serial;
+        if (mr_mode() == MR_SHARE || ++m->uses >= WORTH_IT_AFTER) {
+            make_mapping(m, mr, serial);
+            service_watch();
+        }
+    }
+    if (m && load_relaxed(&m->serial) == serial)
+        at = peer_in_mapping(m, place->addr, length, for_writing);
+    pthread_mutex_unlock(&mutex);
+    errno = err;
+    return at;
+}
+
+/* ---- the end ---- */
+
+static bool is_withdrawn(uint32_t index, uint64_t serial)
+{
+    epoch_enter();
+    struct shared_mr *mr =
+        table_entry(seg->mr_dir, index, MR_CHUNK_SHIFT, MR_CHUNKS, sizeof(struct shared_mr));
+    bool gone = !mr || !load_relaxed(&mr->key) || load_acquire(&mr->share) != serial;
+    epoch_exit();
+    return gone;
+}
+
+/* Those that are withdrawn go to the end of the list and cannot be found any more. */
+static unsigned hide_withdrawn(void)
+{
+    unsigned kept = 0;
+
+    for (unsigned i = 0; i < listed_count; i++) {
+        uint32_t index = listed[i];
+        struct mapping *m = mapping_for(index);
+        if (is_withdrawn(index, load_relaxed(&m->serial))) {
+            store_release(&m->serial, 0);
+            continue;
+        }
+        listed[i] = listed[kept];
+        listed[kept++] = index;
+    }
+    return kept;
+}
+
+void peer_drop_withdrawn(void)
+{
+    uint32_t drops = load_acquire(&seg->share_drops);
+
+    if (drops == drops_seen)
+        return;
+    pthread_mutex_lock(&mutex);
+    drops_seen = drops;
+    unsigned kept = hide_withdrawn();
+    if (kept < listed_count)
+        epoch_grace();
+    for (unsigned i = kept; i < listed_count; i++) {
+        struct mapping *m = mapping_for(listed[i]);
+        syscall(SYS_munmap, m->base, m->length);
+        m->base = NULL;
+        atomic_fetch_sub(&mapped_now, 1);
+    }
+    listed_count = kept;
+    pthread_mutex_unlock(&mutex);
+}
+
+void peer_forget(void)
+{
+    for (unsigned c = 0; c < MR_CHUNKS; c++) {
+        free(peer_mappings[c]);
+        peer_mappings[c] = NULL;
+    }
+    listed_count = 0;
+    atomic_store(&mapped_now, 0);
+    pthread_mutex_init(&mutex, NULL);
+}
