@@ -126,6 +126,12 @@ static const struct option_row advise_options[] = {
     JSON_ROW, { .name = NULL },
 };
 
+static const struct option_row report_options[] = {
+    { .name = "output", .letter = 'o', .argument = "FILE", .fallback = "report.html",
+      .kind = OPTION_PATH, .help = "where the page goes" },
+    { .name = NULL },
+};
+
 static const struct option_row help_options[] = {
     { .name = NULL },
 };
@@ -143,6 +149,9 @@ const struct command cli_commands[] = {
     { .name = "advise", .operands = "FILE.json...", .run = command_advise,
       .options = advise_options,
       .summary = "Say how to use a device, from what was measured on it" },
+    { .name = "report", .operands = "FILE.json...", .run = command_report,
+      .options = report_options,
+      .summary = "Make a page with charts of one run, or of several side by side" },
     { .name = "mpirun", .operands = "-- [OPTION-OF-MPIRUN...] PROGRAM [ARGUMENT...]",
       .run = command_mpirun, .options = mpirun_options, .takes_program = true,
       .summary = "Run an MPI program over several queue pairs, ports and adapters" },
@@ -167,5 +176,5 @@ const struct command cli_commands[] = {
 /* clang-format on */
 
 const char *const cli_words_for_later[] = {
-    "reproduce", "report", NULL,
+    "reproduce", NULL,
 };

@@ -11,6 +11,7 @@ int command_bench_rank(const struct invocation *invocation);
 int command_compare(const struct invocation *invocation);
 int command_advise(const struct invocation *invocation);
 int command_mpirun(const struct invocation *invocation);
+int command_report(const struct invocation *invocation);
 int command_nas(const struct invocation *invocation);
 int command_help(const struct invocation *invocation);
 int command_fill(const struct invocation *invocation);

@@ -173,20 +173,10 @@ static void print_json(const struct results *a, const struct results *b,
     json_decref(object);
 }
 
-static double threshold_percent(const struct invocation *invocation)
-{
-    const char *given = option_value(invocation, "threshold");
-
-    if (!given)
-        given =
-            option_find(invocation->command->options, "threshold", strlen("threshold"))->fallback;
-    return strtod(given, NULL);
-}
-
 static int compare_and_print(const struct invocation *invocation, const struct results *a,
                              const struct results *b)
 {
-    double percent = threshold_percent(invocation);
+    double percent = strtod(option_value_or_fallback(invocation, "threshold"), NULL);
     struct comparison comparison;
     char error[512];
     unsigned int worse;

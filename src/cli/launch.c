@@ -90,20 +90,34 @@ bool launch_find(struct launch *launch)
     return false;
 }
 
-bool launch_program(const char *name, char *path)
+/* Looks for 'name' in the places, which are relative to this program. */
+static bool find_beside(const char *const places[2], const char *name, int mode, char *path)
 {
-    static const char *const places[] = { "libexec", "../" VERBENA_LIBEXECDIR "/verbena" };
     char own[PATH_MAX], directory[PATH_MAX];
 
     if (!own_directory(own))
         return false;
-    for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
+    for (int i = 0; i < 2; i++) {
         if (joined(directory, own, places[i]) && joined(path, directory, name) &&
-            !access(path, X_OK))
+            !access(path, mode))
             return true;
     }
     cli_error("%s is neither in %s/%s nor in %s/%s", name, own, places[0], own, places[1]);
     return false;
+}
+
+bool launch_program(const char *name, char *path)
+{
+    static const char *const places[] = { "libexec", "../" VERBENA_LIBEXECDIR "/verbena" };
+
+    return find_beside(places, name, X_OK, path);
+}
+
+bool launch_file(const char *name, char *path)
+{
+    static const char *const places[] = { "share", "../" VERBENA_DATADIR "/verbena" };
+
+    return find_beside(places, name, R_OK, path);
 }
 
 static int prepend(const char *variable, const char *value)

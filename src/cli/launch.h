@@ -31,6 +31,9 @@ void launch_fix_addresses(void);
  * not there. 'path' has room for PATH_MAX. */
 bool launch_program(const char *name, char *path);
 
+/* The same for a file or a directory that came with this program. */
+bool launch_file(const char *name, char *path);
+
 /* Exit status of a finished child as a shell would tell it. */
 int launch_status(int wait_status);
 

@@ -45,6 +45,14 @@ const char *option_value(const struct invocation *invocation, const char *name)
     return row ? invocation->value[row - rows] : NULL;
 }
 
+const char *option_value_or_fallback(const struct invocation *invocation, const char *name)
+{
+    const char *given = option_value(invocation, name);
+
+    return given ? given
+                 : option_find(invocation->command->options, name, strlen(name))->fallback;
+}
+
 static const struct option_row *row_of_word(const struct command *command, const char *word)
 {
     if (word[1] == '-')

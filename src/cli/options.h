@@ -45,6 +45,9 @@ const struct command *command_find(const char *name);
 int options_parse(const struct command *command, int count, char **words, struct invocation *out,
                   bool *help);
 const char *option_value(const struct invocation *invocation, const char *name);
+
+/* What was given, or else what the row of that name, which must exist, falls back to. */
+const char *option_value_or_fallback(const struct invocation *invocation, const char *name);
 void options_help(const struct command *command, FILE *out);
 
 /* Hands the options that go to the library to it, through the environment. */

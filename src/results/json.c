@@ -1,9 +1,9 @@
 /* Results as JSON. */
+#include "json.h"
 #include "schema.h"
 #include "allocate.h"
 
 #include <errno.h>
-#include <jansson.h>
 #include <stdlib.h>
 
 /* Names of programs and devices may hold any bytes, JSON holds UTF-8. */
@@ -91,7 +91,7 @@ static json_t *experiment_value(const struct experiment_result *result)
     return object;
 }
 
-static json_t *results_value(const struct results *results)
+json_t *results_json(const struct results *results)
 {
     json_t *object = json_object();
     json_t *experiments = json_array();
@@ -118,7 +118,7 @@ int results_write_json(const struct results *results, FILE *out)
         errno = EDOM;
         return -1;
     }
-    value = results_value(results);
+    value = results_json(results);
     status = json_dumpf(value, out, JSON_INDENT(1) | JSON_REAL_PRECISION(RESULTS_DIGITS));
     json_decref(value);
     if (status || fputc('\n', out) == EOF || fflush(out))

@@ -1,0 +1,225 @@
+/* A chart with its legend and its table.
+ *
+ * spec: { title, quantity, unit, axis, axisUnit, logX, logY,
+ *         series: [{ name, run, points: [{ x, y, low, high }] }],
+ *         quoted: [{ name, x, y }] }
+ *
+ * The colour of a curve is that of its name, the dash that of its run; 'low' and 'high' may be absent. */
+import * as Plot from '@observablehq/plot';
+import { element, table } from './dom.js';
+import { count, figure, place } from './format.js';
+
+const COLOURS = 8;
+const DASHES = ['', '6 3', '2 3', '8 3 2 3'];
+const HEIGHT = 320;
+const WIDTH_MIN = 280;
+const TICKS_APART = 64; // pixels
+
+const unitOf = (text, unit) => (unit ? `${text} in ${unit}` : text);
+const label = (spec, series) => (series.run ? `${series.name} · ${series.run}` : series.name);
+
+function styles(spec) {
+    const names = [...new Set(spec.series.map(series => series.name))];
+    const runs = [...new Set(spec.series.map(series => series.run))];
+    return spec.series.map(series => {
+        const index = names.indexOf(series.name);
+        const turn = runs.length > 1 ? runs.indexOf(series.run) : Math.floor(index / COLOURS);
+        return { colour: `var(--series-${index % COLOURS})`, dash: DASHES[turn % DASHES.length] };
+    });
+}
+
+function axis(spec, width) {
+    const sizes = spec.axisUnit === 'B';
+    const all = spec.series.flatMap(series => series.points.map(point => point.x));
+    const values = [...new Set(all)].sort((a, b) => a - b);
+    const room = Math.max(2, Math.floor(width / TICKS_APART));
+    const step = Math.ceil(values.length / room);
+    return {
+        type: spec.logX ? 'log' : 'linear',
+        base: sizes ? 2 : 10,
+        label: `${unitOf(spec.axis, spec.axisUnit)} →`,
+        labelAnchor: 'right',
+        ticks: spec.logX && values.length > 1 ? values.filter((_, i) => i % step === 0) : room,
+        tickFormat: value => place(value, spec.axisUnit),
+        grid: false,
+    };
+}
+
+function marks(spec, shown) {
+    const look = styles(spec);
+    const points = [];
+    const list = [Plot.gridY({ stroke: 'var(--grid)', strokeOpacity: 1 })];
+    spec.series.forEach((series, index) => {
+        if (!shown.has(index))
+            return;
+        const { colour, dash } = look[index];
+        const own = series.points.map(point => ({ ...point, of: label(spec, series) }));
+        if (own.some(point => point.high > point.low))
+            list.push(Plot.areaY(own, { x: 'x', y1: 'low', y2: 'high', fill: colour, fillOpacity: 0.12 }));
+        list.push(Plot.lineY(own, { x: 'x', y: 'y', stroke: colour, strokeWidth: 2, strokeDasharray: dash,
+                                    className: 'curve' }));
+        list.push(Plot.dot(own, { x: 'x', y: 'y', fill: colour, r: own.length > 40 ? 0 : 2.5 }));
+        points.push(...own);
+    });
+    const quoted = (spec.quoted || []).map(point => ({ ...point, of: `paper: ${point.name}` }));
+    list.push(Plot.dot(quoted, { x: 'x', y: 'y', symbol: 'diamond', r: 6, fill: 'var(--surface)',
+                                 stroke: 'var(--text)', strokeWidth: 2 }));
+    points.push(...quoted);
+    list.push(Plot.tip(points, Plot.pointer({
+        x: 'x', y: 'y', fill: 'var(--surface)', stroke: 'var(--border)', fontSize: 12,
+        title: point => describe(spec, point),
+    })));
+    return { list, points };
+}
+
+function describe(spec, point) {
+    const spread = point.high > point.low ? ` (${figure(point.low)} to ${figure(point.high)})` : '';
+    return `${point.of}\n${spec.axis} ${place(point.x, spec.axisUnit)}: ` +
+        `${figure(point.y)} ${spec.unit}${spread}`;
+}
+
+/* What a screen reader says of the picture; the table has the rest. */
+function summary(spec) {
+    const names = spec.series.map(series => label(spec, series));
+    return `Chart: ${unitOf(spec.quantity, spec.unit)} by ${unitOf(spec.axis, spec.axisUnit)}. ` +
+        `${count(names.length, 'curve')}: ${names.join(', ')}. The table below has the figures.`;
+}
+
+function draw(spec, shown, width) {
+    const { list, points } = marks(spec, shown);
+    const svg = Plot.plot({
+        width,
+        height: HEIGHT,
+        marginLeft: 56,
+        marginBottom: 40,
+        marginTop: 28,
+        marginRight: 20,
+        ariaLabel: summary(spec),
+        x: axis(spec, width),
+        y: {
+            type: spec.logY ? 'log' : 'linear',
+            zero: !spec.logY,
+            nice: true,
+            label: `↑ ${unitOf(spec.quantity, spec.unit)}`,
+            tickFormat: figure,
+            ticks: 6,
+        },
+        marks: list,
+    });
+    svg.setAttribute('role', 'img');
+    return { svg, points };
+}
+
+/* Arrow keys move what the pointer would: left and right along a curve, up and down between curves. */
+function keys(view, spec) {
+    let curve = 0;
+    let index = -1;
+    return event => {
+        const step = { ArrowRight: [0, 1], ArrowLeft: [0, -1], ArrowDown: [1, 0], ArrowUp: [-1, 0] }[event.key];
+        const curves = [...view.shown].filter(i => spec.series[i].points.length);
+        if (!step || !curves.length)
+            return;
+        event.preventDefault();
+        curve = (curve + step[0] + curves.length) % curves.length;
+        const { points } = spec.series[curves[curve]];
+        index = Math.min(Math.max(index + step[1], 0), points.length - 1);
+        const box = view.svg.getBoundingClientRect();
+        const scale = box.width / view.svg.viewBox.baseVal.width;
+        view.svg.dispatchEvent(new PointerEvent('pointermove', {
+            pointerType: 'mouse', bubbles: true,
+            clientX: box.left + scale * view.svg.scale('x').apply(points[index].x),
+            clientY: box.top + scale * view.svg.scale('y').apply(points[index].y),
+        }));
+    };
+}
+
+function legend(spec, view, redraw) {
+    if (spec.series.length < 2 && !spec.quoted?.length)
+        return null;
+    const look = styles(spec);
+    const boxes = spec.series.map((series, index) => element('label', {},
+        element('input', {
+            type: 'checkbox', checked: true,
+            onchange: event => {
+                view.shown[event.target.checked ? 'add' : 'delete'](index);
+                redraw();
+            },
+        }),
+        sample(look[index]), label(spec, series)));
+    if (spec.quoted?.length)
+        boxes.push(element('span', { class: 'quoted' }, '◇ quoted in the paper'));
+    return element('fieldset', { class: 'legend' }, element('legend', {}, 'Curves'), boxes);
+}
+
+function sample({ colour, dash }) {
+    const svg = document.createElementNS('http://www.w3.org/2000/svg', 'svg');
+    const line = document.createElementNS('http://www.w3.org/2000/svg', 'line');
+    for (const [key, value] of Object.entries({ width: 26, height: 10, 'aria-hidden': 'true' }))
+        svg.setAttribute(key, value);
+    for (const [key, value] of Object.entries({ x1: 0, x2: 26, y1: 5, y2: 5, 'stroke-width': 3,
+                                                style: `stroke:${colour}`, 'stroke-dasharray': dash }))
+        line.setAttribute(key, value);
+    svg.append(line);
+    return svg;
+}
+
+function figures(spec) {
+    const places = [...new Set(spec.series.flatMap(series => series.points.map(point => point.x)))];
+    const columns = [{ title: unitOf(spec.axis, spec.axisUnit), text: x => place(x, spec.axisUnit) }];
+    for (const series of spec.series) {
+        const values = new Map(series.points.map(point => [point.x, point.y]));
+        columns.push({ title: label(spec, series), number: true, text: x => figure(values.get(x)) });
+    }
+    return element('details', { class: 'figures' },
+                   element('summary', {}, `Table: ${unitOf(spec.quantity, spec.unit)}`),
+                   table(`${spec.title}, ${unitOf(spec.quantity, spec.unit)}`, columns,
+                         places.sort((a, b) => a - b)));
+}
+
+/* Drawn when it comes near the window, and before printing. */
+const waiting = new Map();
+const nearby = new IntersectionObserver(entries => {
+    for (const entry of entries) {
+        if (entry.isIntersecting)
+            drawNow(entry.target);
+    }
+}, { rootMargin: '800px' });
+
+function drawNow(node) {
+    waiting.get(node)?.();
+    waiting.delete(node);
+    nearby.unobserve(node);
+}
+
+addEventListener('beforeprint', () => [...waiting.keys()].forEach(drawNow));
+
+export function chart(spec) {
+    const view = { shown: new Set(spec.series.keys()), svg: null };
+    const output = element('output', { class: 'value', 'aria-live': 'polite' });
+    const plot = element('div', { class: 'plot', tabindex: 0, role: 'group',
+                                  'aria-label': `${spec.title}: chart, arrow keys read its points`,
+                                  style: `min-height:${HEIGHT}px` });
+    const redraw = () => {
+        const drawn = draw(spec, view.shown, Math.max(plot.clientWidth, WIDTH_MIN));
+        view.svg = drawn.svg;
+        drawn.svg.addEventListener('input', () => {
+            const point = drawn.svg.value;
+            output.textContent = point ? describe(spec, point).replace('\n', ', ') : '';
+        });
+        plot.replaceChildren(drawn.svg);
+    };
+    plot.addEventListener('keydown', keys(view, spec));
+    waiting.set(plot, () => {
+        let width = plot.clientWidth;
+        redraw();
+        new ResizeObserver(() => {
+            if (plot.clientWidth === width)
+                return;
+            width = plot.clientWidth;
+            redraw();
+        }).observe(plot);
+    });
+    nearby.observe(plot);
+    return element('figure', { class: 'chart' }, element('figcaption', {}, spec.title), plot, output,
+                   legend(spec, view, redraw), figures(spec));
+}

@@ -1,0 +1,40 @@
+/* Elements in short: element('p', { class: 'note' }, 'text', child). */
+export function element(name, attributes = {}, ...children) {
+    const node = document.createElement(name);
+    for (const [key, value] of Object.entries(attributes)) {
+        if (key.startsWith('on'))
+            node.addEventListener(key.slice(2), value);
+        else if (value === true)
+            node.setAttribute(key, '');
+        else if (value !== false && value != null)
+            node.setAttribute(key, value);
+    }
+    node.append(...children.flat(Infinity).filter(child => child != null && child !== false));
+    return node;
+}
+
+/* A table that scrolls by itself where the page is too narrow for it. Columns: { title, text(row),
+ * number, class(row) }. The first one heads the rows. */
+export function table(caption, columns, rows) {
+    const head = columns.map(column => element('th', { scope: 'col', class: column.number && 'number' },
+                                               column.title));
+    const body = rows.map(row => element('tr', {}, columns.map((column, index) =>
+        element(index ? 'td' : 'th', {
+            scope: index ? null : 'row',
+            class: [column.number && 'number', column.class?.(row)].filter(Boolean).join(' ') || null,
+        }, column.text(row)))));
+    return element('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': caption },
+                   element('table', {}, element('caption', {}, caption),
+                           element('thead', {}, element('tr', {}, head)),
+                           element('tbody', {}, body)));
+}
+
+export function command(text) {
+    return element('pre', { class: 'command', tabindex: 0, 'aria-label': 'Command' },
+                   element('code', {}, text));
+}
+
+/* A name for an anchor. */
+export function anchor(...words) {
+    return words.join('-').toLowerCase().replace(/[^a-z0-9]+/g, '-');
+}

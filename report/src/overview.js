@@ -1,0 +1,79 @@
+/* What came out, at a glance. */
+import { element } from './dom.js';
+import { count, percent } from './format.js';
+
+export const VERDICTS = ['holds', 'misses', 'not run'];
+
+export function verdict(text) {
+    return element('span', { class: `verdict ${text.replace(' ', '-')}` }, text);
+}
+
+export function tally(rows) {
+    return Object.fromEntries(VERDICTS.map(name => [name, rows.filter(row => row.verdict === name).length]));
+}
+
+function bar(counts, all) {
+    return element('div', { class: 'bar', 'aria-hidden': 'true' }, VERDICTS.slice(0, 2).map(name =>
+        element('span', { class: name, style: `width:${100 * counts[name] / all}%` })));
+}
+
+function paperCard(paper) {
+    const counts = tally(paper.rows);
+    const rest = [counts.misses && count(counts.misses, 'miss', 'misses'),
+                  counts['not run'] && `${counts['not run']} not run`].filter(Boolean).join(', ');
+    return element('div', { class: 'card' },
+                   element('h3', {}, element('a', { href: `#paper-${paper.name}` }, paper.short)),
+                   element('div', { class: 'big' }, `${counts.holds} of ${paper.rows.length}`),
+                   bar(counts, paper.rows.length),
+                   element('p', { class: 'muted small' }, rest ? `figures hold; ${rest}` : 'figures hold'));
+}
+
+function misses(rows) {
+    const missing = rows.filter(row => row.verdict === 'misses');
+    if (!missing.length)
+        return null;
+    return [element('h3', {}, 'What does not hold'),
+            element('ul', {}, missing.map(row => element('li', {},
+                element('a', { href: `#row-${row.id}` }, row.id), `: ${row.setup || row.experiment}, `,
+                row.error == null ? row.seen : percent(row.error))))];
+}
+
+function reproduced(reproduction) {
+    const rows = reproduction.papers.flatMap(paper => paper.rows);
+    const counts = tally(rows);
+    return [
+        element('p', {}, 'Five papers have measured InfiniBand adapters and their ancestors. Here the same ' +
+            'experiments run on models of those adapters, packet by packet in virtual time, and each ' +
+            'figure that a paper quotes is held against ours. A number holds if it is within ' +
+            `${reproduction.tolerance} % of the paper's; a shape, such as "flat" or "rises", if the curve ` +
+            'has it.'),
+        element('p', {}, element('strong', {}, `${counts.holds} of ${rows.length} figures hold`),
+                `; ${count(counts.misses, 'misses', 'miss')}, ${counts['not run']} could not be run.`),
+        reproduction.change &&
+            element('p', {}, 'This is a what-if: ', element('strong', {}, reproduction.change),
+                    '. "before" is the adapter as the papers had it, and what misses here shows what the ' +
+                    'change does, not an error of the model.'),
+        element('div', { class: 'cards' }, reproduction.papers.map(paperCard)),
+        misses(rows),
+    ];
+}
+
+function runCard(run) {
+    const done = run.experiments.filter(one => !one.skipped && !one.failed).length;
+    const points = run.experiments.flatMap(one => one.series).reduce((sum, one) => sum + one.points.length, 0);
+    const others = [['skipped', one => one.skipped], ['failed', one => one.failed]]
+        .map(([word, test]) => [run.experiments.filter(test).length, word])
+        .filter(([number]) => number).map(([number, word]) => `${number} ${word}`);
+    return element('div', { class: 'card' }, element('h3', {}, run.label),
+                   element('div', { class: 'big' }, count(done, 'experiment')),
+                   element('p', { class: 'muted small' },
+                           [`${points} points`, ...others, run.interrupted && 'ended early']
+                               .filter(Boolean).join(', ')),
+                   element('p', { class: 'small' }, run.device.adapter || run.device.device || ''));
+}
+
+export function overview(data) {
+    const node = element('div', {}, data.reproduction ? reproduced(data.reproduction)
+        : element('div', { class: 'cards' }, data.runs.map(runCard)));
+    return { title: 'Overview', id: 'overview', node };
+}

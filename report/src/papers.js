@@ -1,0 +1,67 @@
+/* Each paper: what it asked, its figures with our curves and its quoted points, and every row. */
+import { chart } from './chart.js';
+import { command, element, table } from './dom.js';
+import { figure, percent } from './format.js';
+import { tally, verdict } from './overview.js';
+
+function drawn(paper, one) {
+    const unit = one.curves[0]?.unit ?? '';
+    return element('article', { class: 'experiment', id: `figure-${paper.name}-${one.id}` },
+                   element('h3', {}, one.title),
+                   element('p', { class: 'muted small' }, `${paper.short}, ${one.source}`),
+                   element('p', {}, one.text),
+                   one.curves.length ? chart({
+                       title: `${one.source}: ${one.quantity}`,
+                       quantity: one.quantity,
+                       unit,
+                       axis: one.curves[0].axis,
+                       axisUnit: one.curves[0].axis_unit,
+                       logX: one.log.includes('x'),
+                       logY: one.log.includes('y'),
+                       series: one.curves.map(curve => ({
+                           name: curve.name, run: curve.run,
+                           points: curve.points.map(([x, y]) => ({ x, y })),
+                       })),
+                       quoted: one.quoted,
+                   }) : element('p', {}, 'No curve: ', one.reason),
+                   one.commands.map(command));
+}
+
+function columns(what_if) {
+    const before = [
+        { title: 'before', number: true, text: row => figure(row.before?.ours) },
+        { title: 'change', number: true,
+          text: row => (row.before?.ours ? percent(100 * (row.ours / row.before.ours - 1)) : '–') },
+    ];
+    return [
+        { title: 'figure', text: row => element('span', { id: `row-${row.id}` }, row.id) },
+        { title: 'what', text: row => [row.setup || row.experiment, row.metric].filter(Boolean).join(': ') },
+        { title: 'adapter', text: row => row.platform },
+        { title: 'paper', number: true, text: row => figure(row.paper) },
+        ...(what_if ? before : []),
+        { title: 'ours', number: true, text: row => figure(row.ours) },
+        { title: 'unit', text: row => row.unit },
+        { title: 'error', number: true, text: row => percent(row.error) },
+        { title: 'verdict', text: row => verdict(row.verdict) },
+        { title: 'remark', text: row => row.reason || row.seen || row.note },
+    ];
+}
+
+function section(paper, what_if) {
+    const counts = tally(paper.rows);
+    return {
+        title: paper.short,
+        id: `paper-${paper.name}`,
+        node: element('div', {},
+                      element('p', { class: 'muted' }, `${paper.authors}: ${paper.title}`),
+                      element('p', {}, paper.about),
+                      element('p', {}, `${counts.holds} of ${paper.rows.length} figures hold.`),
+                      table(`Every figure of ${paper.short}`, columns(what_if), paper.rows),
+                      paper.figures.map(one => drawn(paper, one))),
+        parts: paper.figures.map(one => ({ id: `figure-${paper.name}-${one.id}`, title: one.source })),
+    };
+}
+
+export function papers(data) {
+    return data.reproduction?.papers.map(paper => section(paper, data.reproduction.change));
+}

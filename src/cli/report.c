@@ -1,0 +1,144 @@
+/* verbena report: results as a page to look at. */
+#include "commands.h"
+#include "launch.h"
+#include "report.h"
+#include "results/advice/json.h"
+#include "results/json.h"
+#include "results/page.h"
+
+#include <libgen.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define REPORT_SCHEMA       "verbena-report/1"
+#define REPRODUCTION_SCHEMA "verbena-reproduction/1"
+
+static json_t *advice_of(struct results *results)
+{
+    struct body body = { .count = 1, .files = &results };
+    struct advice *advices = advise(&body);
+    json_t *array = json_array();
+
+    for (const struct advice *advice = advices; advice->adviser; advice++) {
+        if (advice->sentence)
+            json_array_append_new(array, advice_json(advice));
+    }
+    advice_free(advices);
+    return array;
+}
+
+/* The name of the file, which is what the user calls the run. */
+static json_t *label_of(const char *path)
+{
+    char *copy = strdup(path);
+    char *name = copy ? basename(copy) : "";
+    char *dot = strrchr(name, '.');
+    json_t *label = json_stringn(name, dot && dot > name ? (size_t)(dot - name) : strlen(name));
+
+    free(copy);
+    return label ? label : json_string("results");
+}
+
+static int add_results(json_t *runs, const char *path)
+{
+    struct results *results;
+    char error[512];
+    json_t *run;
+
+    if (results_read(path, &results, error, sizeof(error))) {
+        cli_error("%s", error);
+        return CLI_FAILED;
+    }
+    run = results_json(results);
+    json_object_set_new(run, "label", label_of(path));
+    json_object_set_new(run, "advice", advice_of(results));
+    json_array_append_new(runs, run);
+    results_free(results);
+    return CLI_OK;
+}
+
+static bool is_reproduction(const char *path, json_t **out)
+{
+    json_t *document = json_load_file(path, 0, NULL);
+    const char *schema = json_string_value(json_object_get(document, "schema"));
+
+    if (schema && !strcmp(schema, REPRODUCTION_SCHEMA)) {
+        *out = document;
+        return true;
+    }
+    json_decref(document);
+    return false;
+}
+
+static json_t *new_document(void)
+{
+    return json_pack("{ss ss s[] sn}", "schema", REPORT_SCHEMA, "version", VERBENA_VERSION, "runs",
+                     "reproduction");
+}
+
+static int fill(const struct invocation *invocation, json_t *document)
+{
+    json_t *runs = json_object_get(document, "runs");
+    bool reproduced = false;
+
+    for (int i = 0; i < invocation->operand_count; i++) {
+        const char *path = invocation->operands[i];
+        json_t *reproduction;
+
+        if (!is_reproduction(path, &reproduction)) {
+            if (add_results(runs, path))
+                return CLI_FAILED;
+            continue;
+        }
+        json_object_set_new(document, "reproduction", reproduction);
+        if (reproduced)
+            return cli_usage_error(invocation->command, "%s: one reproduction fits on a page",
+                                   path);
+        reproduced = true;
+    }
+    return CLI_OK;
+}
+
+static int write_page(const json_t *document, const char *path)
+{
+    char template[PATH_MAX], error[PATH_MAX + 128];
+
+    if (!launch_file("report.html", template)) {
+        cli_error("it is made where npm is when Verbena is built");
+        return CLI_FAILED;
+    }
+    if (page_write(template, document, path, error, sizeof(error))) {
+        cli_error("%s", error);
+        return CLI_FAILED;
+    }
+    return CLI_OK;
+}
+
+int report_reproduction(json_t *reproduction, const char *path)
+{
+    json_t *document = new_document();
+    int status;
+
+    json_object_set(document, "reproduction", reproduction);
+    status = write_page(document, path);
+    json_decref(document);
+    return status;
+}
+
+int command_report(const struct invocation *invocation)
+{
+    const char *path = option_value_or_fallback(invocation, "output");
+    json_t *document;
+    int status;
+
+    if (!invocation->operand_count)
+        return cli_usage_error(invocation->command, "which files of results?");
+    document = new_document();
+    status = fill(invocation, document);
+    if (!status)
+        status = write_page(document, path);
+    json_decref(document);
+    if (!status)
+        printf("%s\n", path);
+    return status;
+}
