@@ -33,6 +33,7 @@
     row(host_memory) \
     row(hca_load) \
     row(incast) \
+    row(all_to_all) \
     row(multi_thread) \
     row(multi_sge) \
     row(max_sge) \

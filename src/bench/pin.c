@@ -2,6 +2,7 @@
 
 #include <hwloc.h>
 #include <hwloc/openfabrics-verbs.h>
+#include <stdlib.h>
 
 /* Rank 0 runs one experiment after the other, and is bound anew for each. */
 static struct {
@@ -65,6 +66,18 @@ static int bind_to(hwloc_bitmap_t cores, int place)
     return core;
 }
 
+/* In virtual time one process runs at a time, and the turn changes hands fastest on one core: the
+ * same for all processes of a fabric, which others may not have chosen. */
+static int bind_together(hwloc_bitmap_t cores)
+{
+    const char *fabric = getenv("VERBENA_FABRIC");
+    uint32_t sum = 0;
+
+    while (fabric && *fabric)
+        sum = sum * 31 + (unsigned char)*fabric++;
+    return bind_to(cores, sum % hwloc_bitmap_weight(cores));
+}
+
 void pin_process(const struct bench *bench, int place, int processes, char *text, size_t size)
 {
     hwloc_bitmap_t cores;
@@ -73,11 +86,15 @@ void pin_process(const struct bench *bench, int place, int processes, char *text
     snprintf(text, size, "not pinned");
     if (bench->settings->pin == PIN_NONE || !know_machine())
         return;
-    cores = choose_cores(bench, processes);
-    if (hwloc_bitmap_weight(cores) >= processes)
+    cores = choose_cores(bench, virtual_time.on ? 1 : processes);
+    if (virtual_time.on) {
+        if (bind_together(cores) >= 0)
+            snprintf(text, size, "one core");
+    } else if (hwloc_bitmap_weight(cores) >= processes) {
         core = bind_to(cores, place);
-    else
+    } else {
         snprintf(text, size, "not pinned: more processes than cores");
+    }
     hwloc_bitmap_free(cores);
     if (core >= 0)
         snprintf(text, size, "core %d", core);

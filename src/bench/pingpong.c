@@ -133,7 +133,8 @@ int pingpong_run(struct flow *flow, const struct pingpong_plan *plan, struct his
     if (ahead > flow->receive_room)
         ahead = flow->receive_room;
     fill_target(flow);
-    if ((uses_receives(flow) && flow_post_receives(flow, ahead)) || bench_barrier(flow->bench))
+    if ((flow->spec.peer >= 0 && uses_receives(flow) && flow_post_receives(flow, ahead)) ||
+        bench_barrier(flow->bench))
         return BENCH_FAILED;
     if (!flow->bench->rank) {
         if (initiate(flow, plan, samples))
@@ -142,7 +143,8 @@ int pingpong_run(struct flow *flow, const struct pingpong_plan *plan, struct his
                answer(flow, plan)) {
         return BENCH_FAILED;
     }
-    if (flow_settle(flow))
+    if (flow_settle(flow) ||
+        (!flow->bench->rank && plan->after && plan->after(plan->after_context)))
         return BENCH_FAILED;
     return bench_barrier(flow->bench);
 }

@@ -12,6 +12,8 @@ struct pingpong_plan {
     uint64_t iterations;
     uint64_t warmup;
     unsigned int every; /* 0: each */
+    int (*after)(void *context); /* of rank 0, while the others still wait for it; or NULL */
+    void *after_context;
 };
 
 /* Collective over the two ranks of the flow, one of which is rank 0. */

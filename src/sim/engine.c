@@ -160,12 +160,15 @@ void event_dispatch(const struct event *event)
         break;
     case EVENT_PACKET_LEFT:
         if (event->argument != OFF_THE_LINK)
-            link_free(flight->from->port);
+            link_left(flight);
         send_left(flight);
         flight_drop(flight);
         break;
     case EVENT_PACKET_AT_SWITCH:
-        link_at_switch(flight);
+        switch_reached(flight);
+        break;
+    case EVENT_CABLE_FREE:
+        cable_free(event->object);
         break;
     case EVENT_PACKET_ARRIVED:
         receive_arrived(flight, event->argument);

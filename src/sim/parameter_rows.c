@@ -41,13 +41,14 @@
 #define REAL(field, otherwise, text) \
     { MEMBER(field, double), .unit = UNIT_REAL, .fallback = otherwise, \
       .maximum = LARGEST_COUNT, .help = text }
+#define TEXT(field, otherwise, text) \
+    { .key = #field, .unit = UNIT_TEXT, .offset = offsetof(struct parameters, field), \
+      .room = sizeof(((struct parameters *)0)->field), .fallback = otherwise, .help = text }
 #define YES_NO(field, otherwise, text) \
     { MEMBER(field, bool), .unit = UNIT_YES_NO, .fallback = otherwise, .help = text }
 
 const struct parameter_row parameter_rows[] = {
-    { .key = "title", .unit = UNIT_TEXT, .offset = offsetof(struct parameters, title),
-      .room = sizeof(((struct parameters *)0)->title), .fallback = NO_FALLBACK,
-      .help = "what is modelled, in a few words" },
+    TEXT(title, NO_FALLBACK, "what is modelled, in a few words"),
 
     TIME(host.post_send, NO_FALLBACK, "posting a send request"),
     TIME(host.post_receive, NO_FALLBACK, "posting a receive request"),
@@ -142,9 +143,18 @@ const struct parameter_row parameter_rows[] = {
     BYTES(link.header, NO_FALLBACK, 0, "headers and checksums of a packet"),
     TIME(link.gap, "0 ns", "between packets"),
     TIME(link.latency, NO_FALLBACK, "a cable"),
-    BYTES(link.receive_buffer, "0 B", 0, "packets a port can take in; 0: not limited"),
+    BYTES(link.receive_buffer, "0 B", 0, "packets a port can take in on each lane; 0: not limited"),
+    COUNT(link.lanes, "1", 1, LANES_MAX,
+          "virtual lanes for data; service level s takes lane s mod link.lanes"),
+    TEXT(link.lane_weights, "1",
+         "shares of the lanes when several want a cable; the last counts for further lanes"),
 
     TIME(fabric.latency, NO_FALLBACK, "a switch"),
+    { MEMBER(fabric.topology, enum fabric_topology), .unit = UNIT_CHOICE,
+      .choices = "single fat-tree", .fallback = "single",
+      .help = "one switch, or leaves with a cable to each of fabric.uplinks spines" },
+    COUNT(fabric.radix, "0", 0, 65535, "ports of a switch; 0: as many as it takes"),
+    COUNT(fabric.uplinks, "0", 0, 65535, "ports of a leaf of a fat tree that lead to spines"),
 
     TIME(mpi.send, "0 ns", "what the MPI library itself takes for a message it sends"),
     TIME(mpi.receive, "0 ns", "what the MPI library itself takes for a message it receives"),

@@ -12,8 +12,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define DEPTH_MAX 8
-#define SETTINGS  "--set"
+#define WEIGHT_MAX 255 /* as in the tables of InfiniBand */
+#define DEPTH_MAX  8
+#define SETTINGS   "--set"
 
 struct source {
     char path[PATH_MAX];
@@ -384,11 +385,33 @@ static int check_missing(struct reading *reading)
     return 0;
 }
 
+bool parameters_weights(const struct parameters *parameters, uint32_t weights[LANES_MAX])
+{
+    const char *at = parameters->link.lane_weights;
+    uint64_t lane = 0;
+
+    while (*at) {
+        char *end;
+        unsigned long weight = strtoul(at, &end, 10);
+
+        if (end == at || !isdigit((unsigned char)*at) || (*end && *end != ' ') || !weight ||
+            weight > WEIGHT_MAX || lane == parameters->link.lanes)
+            return false;
+        weights[lane++] = weight;
+        at = end + strspn(end, " ");
+    }
+    for (; lane && lane < LANES_MAX; lane++)
+        weights[lane] = weights[lane - 1];
+    return lane;
+}
+
 /* Values that are possible each by itself, and not together. */
 static int check_together(struct reading *reading)
 {
     const struct parameters *out = reading->out;
     uint64_t packet = out->link.mtu + out->link.header;
+    bool tree = out->fabric.topology == TOPOLOGY_FAT_TREE;
+    uint32_t weights[LANES_MAX];
     const struct {
         bool wrong;
         const char *key;
@@ -398,6 +421,10 @@ static int check_together(struct reading *reading)
           "holds less than one packet of link.mtu and link.header" },
         { out->link.receive_buffer && out->link.receive_buffer < packet, "link.receive_buffer",
           "holds less than one packet of link.mtu and link.header" },
+        { !parameters_weights(out, weights), "link.lane_weights",
+          "takes whole numbers from 1 to 255, one for each of link.lanes at most" },
+        { tree && (!out->fabric.uplinks || out->fabric.radix <= out->fabric.uplinks),
+          "fabric.topology", "= fat-tree needs fabric.uplinks, and fabric.radix above that" },
         { out->hca.memory && !(out->hca.memory_rate > 0), "hca.memory", "needs hca.memory_rate" },
     };
 

@@ -7,10 +7,16 @@
 #include <stdint.h>
 
 #define ENGINES_MAX 16
+#define LANES_MAX   8
 
 enum context_place {
     CONTEXT_ON_ADAPTER, /* memory of its own holds what does not fit into the cache */
     CONTEXT_IN_HOST,    /* host memory does, across the I/O bus */
+};
+
+enum fabric_topology {
+    TOPOLOGY_SINGLE,   /* one switch */
+    TOPOLOGY_FAT_TREE, /* leaves, each with a cable to every spine */
 };
 
 /* Times are nanoseconds, rates bytes per nanosecond (GB/s), sizes bytes. */
@@ -79,11 +85,16 @@ struct parameters {
         uint64_t header;
         double gap;
         double latency;          /* of the cable */
-        uint64_t receive_buffer; /* bytes of credit; 0: not limited */
+        uint64_t receive_buffer; /* bytes of credit of a lane; 0: not limited */
+        uint64_t lanes;          /* virtual ones for data; service level s takes lane s mod lanes */
+        char lane_weights[64];   /* see parameters_weights() */
     } link;
 
     struct {
         double latency;
+        enum fabric_topology topology;
+        uint64_t radix;   /* ports of a switch; 0: as many as it takes */
+        uint64_t uplinks; /* of a leaf of a fat tree: one to each of as many spines */
     } fabric;
 
     /* What an MPI library itself takes; the library charges it. */
@@ -140,6 +151,10 @@ int parameter_number(const struct parameters *parameters, const char *key, doubl
  * be NULL). Returns 0, or -1 with "file:line: reason" or "--set: reason" in 'error'. */
 int parameters_read(const char *path, const char *settings, struct parameters *out, char *error,
                     size_t size);
+
+/* What each lane's bytes weigh when several want a cable; the last number of link.lane_weights counts
+ * for further lanes, too. False if the text is no such list, or is longer than the lanes are. */
+bool parameters_weights(const struct parameters *parameters, uint32_t weights[LANES_MAX]);
 
 /* The path of an adapter file: 'name' itself if it has a '/' or ends in ".adapter", otherwise that
  * of NAME.adapter in adapter_directory(). Returns 0, or -1 with the reason in 'error'. */

@@ -148,6 +148,7 @@ void queue_begin(struct hca_qp *qp, enum ibv_qp_state state)
     if (!queue)
         return;
     queue->peer_lid = peer_lid_of(&qp->attr);
+    queue->sl = qp->attr.ah_attr.sl;
     queue->port = port_by_lid(qp->shared->lid);
     stats_gather(queue);
     if (state == IBV_QPS_RTR) {

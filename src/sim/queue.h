@@ -58,6 +58,7 @@ struct queue {
     uint64_t qp; /* hca_qp in that process */
     struct port *port;
     uint16_t peer_lid;
+    uint8_t sl;
 
     struct request **ring; /* by number, from 'completed' to 'posted' */
     uint32_t mask;

@@ -75,9 +75,9 @@ static void put_port(FILE *out, const struct port *port)
     char name[64];
 
     snprintf(name, sizeof(name), "port %u link out", port->number);
-    put_server(out, &port->link, name);
+    put_server(out, &port->out.server, name);
     snprintf(name, sizeof(name), "port %u switch output", port->number);
-    put_server(out, &port->switch_output, name);
+    put_server(out, &port->in->server, name);
     snprintf(name, sizeof(name), "port %u receiver", port->number);
     put_server(out, &port->receiver, name);
     if (port->packets_out || port->packets_in)
@@ -111,6 +111,22 @@ static void put_adapter(FILE *out, const struct hca *hca)
     put_cache(out, &hca->context.pages, "translations");
     for (uint32_t i = 0; i < hca->port_count; i++)
         put_port(out, &hca->ports[i]);
+}
+
+static void put_between(void *out, struct cable *cable, uint32_t leaf, uint32_t spine, bool up)
+{
+    char name[64];
+
+    snprintf(name, sizeof(name), "leaf %u %s spine %u", leaf, up ? "to" : "from", spine);
+    put_server(out, &cable->server, name);
+}
+
+static void put_switches(FILE *out)
+{
+    if (!world->fabric.spines)
+        return;
+    fputs("  between switches\n", out);
+    switches_each_between(put_between, out);
 }
 
 static void put_transport(FILE *out)
@@ -147,6 +163,7 @@ void stats_print(FILE *out)
         if (world->ports[i].number == 1)
             put_adapter(out, world->ports[i].hca);
     }
+    put_switches(out);
     put_transport(out);
     put_faults(out);
     fprintf(out, "  wall time %.3f s, %.0f events a second\n", seconds,

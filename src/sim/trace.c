@@ -61,8 +61,8 @@ static void name_adapter(struct hca *hca)
     for (uint32_t i = 0; i < hca->port_count; i++) {
         struct port *port = &hca->ports[i];
 
-        name_server(&port->link, hca, "port %u link", port->number);
-        name_server(&port->switch_output, hca, "port %u switch output", port->number);
+        name_server(&port->out.server, hca, "port %u link", port->number);
+        name_server(&port->in->server, hca, "port %u switch output", port->number);
         name_server(&port->receiver, hca, "port %u receiver", port->number);
     }
 }

@@ -24,7 +24,8 @@ enum event_kind {
     EVENT_PACKET_READ,      /* flight: host memory begins to answer */
     EVENT_PACKET_READY,     /* flight: its payload is on the adapter */
     EVENT_PACKET_LEFT,      /* flight: its last bit is on the cable */
-    EVENT_PACKET_AT_SWITCH, /* flight */
+    EVENT_PACKET_AT_SWITCH, /* flight: its head has */
+    EVENT_CABLE_FREE,       /* cable: a packet has left the switch by it */
     EVENT_PACKET_ARRIVED,   /* flight: argument is the stage of receiving */
     EVENT_PACKET_TAKEN,     /* flight: the receiver has looked at it */
     EVENT_DELIVER,          /* flight: the message is visible in memory */
@@ -122,7 +123,14 @@ struct pool {
     uint64_t used;
 };
 
-struct port;  /* models/hca.h */
+struct port;          /* models/hca.h */
+struct fabric_switch; /* models/switch.c */
+
+struct fabric {
+    uint32_t leaves, spines;
+    struct fabric_switch *switches; /* leaves first */
+};
+
 struct queue; /* sim/queue.h */
 
 struct world {
@@ -150,6 +158,8 @@ struct world {
     uint64_t fresh_left;
     uint32_t port_count;
     struct port *ports; /* by LID, from 1 */
+    struct fabric fabric;
+    uint32_t lane_weights[LANES_MAX];
     struct queue **queue_table; /* by index of the QP number */
 };
 

@@ -2,12 +2,9 @@
  * small that neither its processor nor its bus is. */
 #include "bench/repeat.h"
 #include "bench/stream.h"
-#include "scaling.h"
+#include "loading.h"
 
-#define FIRST_LOADER 2
-#define LOAD_SIZE    4
-#define LOOK_EVERY   64 /* writes between two looks whether it is over */
-#define WORD_OVER    1
+#define LOAD_SIZE 4
 
 struct loaded_stream {
     struct flow flow; /* between ranks 0 and 1 */
@@ -16,52 +13,18 @@ struct loaded_stream {
     unsigned int loaders; /* that are at work */
 };
 
-static int count_ranks(const struct settings *settings)
-{
-    return FIRST_LOADER + scaling_largest(&settings->nodes);
-}
-
-/* Writes until rank 0 says that it is over. */
-static int load(struct flow *flow)
-{
-    struct ibv_wc wc;
-    int count = 0;
-
-    for (uint64_t turn = 1; !count; turn++) {
-        if (flow_make_room(flow) || flow_send(flow))
-            return BENCH_FAILED;
-        if (turn % LOOK_EVERY)
-            continue;
-        count = completions_take(&flow->receives, &wc, 1);
-        if (count < 0 || (turn % PATIENCE_TURNS == 0 && !bench_alive(flow->bench, monotonic_ns())))
-            return BENCH_FAILED;
-    }
-    return flow_post_receive_again(flow, &wc) || flow_settle(flow) ? BENCH_FAILED : BENCH_OK;
-}
-
-static int end_load(struct loaded_stream *loaded)
-{
-    for (unsigned int i = 0; i < loaded->loaders; i++) {
-        struct flow *flow = &loaded->load->flows[i];
-
-        if (flow_signal_peer(flow, WORD_OVER) || flow_settle(flow))
-            return BENCH_FAILED;
-    }
-    return BENCH_OK;
-}
-
 static int take_part(struct bench *bench, struct loaded_stream *loaded, double *bandwidth)
 {
     uint64_t start = clock_ticks(), messages;
 
     if (bench->rank >= FIRST_LOADER)
         return bench->rank - FIRST_LOADER < (int)loaded->loaders
-                   ? load(star_flow(bench, loaded->load))
+                   ? loading_work(star_flow(bench, loaded->load))
                    : BENCH_OK;
     if (stream_pass(&loaded->flow, &loaded->plan, &messages))
         return BENCH_FAILED;
     *bandwidth = messages * loaded->flow.spec.size / clock_ns(clock_ticks() - start) * 1000;
-    return bench->rank ? BENCH_OK : end_load(loaded);
+    return bench->rank ? BENCH_OK : loading_end(loaded->load, loaded->loaders);
 }
 
 static int run_once(void *context, double *bandwidth)
@@ -90,7 +53,7 @@ static int measure(struct bench *bench, void *context, size_t size, unsigned int
     double warm_up;
     int status;
 
-    flow_defaults(bench, bench->rank < FIRST_LOADER ? 1 - bench->rank : -1, &spec);
+    flow_defaults(bench, loading_peer(bench), &spec);
     spec.operation = OPERATION_WRITE;
     spec.size = size;
     spec.depth = stream_depth(&spec, loaded.plan.window);
@@ -107,29 +70,25 @@ static int run(struct bench *bench)
 {
     static const struct scaling_curve curve = { "write", measure };
     struct flow_spec spec;
-    struct flow *mine;
     struct star star;
     int status;
 
     flow_defaults(bench, -1, &spec);
     spec.operation = OPERATION_WRITE;
     spec.size = LOAD_SIZE;
-    if (star_open(bench, &spec, FIRST_LOADER, bench->ranks - FIRST_LOADER, &star))
+    if (loading_open(bench, &spec, &star))
         return BENCH_FAILED;
-    mine = star_flow(bench, &star);
-    status = mine ? flow_post_receives(mine, 1) : BENCH_OK;
-    if (!status)
-        status = scaling_run(bench, &(struct scaling){ .quantity = "bandwidth",
-                                                       .unit = "MB/s",
-                                                       .better = BETTER_HIGHER,
-                                                       .axis = "nodes",
-                                                       .numbers = &bench->settings->nodes,
-                                                       .limit = bench->ranks - FIRST_LOADER,
-                                                       .limiter = "further nodes",
-                                                       .sizes = &bench->settings->sizes,
-                                                       .context = &star,
-                                                       .count = 1,
-                                                       .curves = &curve });
+    status = scaling_run(bench, &(struct scaling){ .quantity = "bandwidth",
+                                                   .unit = "MB/s",
+                                                   .better = BETTER_HIGHER,
+                                                   .axis = "nodes",
+                                                   .numbers = &bench->settings->nodes,
+                                                   .limit = bench->ranks - FIRST_LOADER,
+                                                   .limiter = "further nodes",
+                                                   .sizes = &bench->settings->sizes,
+                                                   .context = &star,
+                                                   .count = 1,
+                                                   .curves = &curve });
     star_close(&star);
     return status;
 }
@@ -142,6 +101,6 @@ const struct experiment experiment_hca_load = {
     .options = "--nodes 0..6:1 --sizes 4K,64K --iterations 2000",
     .quick = "--nodes 0,1,3 --sizes 64K --iterations 300 --repetitions 3",
     .layout = LAYOUT_ALL_APART,
-    .count = count_ranks,
+    .count = loading_ranks,
     .run = run,
 };

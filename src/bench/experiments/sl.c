@@ -1,5 +1,17 @@
-/* Whether the service levels differ. */
+/* Whether the service levels differ, and what they protect from: the traffic of another level. */
+#include "bench/pingpong.h"
+#include "bench/repeat.h"
+#include "loading.h"
 #include "variants.h"
+
+#define LOAD_SIZE  65536
+#define LOAD_DEPTH 8
+
+struct protection {
+    struct bench *bench;
+    struct flow flow; /* between ranks 0 and 1 */
+    struct star load;
+};
 
 /* An address of the port itself, with this level: the device says whether it knows it. */
 static bool level_works(const struct bench *bench, uint8_t level)
@@ -19,11 +31,11 @@ static bool level_works(const struct bench *bench, uint8_t level)
     return handle;
 }
 
-/* Levels that both sides know. */
+/* Levels that all sides know. */
 static int choose_levels(struct bench *bench, struct variants *variants)
 {
     const struct number_list *levels = &bench->settings->levels;
-    bool mine[NUMBERS_MAX], all[2 * NUMBERS_MAX];
+    bool mine[NUMBERS_MAX], all[CONTROL_RANKS_MAX * NUMBERS_MAX];
 
     for (unsigned int i = 0; i < levels->count; i++)
         mine[i] = level_works(bench, levels->value[i]);
@@ -32,8 +44,11 @@ static int choose_levels(struct bench *bench, struct variants *variants)
     for (unsigned int i = 0; i < levels->count; i++) {
         unsigned int level = levels->value[i];
         struct flow_spec *spec;
+        bool works = true;
 
-        if (!all[i] || !all[levels->count + i]) {
+        for (int rank = 0; rank < bench->ranks; rank++)
+            works &= all[rank * levels->count + i];
+        if (!works) {
             bench_note(bench, "left out", "level %u, which the device refuses", level);
             continue;
         }
@@ -41,8 +56,89 @@ static int choose_levels(struct bench *bench, struct variants *variants)
         if (!spec)
             return bench_fail(bench, "more than %u levels", VARIANTS_MAX);
         spec->sl = level;
+        spec->peer = loading_peer(bench);
     }
     return BENCH_OK;
+}
+
+/* ---- beside others ---- */
+
+static int end_load(void *context)
+{
+    struct star *load = context;
+
+    return loading_end(load, load->count);
+}
+
+static int run_beside(void *context, uint64_t warmup, struct histogram *samples)
+{
+    struct protection *protection = context;
+    struct bench *bench = protection->bench;
+    struct pingpong_plan plan = { .iterations = bench->settings->iterations,
+                                  .warmup = warmup,
+                                  .after = end_load,
+                                  .after_context = &protection->load };
+
+    if (bench->rank < FIRST_LOADER)
+        return pingpong_run(&protection->flow, &plan, samples);
+    return bench_barrier(bench) || loading_work(star_flow(bench, &protection->load)) ||
+                   bench_barrier(bench)
+               ? BENCH_FAILED
+               : BENCH_OK;
+}
+
+static int measure_beside(struct protection *protection, const struct flow_spec *spec,
+                          struct summary *out)
+{
+    int status;
+
+    if (flow_open(protection->bench, spec, &protection->flow))
+        return BENCH_FAILED;
+    status = repeat_samples(protection->bench, run_beside, protection,
+                            pingpong_scale(spec->operation), out);
+    flow_close(&protection->flow);
+    return status;
+}
+
+/* Every further node writes to rank 0, at the first level. */
+static int open_load(const struct variants *variants, struct protection *protection)
+{
+    struct flow_spec spec;
+
+    flow_defaults(variants->bench, -1, &spec);
+    spec.operation = OPERATION_WRITE;
+    spec.size = LOAD_SIZE;
+    spec.depth = LOAD_DEPTH;
+    spec.sl = variants->specs[0].sl;
+    return loading_open(variants->bench, &spec, &protection->load);
+}
+
+static int measure_protection(const struct variants *variants)
+{
+    struct bench *bench = variants->bench;
+    struct protection protection = { .bench = bench };
+    int status = open_load(variants, &protection);
+
+    if (status)
+        return BENCH_FAILED;
+    bench_panel(bench, &(struct panel_spec){ .quantity = "latency beside load",
+                                             .unit = "us",
+                                             .axis = "size",
+                                             .axis_unit = "B",
+                                             .better = BETTER_LOWER,
+                                             .count = variants->count,
+                                             .names = variants->names.list });
+    for (unsigned int i = 0; i < variants->count && !status; i++) {
+        struct flow_spec spec = variants->specs[i];
+        struct summary summary;
+
+        spec.size = bench->settings->sizes.value[0];
+        status = measure_beside(&protection, &spec, &summary);
+        if (!status)
+            bench_point(bench, i, spec.size, &summary);
+    }
+    star_close(&protection.load);
+    return status;
 }
 
 static int run(struct bench *bench)
@@ -53,16 +149,19 @@ static int run(struct bench *bench)
         return BENCH_FAILED;
     if (!variants.count)
         return bench_skip(bench, "the device refuses every service level");
-    return variants_measure(&variants);
+    if (variants_measure(&variants))
+        return BENCH_FAILED;
+    return bench->ranks > FIRST_LOADER ? measure_protection(&variants) : BENCH_OK;
 }
 
 const struct experiment experiment_sl = {
     .name = "sl",
     .group = "attributes",
-    .title = "Do the service levels differ?",
+    .title = "Do the service levels differ, and what do they protect from?",
     .source = "MIBA section 2; measured as its figures 5a and 5b",
-    .options = "--sizes 8,4K,64K,1M --levels 0..7:1 --iterations 1000",
-    .quick = "--sizes 8,64K --levels 0,1,7 --iterations 200 --repetitions 3",
-    .ranks = 2,
+    .options = "--sizes 8,4K,64K,1M --levels 0..7:1 --nodes 2 --iterations 1000",
+    .quick = "--sizes 8,64K --levels 0,1,7 --nodes 2 --iterations 200 --repetitions 3",
+    .layout = LAYOUT_ALL_APART,
+    .count = loading_ranks,
     .run = run,
 };

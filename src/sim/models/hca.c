@@ -39,6 +39,9 @@ int hcas_init(void)
     world->ports = world_alloc((uint64_t)world->port_count * sizeof(*world->ports));
     if (!hcas || !world->ports)
         return ENOMEM;
+    error = switches_init();
+    if (error)
+        return error;
     for (uint32_t node = 0; node < seg->nodes; node++) {
         for (uint32_t device = 0; device < seg->devices; device++) {
             error = hca_init(&hcas[node * seg->devices + device], node, device);

@@ -1,9 +1,10 @@
-/* The adapters: ports with links, engines that send, an engine that receives, one bus and one context
+/* The adapters: ports with cables, engines that send, an engine that receives, one bus and one context
  * memory each. */
 #ifndef SIM_MODELS_HCA_H
 #define SIM_MODELS_HCA_H
 
 #include "sim/models/context.h"
+#include "sim/models/link.h"
 #include "sim/queue.h"
 
 #define ENGINES_MAX 16
@@ -24,6 +25,8 @@ struct flight {
     uint32_t bytes; /* on the link */
     uint32_t payload;
     uint8_t holds; /* by the link and by the receiver */
+    uint8_t lane;
+    struct cable *via; /* it came last, and takes room at its end; or NULL */
     bool first, last, response;
     bool takes_receive;
     bool spoilt; /* its checksum is wrong */
@@ -49,13 +52,9 @@ struct port {
     uint16_t lid;
     struct engine engines[ENGINES_MAX];
     struct queue *ready_first, *ready_last; /* queues with something to send */
-    struct server link; /* outgoing */
-    struct server switch_output; /* of the switch, towards this port */
+    struct cable out; /* to the switch */
+    struct cable *in; /* from the switch */
     struct server receiver;
-    struct flight *out_first, *out_last; /* ready for the link, in order */
-    bool link_busy;
-    bool waits_for_credit;
-    uint64_t credit_used; /* bytes on their way to this port or in its buffer */
     uint64_t packets_out, packets_in, bytes_out, bytes_in;
 };
 
@@ -95,11 +94,19 @@ void send_read(struct flight *flight);
 void send_ready(struct flight *flight);
 void send_left(struct flight *flight);
 
-/* ---- link.c: cables and the switch ---- */
+/* ---- link.c: cables ---- */
 void link_send(struct port *port, struct flight *flight);
-void link_at_switch(struct flight *flight);
-void link_free(struct port *port);
-void link_credit(struct port *to, const struct flight *flight);
+void link_left(struct flight *flight); /* the adapter's port is free for the next */
+
+/* ---- switch.c: between the cables ---- */
+/* Makes switches and cables for the ports of all adapters. Returns 0 or an errno value with the
+ * reason logged. */
+int switches_init(void);
+void switch_reached(struct flight *flight);
+/* Every cable between two switches. */
+void switches_each_between(void (*call)(void *context, struct cable *cable, uint32_t leaf,
+                                        uint32_t spine, bool up),
+                           void *context);
 
 /* ---- receive.c: from packets to memory ---- */
 void receive_arrived(struct flight *flight, uint32_t stage);

@@ -126,7 +126,7 @@ static void arrive(struct flight *flight)
     port->bytes_in += flight->bytes;
     flight->to = queue_by_number(flight->packet.destination_qpn);
     if (flight->spoilt || !flight->to || flight->to->dead || flight->to->port->hca != port->hca) {
-        link_credit(port, flight);
+        cable_give_room(flight);
         flight->to = NULL;
         flight_drop(flight);
         return;
@@ -194,7 +194,7 @@ void receive_taken(struct flight *flight)
     uint64_t visible;
 
     flight_mark(flight, MARK_TAKEN);
-    link_credit(flight->destination, flight);
+    cable_give_room(flight);
     if (queue->dead) {
         flight_drop(flight);
         return;
