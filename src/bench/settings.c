@@ -90,6 +90,9 @@ const struct option_row settings_rows[] = {
     { .name = "trim", .argument = "PERCENT", .fallback = "0", .kind = OPTION_REAL, .maximum = 50,
       AT(trim),
       .help = "share of the slowest samples that is left out" },
+    { .name = "refine", .argument = "PERCENT", .fallback = "0", .kind = OPTION_REAL, .maximum = 100,
+      AT(refine),
+      .help = "where a curve against a number of things steps, go on between its points until they are this close; 0: do not" },
 
     { .name = "sizes", .argument = "LIST", .fallback = "2..4M", .kind = OPTION_NUMBERS,
       .maximum = 1ull << 31, AT(sizes), .help = "message sizes" },

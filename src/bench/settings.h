@@ -73,6 +73,7 @@ struct settings {
     double tolerance; /* % half width of the confidence interval, 0: do not ask */
     double cap;       /* s per point, when a tolerance is asked for */
     double trim;      /* % of the slowest samples */
+    double refine;    /* % between neighbours at a step; 0: no further points */
 
     /* what */
     struct number_list sizes;

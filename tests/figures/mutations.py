@@ -7,7 +7,7 @@ from rows import BIBW, BW, LATENCY, STRIDED
 # The figure with the change over the figure without it must lie between 'least' and 'most'.
 Mutation = namedtuple('Mutation', 'name adapter change run quantity series x least most')
 
-ICM_QP = 'icm-qp --qps 1,64 --iterations 5'
+ICM_QP = 'icm-qp --qps 1,64 --iterations 5 --refine 0'
 
 MUTATIONS = [
     Mutation('twice the link', 'mt25208', 'link.rate=2GB/s', BW,

@@ -16,7 +16,7 @@ MAX_SGE = 'max-sge --sizes 8,64K --segments 1,4,16,30 --iterations 128'
 EVENT = 'event --sizes 8,64K --iterations 128'
 LOAD = 'hca-load --nodes 0,1,3,6 --sizes 64K --iterations 64'
 MEMORY = 'hca-memory --sizes 8,1K'
-ICM_QP = 'icm-qp --qps 1,128 --iterations 5'
+ICM_QP = 'icm-qp --qps 1,128 --iterations 5 --refine 0'
 
 
 def rises(values, by=0.0):

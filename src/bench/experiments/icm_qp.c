@@ -25,8 +25,8 @@ const struct experiment experiment_icm_qp = {
     .group = "scaling",
     .title = "What does it cost to come back to a queue pair after n - 1 others?",
     .source = "Mem/MemFree section 4.1, figure 3a",
-    .options = "--qps 1..256 --sizes 8 --depth 16 --iterations 500 --warmup 10",
-    .quick = "--qps 1,8,64,256 --iterations 100",
+    .options = "--qps 1..256 --sizes 8 --depth 16 --iterations 500 --warmup 10 --refine 4",
+    .quick = "--qps 1,8,64,256 --iterations 100 --refine 0",
     .ranks = 2,
     .run = run,
 };

@@ -1,4 +1,5 @@
 #include "scaling.h"
+#include "refine.h"
 #include "sweep.h"
 #include "bench/pingpong.h"
 #include "bench/repeat.h"
@@ -56,7 +57,8 @@ static void open_panel(struct bench *bench, const struct scaling *scaling,
 }
 
 static int measure_row(struct bench *bench, const struct scaling *scaling,
-                       const struct number_list *sizes, uint64_t number)
+                       const struct number_list *sizes, uint64_t number,
+                       struct refinement *refinement)
 {
     for (unsigned int i = 0; i < sizes->count; i++) {
         for (unsigned int k = 0; k < scaling->count; k++) {
@@ -66,7 +68,36 @@ static int measure_row(struct bench *bench, const struct scaling *scaling,
                                            &summary))
                 return BENCH_FAILED;
             bench_point(bench, i * scaling->count + k, number, &summary);
+            if (!i && !k)
+                refine_add(refinement, number, summary.median);
         }
+    }
+    return BENCH_OK;
+}
+
+/* Only rank 0 knows the curve. */
+static int agree_on_next(struct bench *bench, const struct refinement *refinement, uint64_t *next)
+{
+    uint64_t mine = bench->rank ? 0 : refine_next(refinement), all[CONTROL_RANKS_MAX];
+
+    if (bench_exchange(bench, &mine, sizeof(mine), all))
+        return BENCH_FAILED;
+    *next = all[0];
+    return BENCH_OK;
+}
+
+static int refine(struct bench *bench, const struct scaling *scaling,
+                  const struct number_list *sizes, struct refinement *refinement)
+{
+    for (unsigned int i = 0; i < REFINE_POINTS; i++) {
+        uint64_t next;
+
+        if (agree_on_next(bench, refinement, &next))
+            return BENCH_FAILED;
+        if (!next)
+            break;
+        if (measure_row(bench, scaling, sizes, next, refinement))
+            return BENCH_FAILED;
     }
     return BENCH_OK;
 }
@@ -75,6 +106,7 @@ int scaling_run(struct bench *bench, const struct scaling *scaling)
 {
     static const struct number_list no_size = { .count = 1 };
     const struct number_list *sizes = scaling->sizes ? scaling->sizes : &no_size;
+    struct refinement refinement = { .closeness = bench->settings->refine };
     struct number_list numbers;
 
     if (sizes->count * scaling->count > CURVES_MAX)
@@ -83,10 +115,10 @@ int scaling_run(struct bench *bench, const struct scaling *scaling)
         return BENCH_FAILED;
     open_panel(bench, scaling, sizes);
     for (unsigned int i = 0; i < numbers.count; i++) {
-        if (measure_row(bench, scaling, sizes, numbers.value[i]))
+        if (measure_row(bench, scaling, sizes, numbers.value[i], &refinement))
             return BENCH_FAILED;
     }
-    return BENCH_OK;
+    return refinement.closeness ? refine(bench, scaling, sizes, &refinement) : BENCH_OK;
 }
 
 int scaling_quantity(struct bench *bench, struct scaling scaling, const char *quantity,

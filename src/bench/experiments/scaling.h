@@ -26,7 +26,8 @@ struct scaling {
     const struct scaling_curve *curves;
 };
 
-/* Collective. Numbers beyond the limit of any rank are left out, which a note tells. */
+/* Collective. Numbers beyond the limit of any rank are left out, which a note tells. With --refine
+ * there are further ones where the first curve steps. */
 int scaling_run(struct bench *bench, const struct scaling *scaling);
 
 /* A panel of a single curve that is called after its quantity. */

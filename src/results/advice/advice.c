@@ -96,6 +96,13 @@ bool source_along(const struct body *body, const char *experiment, const char *a
     return false;
 }
 
+bool source_is_exact(const struct source *source)
+{
+    const char *clock = facts_get(&source->file->machine, "clock");
+
+    return clock && !strcmp(clock, "virtual time");
+}
+
 void advice_say(struct advice *advice, const char *format, ...)
 {
     va_list arguments;

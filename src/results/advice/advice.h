@@ -76,6 +76,9 @@ bool source_find(const struct body *body, const char *experiment, const char *se
 bool source_along(const struct body *body, const char *experiment, const char *axis,
                   struct source *out);
 
+/* It was measured in virtual time, which has no noise. */
+bool source_is_exact(const struct source *source);
+
 /* These end what an adviser has to say, one way or the other. */
 void advice_say(struct advice *advice, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

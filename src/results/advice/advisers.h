@@ -6,6 +6,7 @@
 
 extern const struct adviser block_adviser;
 extern const struct adviser inline_adviser;
+extern const struct adviser registration_adviser;
 extern const struct adviser register_adviser;
 extern const struct adviser scatter_adviser;
 extern const struct adviser queue_adviser;

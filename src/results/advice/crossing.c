@@ -46,6 +46,7 @@ struct gains {
     unsigned int count;
     double *value;
     double noise;
+    bool exact;
 };
 
 static struct gains gains_of(const struct curve *first, const struct curve *second,
@@ -61,9 +62,9 @@ static struct gains gains_of(const struct curve *first, const struct curve *seco
         gains.value[i] = better == BETTER_LOWER ? -ratio : ratio;
         squares += first->noise[i] * first->noise[i] + second->noise[i] * second->noise[i];
     }
-    gains.noise = noise_of(gains.value, gains.count);
-    if (gains.count)
-        gains.noise = fmax(gains.noise, sqrt(squares / gains.count));
+    gains.exact = first->exact && second->exact;
+    if (gains.count && !gains.exact)
+        gains.noise = fmax(noise_of(gains.value, gains.count), sqrt(squares / gains.count));
     return gains;
 }
 
@@ -109,7 +110,8 @@ static double cost(double y, enum better better)
     return better == BETTER_LOWER ? y : 1 / y;
 }
 
-/* Weighted by what noise there is in both. Returns the mean square of what is left, as a share. */
+/* Weighted by what noise there is in both. Returns the mean square of what is left, as a share: of
+ * more than two points. */
 static double affine_fit(const struct affine *affine, unsigned int from, unsigned int to,
                          double *zero)
 {
@@ -161,13 +163,36 @@ static bool affine_zero(struct affine *affine, const struct gains *gains, unsign
     return false;
 }
 
+/* Between two exact points nothing has to be averaged out, and points further off may be beyond a
+ * corner: those next to them only say which kind of line it is. */
+static bool exact_zero(struct affine *affine, const struct gains *gains, unsigned int split,
+                       double *out)
+{
+    double least = INFINITY;
+
+    if (split < LEAST_REACH || split + LEAST_REACH > gains->count)
+        return false;
+    for (int inverse = 0; inverse < 2; inverse++) {
+        double unused, left;
+
+        affine->inverse = inverse;
+        left = affine_fit(affine, split - LEAST_REACH, split + LEAST_REACH, &unused);
+        if (left >= least)
+            continue;
+        least = left;
+        affine_fit(affine, split - 1, split + 1, out);
+    }
+    return true;
+}
+
 /* Where the gain passes through zero. */
 static double zero_of(struct affine *affine, const struct gains *gains, unsigned int split)
 {
     double below = log(affine->first->x[split - 1]), above = log(affine->first->x[split]);
     double zero, part;
 
-    if (affine_zero(affine, gains, split, &zero))
+    if (gains->exact ? exact_zero(affine, gains, split, &zero)
+                     : affine_zero(affine, gains, split, &zero))
         return zero;
     part = gains->value[split - 1] / (gains->value[split - 1] - gains->value[split]);
     return exp(below + fmin(fmax(part, 0), 1) * (above - below));

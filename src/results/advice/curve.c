@@ -24,6 +24,7 @@ void curve_of(const struct series *series, struct curve *out)
     struct point *points = allocate_zeroed((series->count + 1) * sizeof(*points));
 
     out->count = 0;
+    out->exact = false;
     out->x = allocate_zeroed((series->count + 1) * sizeof(*out->x));
     out->y = allocate_zeroed((series->count + 1) * sizeof(*out->y));
     out->noise = allocate_zeroed((series->count + 1) * sizeof(*out->noise));
@@ -129,7 +130,7 @@ bool curve_levels_off(const struct curve *curve, enum better better, double shar
     return missing > fmax(LEVEL_WIDTH, CLEAR_DISTANCE * noise) && *first + 1 < curve->count;
 }
 
-bool curve_line(const struct curve *curve, double from, struct line *out)
+bool curve_line(const struct curve *curve, double from, double to, struct line *out)
 {
     double w = 0, x = 0, y = 0, xx = 0, xy = 0, squares = 0;
     unsigned int count = 0;
@@ -137,7 +138,7 @@ bool curve_line(const struct curve *curve, double from, struct line *out)
     for (unsigned int i = 0; i < curve->count; i++) {
         double weight = 1 / (curve->y[i] * curve->y[i]);
 
-        if (curve->x[i] < from)
+        if (curve->x[i] < from || curve->x[i] > to)
             continue;
         w += weight;
         x += weight * curve->x[i];
@@ -153,7 +154,7 @@ bool curve_line(const struct curve *curve, double from, struct line *out)
     for (unsigned int i = 0; i < curve->count; i++) {
         double distance = (out->base + out->slope * curve->x[i]) / curve->y[i] - 1;
 
-        if (curve->x[i] >= from)
+        if (curve->x[i] >= from && curve->x[i] <= to)
             squares += distance * distance;
     }
     out->residual = sqrt(squares / count);

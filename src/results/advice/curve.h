@@ -10,6 +10,7 @@ struct curve {
     unsigned int count;
     double *x, *y;
     double *noise; /* standard error of y as a share of it, by its confidence interval */
+    bool exact;    /* there is none, not even what the intervals do not know of */
 };
 
 void curve_of(const struct series *series, struct curve *out);
@@ -55,11 +56,13 @@ bool curve_step(const struct curve *curve, struct step *out);
 bool curve_levels_off(const struct curve *curve, enum better better, double share,
                       unsigned int *first, double *level);
 
-/* y = base + slope x through the points from x = 'from' on, by least relative squares. 'residual'
- * is the root mean square of the relative deviations. False with fewer than three points. */
+/* y = base + slope x through the points with 'from' <= x <= 'to', by least relative squares.
+ * 'residual' is the root mean square of the relative deviations. False with fewer than three
+ * points.
+ */
 struct line {
     double base, slope, residual;
 };
-bool curve_line(const struct curve *curve, double from, struct line *out);
+bool curve_line(const struct curve *curve, double from, double to, struct line *out);
 
 #endif

@@ -48,7 +48,7 @@ static bool gap_per_byte(const struct figure *latency, struct line *out)
     bool fits;
 
     curve_of(latency->source.series, &curve);
-    fits = curve_line(&curve, LONG, out) && out->slope > 0;
+    fits = curve_line(&curve, LONG, INFINITY, out) && out->slope > 0;
     curve_free(&curve);
     return fits;
 }

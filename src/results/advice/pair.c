@@ -14,6 +14,8 @@ bool pair_find(const struct body *body, const char *experiment, const char *firs
     curve_of(out->first.series, &a);
     curve_of(out->second.series, &b);
     curves_match(&a, &b);
+    a.exact = source_is_exact(&out->first);
+    b.exact = source_is_exact(&out->second);
     out->crossing = curves_cross(&a, &b, out->first.series->better);
     out->low = out->crossing.kind ? a.x[out->crossing.below] : 0;
     out->high = out->crossing.kind ? a.x[out->crossing.above] : 0;

@@ -64,6 +64,8 @@ static bool from_parts(const struct body *body, struct advice *out)
         cost.y[i] += release.y[i];
     if (rates.count)
         copy_times(&cost, rates.y[best], &copying);
+    copying.exact = source_is_exact(&copy);
+    cost.exact = source_is_exact(&on) && source_is_exact(&off);
     crossing = curves_cross(&copying, &cost, BETTER_LOWER);
     if (crossing.kind == CROSSING_AT) {
         advice_say(out,

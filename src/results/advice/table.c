@@ -3,6 +3,7 @@
 const struct adviser *const advisers[] = {
     &block_adviser,
     &inline_adviser,
+    &registration_adviser,
     &register_adviser,
     &scatter_adviser,
     &queue_adviser,

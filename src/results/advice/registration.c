@@ -1,0 +1,57 @@
+/* What registering memory costs: each time, and for its size. */
+#include "advisers.h"
+
+#include <math.h>
+
+#define PAGE 4096.0
+
+/* Messages are smaller; beyond, drivers may take another way, at another price. */
+#define LARGEST (1 << 20)
+
+/* A line that misses the points by more than this does not describe them. */
+#define FITS 0.1
+
+static bool cost_of(const struct body *body, const char *experiment, const char *series,
+                    struct source *source, struct line *out)
+{
+    struct curve curve;
+    bool fits;
+
+    if (!source_find(body, experiment, series, "time", source))
+        return false;
+    curve_of(source->series, &curve);
+    fits = curve_line(&curve, 0, LARGEST, out) && out->residual < FITS;
+    curve_free(&curve);
+    out->slope = fmax(0, out->slope) * PAGE;
+    return fits;
+}
+
+static void advise_registration(const struct body *body, struct advice *out)
+{
+    struct source on, off;
+    struct line make, drop;
+
+    if (!cost_of(body, "mr-reg", "register", &on, &make) ||
+        !cost_of(body, "mr-dereg", "deregister", &off, &drop)) {
+        advice_silent(out, "'mr-reg' and 'mr-dereg' do not follow a line below %s",
+                      size_text(LARGEST));
+        return;
+    }
+    advice_say(
+        out,
+        "Registering takes %.3g us and %.3g us for each 4 KB, deregistering %.3g and %.3g: a "
+        "buffer that is used again is worth keeping registered.",
+        make.base, make.slope, drop.base, drop.slope);
+    advice_found(out, "register_call", make.base, "us");
+    advice_found(out, "register_page", make.slope, "us");
+    advice_found(out, "deregister_call", drop.base, "us");
+    advice_found(out, "deregister_page", drop.slope, "us");
+    advice_evidence(out, &on, on.series->points[0].x);
+    advice_evidence(out, &off, off.series->points[0].x);
+}
+
+const struct adviser registration_adviser = {
+    .name = "registration-cost",
+    .question = "What does it cost to register memory?",
+    .advise = advise_registration,
+};

@@ -1,0 +1,56 @@
+"""Adapter files that are nowhere in the tree, each with something planted that can be worked out from
+its numbers: the suite measures them in virtual time, and advise has to find it."""
+from collections import namedtuple
+
+PAGE = 4096
+MTU, HEADER = 1024, 26
+PORTS = 2
+
+# adapter file, experiments, and {(adviser, what it finds): what was planted}
+Unseen = namedtuple('Unseen', 'name lines words wanted')
+
+
+def cache(contexts):
+    """Messages go round all queues: with one more than fit, each of them has to be fetched."""
+    return Unseen(f'cache of {contexts}',
+                  ['based-on = mt25218-mem', f'context.queues = {contexts}'],
+                  'icm-qp --iterations 3 --warmup 1',
+                  {('qps-before-spill', 'fits'): contexts})
+
+
+def registration(call, page, copy):
+    """In us and MB/s. All translations are in the cache, so that nothing but these calls differs."""
+    drop_call, drop_page = call / 2, page / 4
+    break_even = (call + drop_call) / (1 / copy - (page + drop_page) / PAGE)
+    return Unseen(f'registration {call:g} us',
+                  ['based-on = mt25208', 'context.translations = 0',
+                   f'host.register_call = {call} us', f'host.register_page = {page} us',
+                   f'host.deregister_call = {drop_call} us',
+                   f'host.deregister_page = {drop_page} us', f'host.copy_rate = {copy} MB/s'],
+                  'registration-cache mr-reg mr-dereg --iterations 3 --warmup 1 --sizes 4K..1M',
+                  {('copy-or-register', 'break_even'): break_even,
+                   ('registration-cost', 'register_call'): call,
+                   ('registration-cost', 'register_page'): page,
+                   ('registration-cost', 'deregister_call'): drop_call,
+                   ('registration-cost', 'deregister_page'): drop_page})
+
+
+def blocking(wake):
+    return Unseen(f'waking {wake} us', ['based-on = mt25208', f'host.wake_receive = {wake} us'],
+                  'event --iterations 3 --warmup 1 --sizes 4,8,16',
+                  {('poll-or-block', 'blocking_cost'): wake})
+
+
+def striping(post, poll):
+    """In us. Each half takes a write and the send that tells of it, and a completion: where that takes
+    the processor as long as one port takes for the whole, two ports begin to win."""
+    processor = PORTS * (2 * post + poll)
+    return Unseen(f'posting {post} us',
+                  ['based-on = mt25208', f'host.post_send = {post} us', f'host.poll_hit = {poll} us',
+                   'hca.drain = no', 'hca.wait_for_ack = no'],
+                  'two-port --stripe 0 --sizes 2K..128K --iterations 128 --repetitions 1',
+                  {('striping-threshold', 'threshold'): processor * 1000 * MTU / (MTU + HEADER)})
+
+
+UNSEEN = [cache(32), cache(96), cache(200), registration(12, 0.3, 1000), registration(70, 0.8, 2500),
+          blocking(5), blocking(40), striping(3, 0.35), striping(9, 0.5)]
