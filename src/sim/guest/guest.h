@@ -7,6 +7,7 @@
 #include "sim/guest/interface.h"
 
 #include <dlfcn.h>
+#include <signal.h>
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -59,6 +60,13 @@ void io_wait(int fd);
 uint64_t clock_deadline(int clock, uint64_t seconds, uint64_t ns);
 /* Absolute time of a clock that is not named: the bases of the clocks are far apart. */
 uint64_t clock_deadline_any(uint64_t seconds, uint64_t ns);
+
+#define WATCH_SIGNAL (SIGRTMAX - 3)
+
+/* SIGSEGV, SIGTRAP or WATCH_SIGNAL is handled here from now on; what the program sets for it is
+ * kept, and can be given what is its own. */
+void signals_take(int number, const struct sigaction *action);
+void signals_pass_on(int number, siginfo_t *info, void *context);
 
 /* Reading the processor's counter traps; 'trap' false: as the processor has it, for programs that
  * are started. */

@@ -6,7 +6,6 @@
 #include "sim/guest/guest.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -21,7 +20,6 @@
 #define LOOKS_IN_VAIN 20
 #define COUNTING_NS   1000000 /* virtual time */
 #define TRAP_FLAG     0x100
-#define WATCH_SIGNAL  (SIGRTMAX - 3)
 
 #ifndef sigev_notify_thread_id
 #define sigev_notify_thread_id _sigev_un._tid
@@ -81,6 +79,10 @@ static void on_timer(int number, siginfo_t *info, void *context)
     greg_t *registers = ((ucontext_t *)context)->uc_mcontext.gregs;
     uint64_t activity = turns->activity();
 
+    if (info->si_code != SI_TIMER) {
+        signals_pass_on(number, info, context);
+        return;
+    }
     if (!activity) {
         watch.set = false; /* it waits for its turn, and is watched again when it has it */
         return;
@@ -136,8 +138,10 @@ static void on_step(int number, siginfo_t *info, void *context)
 {
     greg_t *registers = ((ucontext_t *)context)->uc_mcontext.gregs;
 
-    if (!watch.steps)
+    if (!watch.steps) {
+        signals_pass_on(number, info, context);
         return;
+    }
     watch.steps--;
     if (guest_inside || guest_is_internal((void *)registers[REG_RIP])) {
         watch.steps = 0;
@@ -163,8 +167,8 @@ static void take_signals(void)
     sigfillset(&timer.sa_mask);
     sigdelset(&timer.sa_mask, SIGSEGV);
     step.sa_mask = timer.sa_mask;
-    REAL(sigaction)(WATCH_SIGNAL, &timer, NULL);
-    REAL(sigaction)(SIGTRAP, &step, NULL);
+    signals_take(WATCH_SIGNAL, &timer);
+    signals_take(SIGTRAP, &step);
 }
 
 void spin_prepare(void)
