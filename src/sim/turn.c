@@ -341,6 +341,13 @@ static struct entity *find_free(void)
     return NULL;
 }
 
+static void make_guest(struct entity *entity, uint32_t order)
+{
+    entity->guest = true;
+    entity->number = ++world->guest_count;
+    entity->order = order + entity->number;
+}
+
 static void become(struct entity *me)
 {
     self = me;
@@ -595,6 +602,13 @@ void turn_on_resume(void (*call)(void))
     resumed = call;
 }
 
+uint32_t turn_number(void)
+{
+    struct entity *me = turn_self();
+
+    return me ? me->number : 0;
+}
+
 uint64_t turn_activity(void)
 {
     return self && has_turn(self) ? self->calls + 1 : 0;
@@ -648,8 +662,7 @@ struct entity *turn_reserve(void)
     shm_lock(&world->join_lock);
     entity = find_free();
     if (entity) {
-        entity->guest = true;
-        entity->order = me->order + ++world->guest_order;
+        make_guest(entity, me->order);
         entity->clock = me->clock;
         store_release(&entity->state, ENTITY_READY);
     }
@@ -717,8 +730,7 @@ bool turn_arrive(void)
     shm_lock(&world->join_lock);
     me = left_behind();
     if (!me && (me = find_free())) {
-        me->guest = true;
-        me->order = segment_config()->node << 20 | ++world->guest_order;
+        make_guest(me, segment_config()->node << 20);
         me->clock = next_round_time();
         store_release(&me->state, ENTITY_READY);
     }

@@ -64,6 +64,9 @@ bool turn_arrive(void);
  * rarely. */
 void turn_glance(double ns);
 
+/* A number that no other guest has, and this one has in every run. */
+uint32_t turn_number(void);
+
 /* Changes with every call of this thread; 0 while it does not have the turn. */
 uint64_t turn_activity(void);
 

@@ -83,6 +83,7 @@ struct entity {
     bool guest;
     bool known_by_pid; /* it has no slot in the segment, not yet or no longer */
     int32_t pid, tid;
+    uint32_t number;    /* no other guest has it, and it has the same in every run */
     uint32_t waits_for; /* bits of enum turn_stir */
     uint64_t deadline;
     uint64_t calls;
@@ -147,7 +148,7 @@ struct world {
     struct shm_lock join_lock;
     uint32_t entity_high;
     bool woken; /* somebody, by the event that runs */
-    uint32_t guest_order; /* of the next guest */
+    uint32_t guest_count; /* so far */
     int32_t guest_core;   /* all of them run there; -1: not decided */
     struct entity entities[ENTITIES_MAX];
     struct together together;

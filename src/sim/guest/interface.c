@@ -54,6 +54,7 @@ __attribute__((visibility("default"))) const struct guest_turns verbena_guest_tu
     .ending = turn_ending,
     .activity = turn_activity,
     .on_resume = turn_on_resume,
+    .number = turn_number,
     .now = turn_now,
     .charge = turn_charge,
     .glance = turn_glance,

@@ -21,6 +21,8 @@ struct guest_turns {
     /* Called by threads that have waited for their turn and got it. */
     void (*on_resume)(void (*call)(void));
 
+    /* Of this thread; no other has it, and it has the same in every run. */
+    uint32_t (*number)(void);
     uint64_t (*now)(void);
     void (*charge)(double ns);
     void (*glance)(double ns);
