@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -24,14 +25,43 @@ static struct foundation **foundations[MR_CHUNKS]; /* under the mutex */
 static atomic_uint outcomes[SHARE_REASONS];
 static _Atomic uint64_t bytes_exchanged;
 
+/* What the thread that holds the lock had before. A handler that ran here and touched memory which
+ * is being exchanged, or forked, would wait for itself; a thread that was cancelled would leave it
+ * held. */
+static struct {
+    sigset_t signals;
+    int cancelling;
+} holder;
+
 void share_lock(void)
 {
+    sigset_t all, signals;
+    int cancelling;
+
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancelling);
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &signals);
     pthread_mutex_lock(&mutex);
+    holder.signals = signals;
+    holder.cancelling = cancelling;
+}
+
+static void release(bool in_child)
+{
+    sigset_t signals = holder.signals;
+    int cancelling = holder.cancelling;
+
+    if (in_child)
+        pthread_mutex_init(&mutex, NULL);
+    else
+        pthread_mutex_unlock(&mutex);
+    pthread_sigmask(SIG_SETMASK, &signals, NULL);
+    pthread_setcancelstate(cancelling, NULL);
 }
 
 void share_unlock(void)
 {
-    pthread_mutex_unlock(&mutex);
+    release(false);
 }
 
 /* ---- which addresses are registered at all: so that unmapping others costs nothing ---- */
@@ -354,7 +384,7 @@ void share_forget(void)
     memset(granules, 0, sizeof(granules));
     atomic_store(&wide_regions, 0);
     atomic_store(&regions, 0);
-    pthread_mutex_init(&mutex, NULL);
+    release(true);
 }
 
 void share_report(void)

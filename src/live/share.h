@@ -17,10 +17,11 @@ void share_memory_gone(uint64_t addr, uint64_t length);
 /* madvise() for memory that it expects to be private: true if it was done here. */
 bool share_discard(uint64_t addr, uint64_t length, int advice, int *result);
 
-/* Held while memory is exchanged and while a child is forked. */
+/* Held while memory is exchanged and while a child is forked, with signals and cancellation put
+ * off. */
 void share_lock(void);
 void share_unlock(void);
-/* A forked child has no region, and no file of its parent's. */
+/* A forked child has no region, and no file of its parent's. Ends the lock in it. */
 void share_forget(void);
 
 /* How many regions met which fate, since the start. */

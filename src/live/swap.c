@@ -8,7 +8,6 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -217,13 +216,11 @@ static int swap_pieces(const struct swap *s, uint64_t addr, uint64_t length, uin
     return 0;
 }
 
-/* A handler that ran here and touched the memory would wait for itself. */
 int swap_for_file(uint64_t addr, uint64_t length, int file, uint64_t offset)
 {
     uint64_t room = length < PIECE_BYTES ? length : PIECE_BYTES;
     struct swap s = { .file = file };
-    sigset_t all, before;
-    int cancel, err = 0;
+    int err = 0;
 
     s.uffd = open_uffd(swap_offered(NULL) == SWAP_FULL ? 0 : UFFD_USER_MODE_ONLY);
     if (s.uffd < 0)
@@ -234,15 +231,9 @@ int swap_for_file(uint64_t addr, uint64_t length, int file, uint64_t offset)
         goto close_uffd;
     }
     s.staging = (uintptr_t)staging;
-    if ((err = watch(s.uffd, s.staging, room)))
-        goto unmap_staging;
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-    sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, &before);
-    err = swap_pieces(&s, addr, length, offset);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_setcancelstate(cancel, &cancel);
-unmap_staging:
+    err = watch(s.uffd, s.staging, room);
+    if (!err)
+        err = swap_pieces(&s, addr, length, offset);
     unmap(staging, room);
 close_uffd:
     close(s.uffd);

@@ -24,7 +24,7 @@ enum swap_kind swap_offered(const char **why);
 /*
  * Whole pages of writable private memory become the file's, from that offset on, with their
  * contents. 0, or an errno value and the memory is as before: EBUSY pinned, EINVAL locked, EEXIST
- * somebody watches it with userfaultfd, ENOMEM, EMFILE.
+ * somebody watches it with userfaultfd, ENOMEM, EMFILE. The share lock is held (share.h).
  */
 int swap_for_file(uint64_t addr, uint64_t length, int file, uint64_t offset);
 

@@ -1,0 +1,65 @@
+/* One process that owns memory and does things to it, and a peer that operates on it when asked. */
+#ifndef TESTS_MAPPED_CASES_H
+#define TESTS_MAPPED_CASES_H
+
+#include "rig.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/types.h>
+
+#define PAGE 4096ul
+
+struct mapped_case {
+    const char *name;
+    void (*run)(void);
+};
+
+extern const struct mapped_case program_cases[], memory_cases[];
+
+/* End the case. */
+void case_fail(const char *file, int line, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4), noreturn));
+void case_skip(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));
+
+#define CHECK(condition, ...)                           \
+    do {                                                \
+        if (!(condition))                               \
+            case_fail(__FILE__, __LINE__, __VA_ARGS__); \
+    } while (0)
+#define CHECK_INT(actual, expected)                                                             \
+    do {                                                                                        \
+        long long actual_ = (actual), expected_ = (expected);                                   \
+        if (actual_ != expected_)                                                               \
+            case_fail(__FILE__, __LINE__, "%s is %lld, not %lld", #actual, actual_, expected_); \
+    } while (0)
+
+/* Opens the adapter here and in a peer, which takes its way of VERBENA_MR, and connects them. */
+void owner_open(const char *own_way, const char *peer_way);
+/* New queue pairs in place of those that an error has ended. */
+void owner_reconnect(void);
+extern struct rig owner;
+extern pid_t peer_pid;
+
+/* Pages that are the program's own, filled with a pattern. */
+uint8_t *fresh_pages(size_t pages);
+/* Whether it is still there, from one byte of those pages to another. */
+bool has_pattern(const uint8_t *memory, size_t from, size_t to);
+struct ibv_mr *must_register(void *memory, size_t bytes, int access);
+/* Whether the memory there has been exchanged. */
+bool is_exchanged(const void *at);
+
+/* The peer writes, reads or adds a word. */
+enum ibv_wc_status peer_write(const void *at, uint32_t key, uint64_t value);
+enum ibv_wc_status peer_read(const void *at, uint32_t key, uint64_t *value);
+enum ibv_wc_status peer_add(const void *at, uint32_t key, uint64_t more);
+/* Goes on writing rising numbers until a write fails; returns at once. */
+void peer_write_on(const void *at, uint32_t key);
+/* The status that ended it. */
+enum ibv_wc_status peer_stopped(void);
+/* How many of the regions it has mapped, with these rights ("r--s", "rw-s"). */
+unsigned peer_mappings(const char *rights);
+/* A word that the peer writes arrives, and one that we write is read. */
+void check_both_ways(uint8_t *memory, uint32_t key);
+
+#endif
