@@ -27,7 +27,7 @@ const struct option_row settings_rows[] = {
       .help = "what goes wrong between modelled adapters: drop=1e-3,corrupt=0,duplicate=0,reorder=0,seed=7" },
     { .name = "stats", .kind = OPTION_FLAG, .environment = "VERBENA_STATS", AT(stats),
       .tags = SETTING_HOST | SETTING_OWN | SETTING_RUN,
-      .help = "say at the end how busy each part of the modelled adapters was" },
+      .help = "say at the end how busy each part of the modelled adapters was; live: what became of registered memory" },
     { .name = "explain", .kind = OPTION_FLAG, .environment = "VERBENA_EXPLAIN", AT(explain),
       .tags = SETTING_HOST | SETTING_OWN | SETTING_RUN,
       .help = "say at the end where the time of a message went, stage by stage" },

@@ -30,7 +30,7 @@
     { .name = "copy", .argument = "WAY", .fallback = "auto", .kind = OPTION_CHOICE, \
       .environment = "VERBENA_COPY", .choices = "auto agent", \
       .help = "auto, or agent: the slower copy made by the owner of the memory" }, \
-    { .name = "mr", .argument = "WAY", .fallback = "copy", .kind = OPTION_CHOICE, \
+    { .name = "mr", .argument = "WAY", .fallback = "auto", .kind = OPTION_CHOICE, \
       .environment = "VERBENA_MR", .choices = "auto copy share", \
       .help = "registered memory: auto, copy it between processes, or share it wherever possible" }
 #define LOG_AND_MODEL_ROWS \
@@ -44,7 +44,7 @@
     { .name = "faults", .argument = "LIST", .kind = OPTION_TEXT, .environment = "VERBENA_FAULTS", \
       .help = "what goes wrong between modelled adapters: drop=1e-3,corrupt=0,duplicate=0,reorder=0,seed=7" }, \
     { .name = "stats", .kind = OPTION_FLAG, .environment = "VERBENA_STATS", \
-      .help = "say at the end how busy each part of the modelled adapters was" }, \
+      .help = "say at the end how busy each part of the modelled adapters was; live: what became of registered memory" }, \
     { .name = "explain", .kind = OPTION_FLAG, .environment = "VERBENA_EXPLAIN", \
       .help = "say at the end where the time of a message went, stage by stage" }, \
     { .name = "trace", .argument = "FILE", .kind = OPTION_PATH, .environment = "VERBENA_TRACE", \

@@ -21,6 +21,8 @@ const struct doctor_check doctor_checks[] = {
     { "pidfd", "can a process take over a sibling's file descriptor", false, examine_pidfd },
     { "membarrier", "can one process order the memory accesses of others", false,
       examine_membarrier },
+    { "page-moves", "can memory be exchanged while a program uses it", false, examine_page_moves },
+    { "region-way", "will peers map registered memory, or copy it", false, examine_region_way },
     { "memfd", "are anonymous memory files to be had", false, examine_memfd },
     { "stale-segments", "did processes that died leave segments behind", false,
       examine_stale_segments },

@@ -47,4 +47,7 @@ void examine_pidfd(struct finding *finding);
 void examine_membarrier(struct finding *finding);
 void examine_copy_way(struct finding *finding);
 
+void examine_page_moves(struct finding *finding);
+void examine_region_way(struct finding *finding);
+
 #endif

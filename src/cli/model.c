@@ -16,8 +16,7 @@ static bool is_modelled(const struct invocation *invocation)
 
 int model_check(const struct invocation *invocation)
 {
-    static const char *const only_modelled[] = { "set",     "faults", "stats",
-                                                 "explain", "trace",  "pcap" };
+    static const char *const only_modelled[] = { "set", "faults", "explain", "trace", "pcap" };
 
     if (is_modelled(invocation))
         return CLI_OK;

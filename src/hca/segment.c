@@ -29,6 +29,7 @@ static char path[384];
 static int file = -1;
 static struct stat file_identity;
 static pthread_mutex_t attach_mutex = PTHREAD_MUTEX_INITIALIZER;
+static atomic_bool has_left; /* for good: the process ends */
 
 const struct fabric_config *segment_config(void)
 {
@@ -313,6 +314,8 @@ static int attach_locked(void)
 
     if (proc_self >= 0)
         return 0;
+    if (load_acquire(&has_left)) /* a thread that goes on while others run the last functions */
+        return ESHUTDOWN;
     /* A forked child: its parent's mapping may go on being used by inherited objects, except where
      * the new one must have its address. */
     if (seg && hca_engine->base_address)
@@ -365,6 +368,7 @@ __attribute__((destructor)) static void leave(void)
     if (proc_self < 0)
         return;
     int fd = segment_fd();
+    store_release(&has_left, true);
     hca_engine->stop();
     proc_leave();
     if (fd < 0)

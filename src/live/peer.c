@@ -27,12 +27,17 @@ struct mapping *_Atomic peer_mappings[MR_CHUNKS];
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static uint32_t *listed; /* indices of mappings that are there */
 static unsigned listed_count, listed_room;
-static atomic_uint mapped_now;
+static atomic_uint mapped_now, maps_made;
 static uint32_t drops_seen;
 
 bool peer_maps_any(void)
 {
     return load_relaxed(&mapped_now);
+}
+
+unsigned peer_maps_made(void)
+{
+    return load_relaxed(&maps_made);
 }
 
 /* ---- getting at the file ---- */
@@ -157,6 +162,7 @@ static void make_mapping(struct mapping *m, const struct shared_mr *mr, uint64_t
     }
     if (m->base) {
         atomic_fetch_add(&mapped_now, 1);
+        atomic_fetch_add(&maps_made, 1);
         atomic_store(&proc_slot(proc_self)->maps_memory, 1);
     } else {
         log_info("memory that process %d shares cannot be mapped: it is copied",

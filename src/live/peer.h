@@ -52,6 +52,8 @@ static inline char *peer_address(const struct place *place, uint64_t length, boo
 /* Unmaps what its owner has withdrawn. Not inside an epoch. */
 void peer_drop_withdrawn(void);
 bool peer_maps_any(void);
+/* How many were ever mapped. */
+unsigned peer_maps_made(void);
 /* In a forked child. */
 void peer_forget(void);
 

@@ -128,7 +128,7 @@ static const struct {
 };
 
 static const char *const texts[] = {
-    [SHARED] = "peers map it",
+    [SHARED] = "for peers to map",
     [WHY_ASKED] = "copying was asked for",
     [WHY_KERNEL] = "the kernel offers too little",
     [WHY_THREADS] = "userfaultfd serves user mode only, and the program has threads",
@@ -195,10 +195,10 @@ enum mr_mode mr_mode(void)
     if (likely(mode >= 0))
         return mode;
     if (!asked || !*asked)
-        return mode = MR_COPY;
+        return mode = MR_AUTO;
     for (unsigned i = 0; i < ARRAY_SIZE(words); i++)
         if (!strcmp(asked, words[i]))
             return mode = i;
     log_warn("VERBENA_MR=%s: auto, copy or share are wanted", asked);
-    return mode = MR_COPY;
+    return mode = MR_AUTO;
 }

@@ -4,6 +4,7 @@
 #include "hca/epoch.h"
 #include "live/extent.h"
 #include "live/live.h"
+#include "live/peer.h"
 #include "util/log.h"
 
 #include <errno.h>
@@ -389,14 +390,19 @@ void share_forget(void)
 
 void share_report(void)
 {
-    uint64_t bytes = load_relaxed(&bytes_exchanged);
+    unsigned mapped = peer_maps_made();
 
+    if (!getenv("VERBENA_STATS") && log_level < LOG_LEVEL_INFO)
+        return;
     for (unsigned i = 0; i < SHARE_REASONS; i++) {
         unsigned n = load_relaxed(&outcomes[i]);
-        if (n && i == SHARED)
-            log_info("%u regions that peers map, %lu KiB exchanged for that", n,
-                     (unsigned long)bytes >> 10);
-        else if (n)
-            log_info("%u regions that are copied: %s", n, share_reason_text(i));
+        if (n)
+            log_write(LOG_LEVEL_INFO, "registered memory: %u %s%s", n, i ? "copied: " : "",
+                      share_reason_text(i));
     }
+    if (load_relaxed(&bytes_exchanged))
+        log_write(LOG_LEVEL_INFO, "registered memory: %lu KiB exchanged",
+                  (unsigned long)load_relaxed(&bytes_exchanged) >> 10);
+    if (mapped)
+        log_write(LOG_LEVEL_INFO, "registered memory of peers: %u mapped", mapped);
 }

@@ -24,7 +24,7 @@ void share_unlock(void);
 /* A forked child has no region, and no file of its parent's. Ends the lock in it. */
 void share_forget(void);
 
-/* How many regions met which fate, since the start. */
+/* How many regions met which fate, since the start: for --stats, and for the log. */
 void share_report(void);
 
 #endif

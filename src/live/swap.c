@@ -1,8 +1,9 @@
 #include "live/swap.h"
 
-#include "live/kernel.h"
 #include "live/vma.h"
+#include "util/kernel.h"
 #include "util/log.h"
+#include "util/userfault.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +16,6 @@
 #include <unistd.h>
 
 #define PIECE_BYTES (2ull << 20) /* so long others wait, and so much memory is needed twice */
-#define BUSY_TRIES  200 /* a peer's copy pins pages for microseconds, an adapter's for good */
 
 /* Programs and libraries watch the C library's memory calls and would react to ours. */
 static void *map(void *at, uint64_t length, int prot, int flags, int file, uint64_t offset)
@@ -26,39 +26,6 @@ static void *map(void *at, uint64_t length, int prot, int flags, int file, uint6
 static void unmap(void *at, uint64_t length)
 {
     syscall(SYS_munmap, at, length);
-}
-
-/* ---- userfaultfd ---- */
-
-static int open_with(unsigned long flags)
-{
-    int fd = syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | flags);
-
-    if (fd >= 0 || flags || errno != EPERM)
-        return fd;
-    int device = open("/dev/userfaultfd", O_RDWR | O_CLOEXEC);
-    if (device < 0) {
-        errno = EPERM;
-        return -1;
-    }
-    fd = ioctl(device, USERFAULTFD_IOC_NEW, O_CLOEXEC | O_NONBLOCK);
-    int err = errno;
-    close(device);
-    errno = err;
-    return fd;
-}
-
-static int open_uffd(unsigned long flags)
-{
-    struct uffdio_api api = { .api = UFFD_API, .features = KERNEL_UFFD_FEATURE_MOVE };
-    int fd = open_with(flags);
-
-    if (fd >= 0 && ioctl(fd, UFFDIO_API, &api)) {
-        close(fd);
-        errno = ENOSYS;
-        return -1;
-    }
-    return fd;
 }
 
 static enum swap_kind offered;
@@ -73,9 +40,9 @@ static void find_what_is_offered(void)
         return;
     }
     close(view);
-    if ((fd = open_uffd(0)) >= 0)
+    if ((fd = userfault_open(false)) >= 0)
         offered = SWAP_FULL;
-    else if (errno == EPERM && (fd = open_uffd(UFFD_USER_MODE_ONLY)) >= 0)
+    else if (errno == EPERM && (fd = userfault_open(true)) >= 0)
         offered = SWAP_USER_ONLY;
     else
         refusal = errno == EPERM || errno == ENOSYS
@@ -97,11 +64,9 @@ enum swap_kind swap_offered(const char **why)
 
 static int watch(int uffd, uint64_t addr, uint64_t length)
 {
-    struct uffdio_register r = { .range = { addr, length }, .mode = UFFDIO_REGISTER_MODE_MISSING };
+    int err = userfault_watch(uffd, addr, length);
 
-    if (!ioctl(uffd, UFFDIO_REGISTER, &r))
-        return 0;
-    return errno == EBUSY ? EEXIST : errno;
+    return err == EBUSY ? EEXIST : err;
 }
 
 static void wake(int uffd, uint64_t addr, uint64_t length)
@@ -109,24 +74,6 @@ static void wake(int uffd, uint64_t addr, uint64_t length)
     struct uffdio_range range = { addr, length };
 
     ioctl(uffd, UFFDIO_WAKE, &range);
-}
-
-static int move_pages(int uffd, uint64_t to, uint64_t from, uint64_t length, uint64_t *done)
-{
-    unsigned tries = 0;
-
-    for (*done = 0; *done < length;) {
-        struct kernel_uffdio_move m = { to + *done, from + *done, length - *done, 0, 0 };
-        if (!ioctl(uffd, KERNEL_UFFDIO_MOVE, &m))
-            m.moved = length - *done;
-        else if (m.moved <= 0 && errno != EAGAIN && (errno != EBUSY || ++tries > BUSY_TRIES))
-            return errno;
-        else if (m.moved <= 0)
-            sched_yield();
-        if (m.moved > 0)
-            *done += m.moved;
-    }
-    return 0;
 }
 
 /* ---- one piece ---- */
@@ -161,7 +108,7 @@ static int put_file_there(const struct swap *s, uint64_t addr, uint64_t length, 
 
 static int swap_piece(const struct swap *s, uint64_t addr, uint64_t length, uint64_t offset)
 {
-    uint64_t moved, back;
+    unsigned long moved, back;
     int err;
 
     /* First: on watched memory we would wait for ourselves. */
@@ -169,7 +116,7 @@ static int swap_piece(const struct swap *s, uint64_t addr, uint64_t length, uint
         return errno;
     if ((err = watch(s->uffd, addr, length)))
         return err;
-    if ((err = move_pages(s->uffd, s->staging, addr, length, &moved)) ||
+    if ((err = userfault_move(s->uffd, s->staging, addr, length, &moved)) ||
         (err = write_all(s->file, s->staging, length, offset)) ||
         (err = put_file_there(s, addr, length, offset)))
         goto move_back;
@@ -178,7 +125,7 @@ static int swap_piece(const struct swap *s, uint64_t addr, uint64_t length, uint
     return 0;
 
 move_back:
-    if (move_pages(s->uffd, addr, s->staging, moved, &back))
+    if (userfault_move(s->uffd, addr, s->staging, moved, &back))
         log_error("%lu KiB at %#lx cannot be put back: %s", (unsigned long)(moved - back) >> 10,
                   (unsigned long)(addr + back), strerror(errno));
     struct uffdio_range range = { addr, length };
@@ -222,7 +169,7 @@ int swap_for_file(uint64_t addr, uint64_t length, int file, uint64_t offset)
     struct swap s = { .file = file };
     int err = 0;
 
-    s.uffd = open_uffd(swap_offered(NULL) == SWAP_FULL ? 0 : UFFD_USER_MODE_ONLY);
+    s.uffd = userfault_open(swap_offered(NULL) != SWAP_FULL);
     if (s.uffd < 0)
         return errno;
     void *staging = map(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -1,6 +1,6 @@
 #include "live/vma.h"
 
-#include "live/kernel.h"
+#include "util/kernel.h"
 
 #include <errno.h>
 #include <fcntl.h>

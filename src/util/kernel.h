@@ -1,5 +1,5 @@
-#ifndef LIVE_KERNEL_H
-#define LIVE_KERNEL_H
+#ifndef UTIL_KERNEL_H
+#define UTIL_KERNEL_H
 
 /* Interfaces of Linux that are younger than the headers this is built with. */
 
