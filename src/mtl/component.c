@@ -182,9 +182,13 @@ __attribute__((visibility("default"))) mca_mtl_base_component_2_0_0_t mca_mtl_ve
 /* All processes of the job begin at the same time, when each of them first uses MPI. */
 void mtl_join(void)
 {
+    uint64_t *start = dlsym(RTLD_DEFAULT, "verbena_mpi_start");
+
     mtl.joined = true;
     virtual_time.together_begin(ompi_process_info.num_procs);
     virtual_time.together_end(1);
+    if (start)
+        *start = virtual_time.now();
 }
 
 /* In virtual time whoever has the lock may not have the turn, and gets it only if time passes. */
