@@ -1,7 +1,7 @@
 /* conformance [-t] [GROUP...]: what MPI promises, on any library and any number of ranks. Rank 0
  * prints "ok NAME" for each case that held on all ranks, "skip NAME: reason" for one that cannot be
  * tried. With -t the library is asked for MPI_THREAD_MULTIPLE, for which it may have to give up
- * something else. */
+ * something else. At the end it prints "all" and their number. */
 #include "case.h"
 #include "spawned.h"
 
@@ -66,8 +66,10 @@ static bool skip(const struct group *group, const struct mpi_case *row)
     return true;
 }
 
-static void run_group(const struct group *group)
+static int run_group(const struct group *group)
 {
+    int held = 0;
+
     for (const struct mpi_case *row = group->cases; row->name; row++) {
         if (skip(group, row))
             continue;
@@ -77,11 +79,14 @@ static void run_group(const struct group *group)
         if (!rank)
             printf("ok %s\n", row->name);
         fflush(stdout);
+        held++;
     }
+    return held;
 }
 
 int main(int argc, char **argv)
 {
+    int held = 0;
     bool threads = argc > 1 && !strcmp(argv[1], "-t");
 
     arguments = argv;
@@ -93,8 +98,10 @@ int main(int argc, char **argv)
     } else {
         for (size_t i = 0; i < sizeof(groups) / sizeof(*groups); i++) {
             if (wanted(groups[i].name, argc - 1 - threads, argv + 1 + threads))
-                run_group(&groups[i]);
+                held += run_group(&groups[i]);
         }
+        if (!rank)
+            printf("all %d\n", held);
     }
     MPI_Finalize();
     return 0;
