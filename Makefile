@@ -3,6 +3,7 @@
 #   make            build into build/; build/verbena runs from there
 #   make run        the same, then the quick tour of the suite
 #   make test       build, and run every test
+#   make test-rxe   the suite on the kernel's RDMA stack, in virtual machines
 #   make bench      figures against UCX's shared memory, the bare system call and perftest
 #   make asan, tsan build with sanitizers into build-asan/, build-tsan/
 #   make fuzz       fuzz for longer than "make test" does (FUZZ_SECONDS=300)
@@ -37,6 +38,9 @@ run: packages-run all
 test: packages-test all
 	@tests/run
 
+test-rxe: packages-test all
+	@tests/run rxe-all
+
 bench: packages-test all
 	@bench/run
 	@bench/suite
@@ -61,5 +65,5 @@ uninstall:
 clean:
 	rm -rf build build-*
 
-.PHONY: all run test bench asan tsan fuzz install uninstall clean deps
+.PHONY: all run test test-rxe bench asan tsan fuzz install uninstall clean deps
 .PHONY: packages-build packages-run packages-test

@@ -58,8 +58,8 @@ struct hca_engine {
     /* This thread sleeps in the kernel until something of its process changes; false: nothing can
      * happen now. */
     bool (*sleep)(void);
-    /* The QP has entered that state. */
-    void (*entered)(struct hca_qp *qp, enum ibv_qp_state state);
+    /* The QP has entered RTR or RTS. */
+    void (*entered)(struct hca_qp *qp, enum ibv_qp_state from, enum ibv_qp_state to);
     uint32_t (*mtu)(void); /* of the link, bytes */
     uint64_t (*device_memory)(void); /* bytes that ibv_alloc_dm() has */
     /* This memory of ours is no longer registered. */

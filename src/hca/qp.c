@@ -468,7 +468,7 @@ static void enter_state(struct hca_qp *qp, enum ibv_qp_state from, enum ibv_qp_s
         atomic_compare_exchange_strong(&qp->shared->state, &expected, to);
     }
     if (hca_engine->entered && from != to && (to == IBV_QPS_RTR || to == IBV_QPS_RTS))
-        hca_engine->entered(qp, to);
+        hca_engine->entered(qp, from, to);
     if (to == IBV_QPS_SQD && qp->attr.en_sqd_async_notify && !qp->pending)
         async_raise(proc_self, &qp->shared->events, IBV_EVENT_SQ_DRAINED);
     if (to == IBV_QPS_RTS && qp->pending)

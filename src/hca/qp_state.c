@@ -40,7 +40,6 @@ static const struct rule rules[IBV_QPS_ERR + 1][IBV_QPS_ERR + 1] = {
         [IBV_QPS_INIT] = { true,
             .required = { PKEY | PORT | ACCESS, PKEY | PORT | ACCESS, PKEY | PORT | QKEY,
                           PKEY | PORT | ACCESS, PKEY | PORT | ACCESS } },
-        [IBV_QPS_ERR] = { true },
     },
     [IBV_QPS_INIT] = {
         [IBV_QPS_RESET] = { true },

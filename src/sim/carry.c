@@ -367,7 +367,7 @@ enum transport_status carry_claim_receive(struct queue *queue, uint32_t srqn)
     epoch_exit();
     if (!there)
         return TRANSPORT_NOT_READY;
-    return queue->receive_capacity == RECV_BROKEN ? TRANSPORT_OPERATIONAL_ERROR : TRANSPORT_SUCCESS;
+    return queue->receive_capacity == RECV_BROKEN ? TRANSPORT_LOCAL_PROTECTION : TRANSPORT_SUCCESS;
 }
 
 static void unclaim(struct queue *queue, uint32_t srqn)

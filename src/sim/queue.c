@@ -141,17 +141,28 @@ struct queue *queue_of(struct hca_qp *qp)
     return queue ? queue : make(qp);
 }
 
-void queue_begin(struct hca_qp *qp, enum ibv_qp_state state)
+static void ring_doorbell(struct queue *queue)
+{
+    queue->users++;
+    event_at(turn_now() + ns_of(world->parameters.bus.doorbell_latency), EVENT_DOORBELL, queue, 0);
+}
+
+void queue_begin(struct hca_qp *qp, enum ibv_qp_state from, enum ibv_qp_state to)
 {
     struct queue *queue = queue_of(qp);
 
     if (!queue)
         return;
+    if (from == IBV_QPS_SQD) {
+        for (; queue->held; queue->held--)
+            ring_doorbell(queue);
+        return;
+    }
     queue->peer_lid = peer_lid_of(&qp->attr);
     queue->sl = qp->attr.ah_attr.sl;
     queue->port = port_by_lid(qp->shared->lid);
     stats_gather(queue);
-    if (state == IBV_QPS_RTR) {
+    if (to == IBV_QPS_RTR) {
         start_transport(queue, qp);
         return;
     }
@@ -282,6 +293,12 @@ static struct request *new_message(struct queue *queue, struct hca_qp *qp,
     return message;
 }
 
+/* An atomic brings back one word. */
+static bool fits_answer(const struct request *message)
+{
+    return message->wqe.operation < TRANSPORT_COMPARE_SWAP || message->length == sizeof(uint64_t);
+}
+
 /* Without the network: binding windows and the like, and requests that fail here. */
 static void complete_here(struct hca_qp *qp, const struct send_wqe *wqe, enum ibv_wc_status status)
 {
@@ -311,14 +328,16 @@ void queue_post(struct hca_qp *qp, const struct send_wqe *wqe)
         complete_here(qp, wqe, IBV_WC_GENERAL_ERR);
         return;
     }
-    if (!good && sends) {
+    if (sends && (!good || !fits_answer(message))) {
         message_release(message);
-        complete_here(qp, wqe, IBV_WC_LOC_PROT_ERR);
+        complete_here(qp, wqe, good ? IBV_WC_LOC_LEN_ERR : IBV_WC_LOC_PROT_ERR);
         return;
     }
     queue->ring[queue->posted++ & queue->mask] = message;
-    queue->users++;
-    event_at(turn_now() + ns_of(world->parameters.bus.doorbell_latency), EVENT_DOORBELL, queue, 0);
+    if (qp_state(qp) == IBV_QPS_SQD)
+        queue->held++;
+    else
+        ring_doorbell(queue);
 }
 
 /* ---- completing ---- */
@@ -647,7 +666,7 @@ static enum transport_status receive_place(struct transport_qp *transport, uint3
 
     queue->took_payload = true;
     return (uint64_t)offset + payload->length > queue->receive_capacity ?
-               TRANSPORT_INVALID_REQUEST :
+               TRANSPORT_LOCAL_LENGTH :
                TRANSPORT_SUCCESS;
 }
 
@@ -685,10 +704,17 @@ static enum transport_status atomic(struct transport_qp *transport, uint64_t reg
 static void failed(struct transport_qp *transport, enum transport_status why)
 {
     struct queue *queue = queue_at(transport);
+    bool arriving = queue->arriving && !queue->arriving->response;
     bool responder = why == TRANSPORT_INVALID_REQUEST || why == TRANSPORT_ACCESS_ERROR ||
                      why == TRANSPORT_OPERATIONAL_ERROR;
 
-    if (responder && queue->arriving && !queue->arriving->response)
+    /* Its receive completes with the error when its turn comes, and takes the queue pair along. */
+    if (arriving && (why == TRANSPORT_LOCAL_LENGTH || why == TRANSPORT_LOCAL_PROTECTION)) {
+        queue->took_receive = queue->refused_receive = true;
+        transport->responder.message.receive_taken = false;
+        return;
+    }
+    if (responder && arriving)
         qp_fail(queue->shared, why == TRANSPORT_ACCESS_ERROR ? IBV_EVENT_QP_ACCESS_ERR :
                                                                IBV_EVENT_QP_REQ_ERR);
     else

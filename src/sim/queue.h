@@ -63,6 +63,7 @@ struct queue {
     struct request **ring; /* by number, from 'completed' to 'posted' */
     uint32_t mask;
     uint32_t posted, rung, fetched, completed;
+    uint32_t held; /* posted in SQD, whose doorbells ring in RTS */
     bool fetching;
     uint32_t send_entry, receive_entry; /* segments that a request has room for */
     struct request *over_first, *over_last; /* over, and not yet reported, in order */
@@ -87,6 +88,7 @@ struct queue {
     uint64_t visible; /* when its payload is in memory */
     bool took_payload;
     bool took_receive;
+    bool refused_receive; /* it completes with an error */
 
     uint32_t receive_capacity; /* of the receive that the arriving message claimed */
     uint32_t receive_segments;
@@ -105,7 +107,7 @@ struct queue *queue_of(struct hca_qp *qp);
 struct queue *queue_by_number(uint32_t qpn);
 
 /* The QP has become ready to receive, or to send. */
-void queue_begin(struct hca_qp *qp, enum ibv_qp_state state);
+void queue_begin(struct hca_qp *qp, enum ibv_qp_state from, enum ibv_qp_state to);
 
 /* The QP leaves the states in which it sends, or is destroyed. */
 void queue_drop(struct hca_qp *qp);

@@ -358,6 +358,7 @@ static uint8_t nak_for(enum transport_status verdict)
 {
     switch (verdict) {
     case TRANSPORT_INVALID_REQUEST:
+    case TRANSPORT_LOCAL_LENGTH:
         return NAK_INVALID;
     case TRANSPORT_ACCESS_ERROR:
         return NAK_ACCESS;
@@ -366,11 +367,18 @@ static uint8_t nak_for(enum transport_status verdict)
     }
 }
 
+/* Not the sender's doing alone: the receive is at fault, or this side. */
+static bool is_local(enum transport_status verdict)
+{
+    return verdict == TRANSPORT_OPERATIONAL_ERROR || verdict == TRANSPORT_LOCAL_LENGTH ||
+           verdict == TRANSPORT_LOCAL_PROTECTION;
+}
+
 static enum responder_state refuse(struct transport_qp *qp, const struct arrival *arrival)
 {
     enum transport_status verdict = arrival->verdict;
 
-    if (!transport_is_reliable(qp) && verdict != TRANSPORT_OPERATIONAL_ERROR)
+    if (!transport_is_reliable(qp) && !is_local(verdict))
         return RESPONDER_DROP;
     if (verdict == TRANSPORT_NOT_READY) {
         complain(&qp->responder, SYNDROME_RNR | qp->attributes.rnr_timer);

@@ -153,7 +153,8 @@ EXPORT struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t len
 
     if (err)
         return fail(err);
-    if (!access_is_valid(access) || (!implicit && (uintptr_t)addr + length < (uintptr_t)addr))
+    if (!access_is_valid(access) || !length ||
+        (!implicit && (uintptr_t)addr + length < (uintptr_t)addr))
         return fail(EINVAL);
     if (!memory_is_there(addr, length, access))
         return fail(EFAULT);

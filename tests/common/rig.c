@@ -15,6 +15,16 @@ const struct rig_timing rig_patient = {
     .min_rnr_timer = 1,
 };
 
+static uint8_t last_gid(struct ibv_context *ctx)
+{
+    struct ibv_gid_entry entry;
+    uint8_t index = 0;
+
+    while (index < UINT8_MAX - 1 && !ibv_query_gid_ex(ctx, 1, index + 1, &entry, 0))
+        index++;
+    return index;
+}
+
 int rig_open(struct rig *rig)
 {
     int count = 0;
@@ -37,7 +47,9 @@ int rig_open(struct rig *rig)
     err = ibv_query_port(rig->ctx, 1, &rig->port);
     if (err)
         goto close_device;
-    if (ibv_query_gid(rig->ctx, 1, 0, &rig->gid)) {
+    if (rig->port.link_layer == IBV_LINK_LAYER_ETHERNET)
+        rig->gid_index = last_gid(rig->ctx);
+    if (ibv_query_gid(rig->ctx, 1, rig->gid_index, &rig->gid)) {
         err = errno ? errno : EIO;
         goto close_device;
     }
@@ -71,6 +83,9 @@ void rig_addr_of(const struct rig *rig, const struct ibv_qp *qp, uint32_t psn,
     addr->psn = psn;
     addr->lid = rig->port.lid;
     addr->gid = rig->gid;
+    addr->gid_index = rig->gid_index;
+    addr->global = rig->port.link_layer == IBV_LINK_LAYER_ETHERNET;
+    addr->mtu = rig->port.active_mtu;
 }
 
 void rig_fill_ah(const struct rig_addr *remote, struct ibv_ah_attr *ah)
@@ -78,6 +93,10 @@ void rig_fill_ah(const struct rig_addr *remote, struct ibv_ah_attr *ah)
     memset(ah, 0, sizeof(*ah));
     ah->dlid = remote->lid;
     ah->port_num = 1;
+    ah->is_global = remote->global;
+    ah->grh.dgid = remote->gid;
+    ah->grh.sgid_index = remote->gid_index;
+    ah->grh.hop_limit = 64;
 }
 
 int rig_qp_init(struct ibv_qp *qp, int access)
@@ -107,7 +126,7 @@ int rig_qp_rtr(struct ibv_qp *qp, const struct rig_addr *remote, const struct ri
 
     if (qp->qp_type != IBV_QPT_UD) {
         rig_fill_ah(remote, &attr.ah_attr);
-        attr.path_mtu = IBV_MTU_4096;
+        attr.path_mtu = remote->mtu;
         attr.dest_qp_num = remote->qpn;
         attr.rq_psn = remote->psn;
         mask |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;

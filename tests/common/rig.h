@@ -12,6 +12,7 @@ struct rig {
     struct ibv_pd *pd;
     struct ibv_port_attr port;
     union ibv_gid gid;
+    uint8_t gid_index; /* of Ethernet: the last entry, which is an IPv4 address if there is one */
 };
 
 /* What one side tells the other so that two queue pairs can meet. */
@@ -20,6 +21,9 @@ struct rig_addr {
     uint32_t psn;
     uint32_t lid;
     union ibv_gid gid;
+    uint8_t gid_index;
+    bool global;
+    uint8_t mtu; /* enum ibv_mtu */
 };
 
 struct rig_timing {

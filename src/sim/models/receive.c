@@ -200,17 +200,18 @@ void receive_taken(struct flight *flight)
         return;
     }
     queue->transport.ops = &queue_transport_ops;
-    queue->took_payload = queue->took_receive = false;
+    queue->took_payload = queue->took_receive = queue->refused_receive = false;
     queue->arriving = flight;
     trace_about(queue, flight);
     if (flight->response)
         queue->visible = write_payload(flight);
     transport_receive(&queue->transport, world->now, &flight->packet);
     queue->arriving = NULL;
-    visible = queue->took_payload ? write_payload(flight) : world->now;
+    visible = queue->took_payload && !queue->refused_receive ? write_payload(flight) : world->now;
     if (flight->last && flight->message && expected != queue->transport.responder.expected_psn)
         note_way(flight);
-    if (!flight->response && flight->last && (queue->took_payload || queue->took_receive)) {
+    if (!flight->response && (flight->last || queue->refused_receive) &&
+        (queue->took_payload || queue->took_receive)) {
         if (queue->took_receive) {
             uint64_t told = bus_write(&hca->bus, world->now, world->parameters.hca.completion_bytes);
 

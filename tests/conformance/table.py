@@ -1,0 +1,73 @@
+"""docs/conformance.md: what each adapter does in each case, and what decides where they differ."""
+import pathlib
+import re
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+PAGE = ROOT / 'docs' / 'conformance.md'
+COLUMNS = ('live', 'modelled', 'rxe')
+BEGIN = {'differ': '<!-- differ -->', 'alike': '<!-- alike -->'}
+END = '<!-- end -->'
+
+
+def read_cases(lines):
+    """{(group, case): outcome} of what the program printed."""
+    cases = {}
+    for line in lines:
+        fields = line.rstrip('\n').split('\t')
+        if len(fields) == 3:
+            cases[tuple(fields[:2])] = fields[2]
+    return cases
+
+
+def part(text, name):
+    return text.split(BEGIN[name])[1].split(END)[0]
+
+
+def rows(text):
+    for line in text.splitlines():
+        cells = [cell.strip() for cell in line.strip().strip('|').split('|')]
+        if line.startswith('|') and not set(cells[0]) <= set('- ') and cells[1] != 'case':
+            yield cells
+
+
+class Table:
+    def __init__(self):
+        text = PAGE.read_text()
+        self.outcomes = {column: {} for column in COLUMNS}
+        self.reasons = {}
+        for group, case, outcome in rows(part(text, 'alike')):
+            for column in COLUMNS:
+                self.outcomes[column][group, case] = outcome
+        for group, case, *outcomes, reason in rows(part(text, 'differ')):
+            for column, outcome in zip(COLUMNS, outcomes):
+                self.outcomes[column][group, case] = outcome
+            self.reasons[group, case] = reason
+
+    def complaints(self, column, cases):
+        """One line for each case whose outcome is not the one on the page."""
+        expected = self.outcomes[column]
+        for key in expected.keys() | cases.keys():
+            if expected.get(key) != cases.get(key):
+                yield (f'{" / ".join(key)}: {cases.get(key, "did not run")}; '
+                       f'on the page: {expected.get(key, "not there")}')
+        for key, reason in self.reasons.items():
+            if not reason:
+                yield f'{" / ".join(key)}: nothing on the page says what decides'
+
+    def write(self, found):
+        """The page again, with what was found; reasons stay."""
+        differ = ['| group | case | live | modelled | rxe | what decides |', '|---|---|---|---|---|---|']
+        alike = ['| group | case | outcome |', '|---|---|---|']
+        for key in found['live']:
+            outcomes = [found[column].get(key, '') for column in COLUMNS]
+            if len(set(outcomes)) == 1:
+                alike.append(f'| {key[0]} | {key[1]} | {outcomes[0]} |')
+            else:
+                reason = self.reasons.get(key, '')
+                differ.append(f'| {key[0]} | {key[1]} | {" | ".join(outcomes)} | {reason} |')
+        text = PAGE.read_text()
+        for name, lines in (('differ', differ), ('alike', alike)):
+            pattern = re.escape(BEGIN[name]) + '.*?' + re.escape(END)
+            block = '\n'.join([BEGIN[name], *lines, END])
+            text = re.sub(pattern, lambda _, block=block: block, text, count=1, flags=re.S)
+        PAGE.write_text(text)
