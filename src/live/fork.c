@@ -104,7 +104,7 @@ static bool make_own(const struct vma *vma)
     uint64_t length = vma->end - vma->start;
     int prot = (vma->readable ? PROT_READ : 0) | (vma->writable ? PROT_WRITE : 0);
     char *copy = (char *)syscall(SYS_mmap, NULL, length, PROT_READ | PROT_WRITE,
-                                 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+                                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 
     if (copy == MAP_FAILED)
         return false;

@@ -1,7 +1,6 @@
 /*
- * Calls by which a program takes memory away, or expects it to be private. They are carried out by
- * the C library, so that others who watch it there (UCX) see them too; then regions that lay there
- * are brought up to date. What the C library does inside itself, in free() say, is not seen here.
+ * Calls of the C library about memory. It carries them out itself, so that others who watch it
+ * there (UCX) see them too.
  */
 
 /* Both the 32- and 64-bit offset names are defined here. */
@@ -10,10 +9,17 @@
 #include "live/share.h"
 #include "util/next.h"
 
+#include <malloc.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 
 #define EXPORT __attribute__((visibility("default")))
+
+/* ---- memory that is taken away, or expected to be private ----
+ *
+ * Regions that lay there are brought up to date afterwards. What the C library does inside itself,
+ * in free() say, is not seen here. */
 
 EXPORT int munmap(void *addr, size_t length)
 {
@@ -69,4 +75,36 @@ EXPORT int madvise(void *addr, size_t length, int advice)
         share_discard((uintptr_t)addr, length, advice, &result))
         return result;
     return NEXT(madvise)(addr, length, advice);
+}
+
+/* ---- page-aligned allocations get whole pages ----
+ *
+ * What is registered from there is mapped by peers in whole pages: nothing else should lie in them.
+ */
+
+static size_t whole_pages(size_t alignment, size_t size)
+{
+    if (alignment < PAGE_BYTES || size > SIZE_MAX - PAGE_BYTES)
+        return size;
+    return round_up(size, PAGE_BYTES);
+}
+
+EXPORT int posix_memalign(void **memory, size_t alignment, size_t size)
+{
+    return NEXT(posix_memalign)(memory, alignment, whole_pages(alignment, size));
+}
+
+EXPORT void *aligned_alloc(size_t alignment, size_t size)
+{
+    return NEXT(aligned_alloc)(alignment, whole_pages(alignment, size));
+}
+
+EXPORT void *memalign(size_t alignment, size_t size)
+{
+    return NEXT(memalign)(alignment, whole_pages(alignment, size));
+}
+
+EXPORT void *valloc(size_t size)
+{
+    return NEXT(valloc)(whole_pages(PAGE_BYTES, size));
 }

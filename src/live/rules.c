@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define LARGE_BYTES   (1ull << 30)
 #define REMOTE_ACCESS (IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
 
 /* One stretch of memory of a candidate; the same candidate without one when the region is judged.
@@ -66,6 +67,12 @@ static bool unaligned(const struct question *q)
     return q->c->addr % PAGE_BYTES;
 }
 
+/* A second and more for every one of them. */
+static bool too_large(const struct question *q)
+{
+    return q->c->length > LARGE_BYTES;
+}
+
 static bool is_file(const struct question *q)
 {
     return q->vma->shared || q->vma->inode;
@@ -100,87 +107,84 @@ static bool too_many_descriptors(const struct question *q)
     return extent_too_many();
 }
 
-/* The first rule that applies decides. Rules of thrift hold only where nobody insists. */
+/* What a rule looks at: the region, each stretch of its memory, the outcome of the exchange. */
+enum stage { REGION, STRETCH, OUTCOME };
+
 struct rule {
     enum share_reason reason;
+    enum stage stage;
+    bool thrift; /* holds only where nobody insists on sharing */
     bool (*applies)(const struct question *q);
-    bool thrift;
+    int err; /* OUTCOME */
+    const char *text;
 };
 
-static const struct rule region_rules[] = {
-    { WHY_ASKED, copy_asked, false },      { WHY_KERNEL, kernel_lacks, false },
-    { WHY_NOT_REMOTE, not_remote, false }, { WHY_ON_DEMAND, on_demand, false },
-    { WHY_UNALIGNED, unaligned, false },   { WHY_THREADS, threads_unwatched, false },
+/* In this order; the first that applies decides. */
+/* clang-format off */
+static const struct rule rules[] = {
+    { WHY_ASKED,       REGION,  false, copy_asked,           0, "copying was asked for" },
+    { WHY_KERNEL,      REGION,  false, kernel_lacks,         0, "the kernel offers too little" },
+    { WHY_NOT_REMOTE,  REGION,  false, not_remote,           0, "peers have no access to it" },
+    { WHY_ON_DEMAND,   REGION,  false, on_demand,            0, "on-demand or empty" },
+    { WHY_UNALIGNED,   REGION,  false, unaligned,            0, "does not begin on a page" },
+    { WHY_LARGE,       REGION,  true,  too_large,            0, "too large to be exchanged unasked" },
+    { WHY_THREADS,     REGION,  false, threads_unwatched,    0,
+      "userfaultfd serves user mode only, and the program has threads" },
+    { WHY_FILE,        STRETCH, false, is_file,              0, "a file or shared memory of the program's own" },
+    { WHY_READ_ONLY,   STRETCH, false, is_read_only,         0, "mapped without read and write permission" },
+    { WHY_STACK,       STRETCH, false, is_stack,             0, "on a stack" },
+    { WHY_HUGE,        STRETCH, false, is_hugetlb,           0, "huge pages" },
+    { WHY_THP,         STRETCH, true,  has_huge_pages,       0, "transparent huge pages" },
+    { WHY_DESCRIPTORS, STRETCH, true,  too_many_descriptors, 0, "the program needs its descriptors" },
+    { WHY_PINNED,      OUTCOME, false, NULL,            EBUSY,  "pages are pinned by the kernel" },
+    { WHY_LOCKED,      OUTCOME, false, NULL,            EINVAL, "locked in memory" },
+    { WHY_WATCHED,     OUTCOME, false, NULL,            EEXIST, "watched by a userfaultfd of the program" },
+    { WHY_DESCRIPTORS, OUTCOME, false, NULL,            EMFILE, "the program needs its descriptors" },
 };
+/* clang-format on */
 
-static const struct rule stretch_rules[] = {
-    { WHY_FILE, is_file, false },      { WHY_READ_ONLY, is_read_only, false },
-    { WHY_STACK, is_stack, false },    { WHY_HUGE, is_hugetlb, false },
-    { WHY_THP, has_huge_pages, true }, { WHY_DESCRIPTORS, too_many_descriptors, true },
-};
-
-static const struct {
-    int err;
-    enum share_reason reason;
-} swap_outcomes[] = {
-    { 0, SHARED },           { EBUSY, WHY_PINNED },       { EINVAL, WHY_LOCKED },
-    { EEXIST, WHY_WATCHED }, { EMFILE, WHY_DESCRIPTORS }, { ENFILE, WHY_DESCRIPTORS },
-};
-
-static const char *const texts[] = {
+/* Found on the way, by no rule. */
+static const char *const other_texts[SHARE_REASONS] = {
     [SHARED] = "for peers to map",
-    [WHY_ASKED] = "copying was asked for",
-    [WHY_KERNEL] = "the kernel offers too little",
-    [WHY_THREADS] = "userfaultfd serves user mode only, and the program has threads",
-    [WHY_NOT_REMOTE] = "peers have no access to it",
-    [WHY_ON_DEMAND] = "on-demand or empty",
-    [WHY_UNALIGNED] = "does not begin on a page",
     [WHY_NOT_THERE] = "not all of it is mapped",
     [WHY_PIECES] = "lies in too many mappings",
-    [WHY_FILE] = "a file or shared memory of the program's own",
-    [WHY_READ_ONLY] = "mapped without read and write permission",
-    [WHY_STACK] = "on a stack",
-    [WHY_HUGE] = "huge pages",
-    [WHY_THP] = "transparent huge pages",
-    [WHY_DESCRIPTORS] = "the program needs its descriptors",
     [WHY_LET_GO] = "its file is not open any more",
-    [WHY_PINNED] = "pages are pinned by the kernel",
-    [WHY_LOCKED] = "locked in memory",
-    [WHY_WATCHED] = "watched by a userfaultfd of the program",
     [WHY_NO_MEMORY] = "no memory for it",
 };
-_Static_assert(ARRAY_SIZE(texts) == SHARE_REASONS, "a text for each reason");
 
 const char *share_reason_text(enum share_reason reason)
 {
-    return texts[reason];
+    for (unsigned i = 0; i < ARRAY_SIZE(rules); i++)
+        if (rules[i].reason == reason)
+            return rules[i].text;
+    return other_texts[reason];
 }
 
-static enum share_reason judge(const struct rule *rules, unsigned count, const struct question *q)
+static enum share_reason judge(enum stage stage, const struct question *q)
 {
-    for (unsigned i = 0; i < count; i++)
-        if (!(rules[i].thrift && q->c->mode == MR_SHARE) && rules[i].applies(q))
+    for (unsigned i = 0; i < ARRAY_SIZE(rules); i++)
+        if (rules[i].stage == stage && !(rules[i].thrift && q->c->mode == MR_SHARE) &&
+            rules[i].applies(q))
             return rules[i].reason;
     return SHARED;
 }
 
 enum share_reason rules_for_region(const struct candidate *c)
 {
-    return judge(region_rules, ARRAY_SIZE(region_rules), &(struct question){ .c = c });
+    return judge(REGION, &(struct question){ .c = c });
 }
 
 enum share_reason rules_for_stretch(const struct candidate *c, const struct vma *vma,
                                     uint64_t start, uint64_t length)
 {
-    return judge(stretch_rules, ARRAY_SIZE(stretch_rules),
-                 &(struct question){ c, vma, start, length });
+    return judge(STRETCH, &(struct question){ c, vma, start, length });
 }
 
 enum share_reason rules_after_swap(int err)
 {
-    for (unsigned i = 0; i < ARRAY_SIZE(swap_outcomes); i++)
-        if (swap_outcomes[i].err == err)
-            return swap_outcomes[i].reason;
+    for (unsigned i = 0; i < ARRAY_SIZE(rules); i++)
+        if (rules[i].stage == OUTCOME && rules[i].err == err)
+            return rules[i].reason;
     return WHY_NO_MEMORY;
 }
 

@@ -19,6 +19,7 @@ enum share_reason {
     WHY_NOT_REMOTE,
     WHY_ON_DEMAND,
     WHY_UNALIGNED,
+    WHY_LARGE,
     WHY_NOT_THERE,
     WHY_PIECES,
     WHY_FILE,

@@ -126,6 +126,33 @@ static void transparent_huge_pages_insisted(void)
     check_both_ways(memory, mr->rkey);
 }
 
+/* Memory that is aligned to a page has its pages to itself, so that nothing else is mapped with it.
+ */
+static void aligned_allocations(void)
+{
+    enum { BLOCKS = 50 };
+    uint8_t *blocks[BLOCKS], *neighbours[BLOCKS];
+
+    owner_open("share", "share");
+    for (int i = 0; i < BLOCKS; i++) {
+        CHECK_INT(posix_memalign((void **)&blocks[i], PAGE, 100 + i), 0);
+        neighbours[i] = malloc(24);
+    }
+    for (int i = 0; i < BLOCKS; i++) {
+        for (int j = 0; j < BLOCKS; j++)
+            CHECK((uintptr_t)blocks[i] / PAGE != (uintptr_t)neighbours[j] / PAGE &&
+                      (i == j || (uintptr_t)blocks[i] / PAGE != (uintptr_t)blocks[j] / PAGE),
+                  "two allocations share a page");
+        struct ibv_mr *mr = must_register(blocks[i], 100, RIG_ACCESS_ALL);
+        CHECK(is_exchanged(blocks[i]), "it was not exchanged");
+        check_both_ways(blocks[i], mr->rkey);
+        CHECK_INT(ibv_dereg_mr(mr), 0);
+        free(blocks[i]);
+    }
+    CHECK(!((uintptr_t)aligned_alloc(PAGE, 1) % PAGE || (uintptr_t)valloc(1) % PAGE),
+          "an allocation is not aligned");
+}
+
 /* ---- rights ---- */
 
 static void read_only_region(void)
@@ -318,6 +345,7 @@ const struct mapped_case memory_cases[] = {
     { "huge-pages", huge_pages },
     { "transparent-huge-pages", transparent_huge_pages },
     { "transparent-huge-pages-insisted", transparent_huge_pages_insisted },
+    { "aligned-allocations", aligned_allocations },
     { "read-only-region", read_only_region },
     { "local-region", local_region },
     { "ordinary-user", ordinary_user },
