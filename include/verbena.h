@@ -31,9 +31,12 @@ void verbena_copy(uint64_t bytes);
  * number of that name; '*value' is set only on success. */
 int verbena_parameter(const char *key, double *value);
 
-/* It has looked at memory that a peer writes, and found nothing: returns when that may have
- * changed. */
-void verbena_spin(void);
+/* It has looked at memory that a peer writes, and found nothing: returns 1 when that may have
+ * changed, or there is a completion; 0 if nothing can happen now. */
+int verbena_spin(void);
+
+/* It has written memory that threads of that process look at: those who spin look again. */
+void verbena_wrote(int pid);
 
 /* It waits for all 'count' threads of a group by means of its own, between these calls; afterwards
  * the clocks of all are the same. 'all' is 0 if it did not come to that. */

@@ -213,4 +213,7 @@ void mtl_report_done(void)
         next = request->next;
         request->super.completion_callback(&request->super);
     }
+    /* Another thread may be resting until its request is over. */
+    if (virtual_time.on && mtl.threads)
+        virtual_time.wrote(getpid());
 }

@@ -212,21 +212,51 @@ static int module_cancel(mca_mtl_base_module_t *module, mca_mtl_request_t *mtl_r
 
 /* ---- the rest ---- */
 
-static int look_everywhere(void)
+static int look_at_memory(void)
 {
-    static uint32_t quiet;
     int count = inbox_look();
 
     if (connections)
         count += rails_look();
-    if (connections || virtual_time.on || (!count && ++quiet % QUIET_LOOKS == 0)) {
-        if (!count || !virtual_time.on)
-            count += rails_poll();
-    }
     if (protocol_is_greeting())
         connections_greet_again();
-    count += endpoints_flush();
-    count += rendezvous_go_on();
+    return count + endpoints_flush() + rendezvous_go_on();
+}
+
+/* Greetings from processes that are not known yet can wait. */
+static int look_everywhere(void)
+{
+    static uint32_t quiet;
+    int count = look_at_memory();
+
+    if (connections || (!count && ++quiet % QUIET_LOOKS == 0))
+        count += rails_poll();
+    return count;
+}
+
+/* Looking at completions takes time, and is not done twice in vain: only after something has
+ * happened. When there is nothing, time goes on to whatever comes next; not with the lock held, for
+ * which others may be waiting. */
+static int progress_in_virtual_time(void)
+{
+    static bool changed = true;
+    bool rests = false;
+    int count;
+
+    if (!mtl.joined && ompi_mpi_state < OMPI_MPI_STATE_INIT_COMPLETED)
+        return 0;
+    mtl_enter();
+    count = look_at_memory();
+    if (!count && changed) {
+        changed = false;
+        count = rails_poll();
+    } else if (!count) {
+        rests = true;
+    }
+    changed |= count > 0;
+    mtl_leave();
+    if (rests && virtual_time.spin())
+        changed = true;
     return count;
 }
 
@@ -234,12 +264,10 @@ int module_progress(void)
 {
     int count;
 
-    if (virtual_time.on && ompi_mpi_state < OMPI_MPI_STATE_INIT_COMPLETED && !mtl.joined)
-        return 0;
-    if (mtl.threads && !virtual_time.on && !spin_trylock(&mtl.lock))
-        return 0;
     if (virtual_time.on)
-        mtl_enter();
+        return progress_in_virtual_time();
+    if (mtl.threads && !spin_trylock(&mtl.lock))
+        return 0;
     count = look_everywhere();
     mtl_leave();
     return count;

@@ -62,6 +62,7 @@ struct shared_peer {
     struct ring *ring;
     uint32_t sent, consumed;
     uint64_t written, freed;
+    int32_t pid;
 };
 
 int inbox_open(void)
@@ -119,6 +120,7 @@ struct shared_peer *shared_attach(const struct address *address)
     fd = open(path, O_RDWR | O_CLOEXEC);
     if (fd < 0 || !peer)
         goto free_peer;
+    peer->pid = address->pid;
     head = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (head != MAP_FAILED) {
         peer->ring = map_ring(fd, head);
@@ -186,6 +188,8 @@ bool shared_send(struct shared_peer *peer, struct message *message)
     memcpy((char *)&cell->header + sizeof(uint32_t), (char *)&message->header + sizeof(uint32_t),
            sizeof(cell->header) - sizeof(uint32_t));
     store_release((_Atomic uint32_t *)&cell->header.mark, mark_of(peer->sent));
+    if (virtual_time.on)
+        virtual_time.wrote(peer->pid);
     peer->sent++;
     mtl.counters.shared_messages++;
     mtl.counters.shared_bytes += length;

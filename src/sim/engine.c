@@ -97,13 +97,14 @@ static uint32_t cq_count(void)
     return count;
 }
 
-/* A program that knows of virtual time waits for memory by other means (verbena_spin): once it has
- * looked at all its queues, and all are empty, only a completion is worth waking it for. */
+/* A program that knows of virtual time waits for memory by other means (verbena_spin): once one that
+ * has not done so has looked at all its queues, and all are empty, only a completion is worth waking
+ * it for. */
 static bool may_rest(struct entity *me)
 {
     uint32_t queues = cq_count();
 
-    me->only_polls = !me->guest && me->quiet_polls >= queues && !cq_any_waits();
+    me->only_polls = !me->guest && !me->spins && me->quiet_polls >= queues && !cq_any_waits();
     return me->only_polls || me->quiet_polls >= 2 * queues + 2;
 }
 

@@ -331,7 +331,7 @@ static struct entity *find_free(void)
         entity->process = proc_word(proc_self);
         entity->proc = proc_self;
         entity->quiet_polls = 0;
-        entity->guest = entity->known_by_pid = false;
+        entity->guest = entity->known_by_pid = entity->spins = false;
         entity->pid = entity->tid = 0;
         entity->waits_for = 0;
         entity->deadline = TURN_NEVER;
@@ -450,17 +450,17 @@ bool turn_park(double period)
     return me && rest(me, ENTITY_PARKED, period);
 }
 
-void turn_spin(double period)
+bool turn_spin(double period)
 {
     struct entity *me = turn_self();
     uint32_t changes;
 
     if (!me)
-        return;
+        return false;
+    me->spins = true;
     changes = me->changes;
     turn_await();
-    if (me->changes == changes)
-        rest(me, ENTITY_PARKED, period);
+    return me->changes != changes || rest(me, ENTITY_PARKED, period);
 }
 
 bool turn_block(double wake)
@@ -498,6 +498,29 @@ void turn_wake(uint32_t proc, bool completion)
         entity->woken = true;
         store_release(&entity->state, ENTITY_READY);
         world->woken = true;
+    }
+}
+
+void turn_wrote(int32_t pid)
+{
+    struct entity *me = turn_self();
+
+    if (!me)
+        return;
+    turn_await();
+    for (uint32_t i = 0; i < world->entity_high; i++) {
+        struct entity *entity = &world->entities[i];
+        uint64_t late = me->clock > entity->rested_at ? me->clock - entity->rested_at : 0;
+
+        if (load_relaxed(&entity->state) == ENTITY_FREE || proc_slot(entity->proc)->pid != pid)
+            continue;
+        entity->quiet_polls = 0;
+        entity->changes++;
+        if (load_relaxed(&entity->state) != ENTITY_PARKED)
+            continue;
+        entity->clock = entity->rested_at + round_up(late, entity->period);
+        entity->woken = true;
+        store_release(&entity->state, ENTITY_READY);
     }
 }
 

@@ -22,13 +22,16 @@ void turn_await(void);
 bool turn_park(double period);
 
 /* The same for one that has looked at its memory since its last turn. */
-void turn_spin(double period);
+bool turn_spin(double period);
 
 /* The same for one that sleeps in the kernel: 'wake' is what an interrupt takes. */
 bool turn_block(double wake);
 
 /* Something of that process has changed at this moment: its memory, or also its completions. */
 void turn_wake(uint32_t proc, bool completion);
+
+/* This thread has written memory that threads of another process look at. */
+void turn_wrote(int32_t pid);
 
 /* Waiting for all 'count' of a group by means outside the modelled world: between the two calls
  * nobody is kept waiting for this thread, and afterwards all of them have the same clock. */

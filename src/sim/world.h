@@ -73,6 +73,7 @@ struct entity {
     uint32_t quiet_polls;  /* empty ones in a row, with no change of its process meanwhile */
     uint32_t changes;      /* of its process, so far */
     bool woken;            /* not only tired of waiting */
+    bool spins;      /* looks at memory, too */
     bool only_polls; /* rests until there is a completion: memory alone does not matter to it */
     uint32_t round;        /* of waiting together */
     uint64_t clock;

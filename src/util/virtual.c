@@ -15,6 +15,7 @@ void virtual_find(void)
         { "verbena_compute", (void **)&virtual_time.compute },
         { "verbena_copy", (void **)&virtual_time.copy },
         { "verbena_spin", (void **)&virtual_time.spin },
+        { "verbena_wrote", (void **)&virtual_time.wrote },
         { "verbena_together_begin", (void **)&virtual_time.together_begin },
         { "verbena_together_end", (void **)&virtual_time.together_end },
         { "verbena_leave", (void **)&virtual_time.leave },

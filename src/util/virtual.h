@@ -11,7 +11,8 @@ struct virtual_time {
     uint64_t (*now)(void);
     void (*compute)(uint64_t ns);
     void (*copy)(uint64_t bytes);
-    void (*spin)(void);
+    int (*spin)(void);
+    void (*wrote)(int pid);
     void (*together_begin)(uint32_t count);
     void (*together_end)(int all);
     void (*leave)(void);

@@ -55,10 +55,15 @@ EXPORT int verbena_parameter(const char *key, double *value)
     return 0;
 }
 
-EXPORT void verbena_spin(void)
+EXPORT int verbena_spin(void)
+{
+    return in_virtual_time() && turn_spin(world->parameters.host.poll_empty);
+}
+
+EXPORT void verbena_wrote(int pid)
 {
     if (in_virtual_time())
-        turn_spin(world->parameters.host.poll_empty);
+        turn_wrote(pid);
 }
 
 EXPORT void verbena_together_begin(uint32_t count)
