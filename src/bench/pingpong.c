@@ -39,13 +39,21 @@ static int wait_for_memory(struct flow *flow, uint64_t message)
     return BENCH_OK;
 }
 
+/* Nothing else of a plain write can be slept for but its own completion. */
+static bool sleeps_for_write(const struct flow *flow)
+{
+    return flow->spec.operation == OPERATION_WRITE && flow->spec.send_wait == WAIT_BLOCK;
+}
+
 static inline int send_next(struct flow *flow, bool verify)
 {
     if (verify)
         flow_fill(flow, flow->sent);
     if (flow->spec.operation == OPERATION_WRITE)
         *flow_slot(flow, flow->sent)->out_last = mark_of(flow->sent);
-    return flow_make_room(flow) ? BENCH_FAILED : flow_send(flow);
+    if (flow_make_room(flow) || flow_send(flow))
+        return BENCH_FAILED;
+    return sleeps_for_write(flow) ? flow_reap(flow, true) : BENCH_OK;
 }
 
 static inline int receive_next(struct flow *flow, bool verify)

@@ -463,7 +463,7 @@ void queue_deliver(struct flight *last)
         unclaim(last->to, last->packet.srq);
     epoch_exit();
     if (brought)
-        turn_wake(last->to->proc, last->takes_receive);
+        turn_wake(last->to->proc, last->takes_receive ? CHANGE_RECEIVED : CHANGE_MEMORY);
     last->message->carried_out = true;
     last->message->marks[MARK_DELIVERED] = world->now;
     flight_drop(last);
@@ -537,7 +537,7 @@ enum transport_status carry_atomic(struct queue *queue, const struct packet *req
     }
     epoch_exit();
     if (good)
-        turn_wake(queue->proc, false);
+        turn_wake(queue->proc, CHANGE_MEMORY);
     return good ? TRANSPORT_SUCCESS : TRANSPORT_OPERATIONAL_ERROR;
 }
 

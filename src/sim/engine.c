@@ -86,25 +86,30 @@ static void sim_poll_begin(void)
 
 /* A program that looks at several queues in turn must get round to each of them after a change,
  * before it can be put to rest. */
-static uint32_t cq_count(void)
+static uint32_t cq_count(bool *any_channel)
 {
     uint32_t count = 0;
 
+    *any_channel = false;
     spin_lock(&cq_list_lock);
-    for (struct hca_cq *cq = cq_list; cq; cq = cq->next)
+    for (struct hca_cq *cq = cq_list; cq; cq = cq->next) {
         count++;
+        *any_channel = *any_channel || cq->shared->has_channel;
+    }
     spin_unlock(&cq_list_lock);
     return count;
 }
 
 /* A program that knows of virtual time waits for memory by other means (verbena_spin): once one that
  * has not done so has looked at all its queues, and all are empty, only a completion is worth waking
- * it for. */
+ * it for. One that has a completion channel may be about to sleep on it instead. */
 static bool may_rest(struct entity *me)
 {
-    uint32_t queues = cq_count();
+    bool may_sleep;
+    uint32_t queues = cq_count(&may_sleep);
 
-    me->only_polls = !me->guest && !me->spins && me->quiet_polls >= queues && !cq_any_waits();
+    me->only_polls = !me->guest && !me->spins && !may_sleep && me->quiet_polls >= queues &&
+                     !cq_any_waits();
     return me->only_polls || me->quiet_polls >= 2 * queues + 2;
 }
 
@@ -128,7 +133,7 @@ static void sim_poll_end(int count)
 
 static bool sim_sleep(void)
 {
-    bool woken = turn_block(world->parameters.host.wake_receive);
+    bool woken = turn_block();
 
     queue_drain_inbox();
     return woken;

@@ -59,6 +59,7 @@ const struct parameter_row parameter_rows[] = {
     TIME(host.copy_call, "0 ns", "starting a copy in memory"),
     TIME(host.wake_receive, NO_FALLBACK,
          "from a completion to a program that slept for it, a receive having completed"),
+    TIME(host.wake_send, "0 ns", "the same, a send or write having completed; 0: as host.wake_receive"),
     TIME(host.create_qp, NO_FALLBACK, "creating a queue pair"),
     TIME(host.create_qp_entry, "0 ns", "creating a queue pair, for each request it can hold"),
     TIME(host.destroy_qp, NO_FALLBACK, "destroying a queue pair that is not connected"),

@@ -30,6 +30,7 @@ struct parameters {
         double copy_rate;
         double copy_call;
         double wake_receive; /* from interrupt to running again */
+        double wake_send;    /* the same after a send; 0: no other */
         double create_qp, create_qp_entry, destroy_qp, destroy_connected_qp;
         double modify_qp;
         double create_cq, create_cq_entry, destroy_cq, destroy_cq_entry;

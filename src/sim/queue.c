@@ -441,6 +441,7 @@ static void report(struct request *message)
 {
     struct queue *queue = message->queue;
     uint8_t status = wc_status(message->status);
+    enum turn_change change = CHANGE_COMPLETION;
 
     message->marks[MARK_COMPLETED] = world->now;
     take_over(message);
@@ -451,10 +452,12 @@ static void report(struct request *message)
     carry_snapshot(message);
     if (message->flags & IBV_SEND_SIGNALED || status != IBV_WC_SUCCESS) {
         put_note(message, status);
-        if (queue->send_cq && queue->send_cq->has_channel)
+        if (queue->send_cq && queue->send_cq->has_channel) {
             cq_fire(queue->send_cq, 0, status);
+            change = CHANGE_SENT;
+        }
     }
-    turn_wake(queue->proc, true);
+    turn_wake(queue->proc, change);
 }
 
 /* The request is over; what its process sees of that comes across the bus. */
@@ -719,7 +722,7 @@ static void failed(struct transport_qp *transport, enum transport_status why)
                                                                IBV_EVENT_QP_REQ_ERR);
     else
         qp_set_error(queue->shared);
-    turn_wake(queue->proc, true);
+    turn_wake(queue->proc, CHANGE_RECEIVED);
 }
 
 const struct transport_ops queue_transport_ops = {

@@ -463,11 +463,11 @@ bool turn_spin(double period)
     return me->changes != changes || rest(me, ENTITY_PARKED, period);
 }
 
-bool turn_block(double wake)
+bool turn_block(void)
 {
     struct entity *me = turn_self();
 
-    return me && rest(me, ENTITY_BLOCKED, wake);
+    return me && rest(me, ENTITY_BLOCKED, 0);
 }
 
 /* A descriptor that it waits for may be that of a completion channel. */
@@ -476,8 +476,19 @@ static bool waits_for_adapter(const struct entity *entity)
     return entity->waits_for & STIR_DATA;
 }
 
-void turn_wake(uint32_t proc, bool completion)
+/* From an interrupt to a thread that runs. */
+static uint64_t waking_time(enum turn_change change)
 {
+    const struct parameters *p = &world->parameters;
+
+    return llround(change == CHANGE_SENT && p->host.wake_send > 0 ? p->host.wake_send :
+                                                                    p->host.wake_receive);
+}
+
+void turn_wake(uint32_t proc, enum turn_change change)
+{
+    bool interrupts = change >= CHANGE_SENT;
+
     for (uint32_t i = 0; i < world->entity_high; i++) {
         struct entity *entity = &world->entities[i];
         uint32_t state = load_relaxed(&entity->state);
@@ -486,13 +497,14 @@ void turn_wake(uint32_t proc, bool completion)
         if (entity->proc != proc)
             continue;
         entity->changes++;
-        if (entity->only_polls && !completion)
+        if (entity->only_polls && change == CHANGE_MEMORY)
             continue;
         entity->quiet_polls = 0;
         if (state == ENTITY_PARKED)
             entity->clock = entity->rested_at + round_up(late, entity->period);
-        else if (state == ENTITY_BLOCKED || (state == ENTITY_WAITING && waits_for_adapter(entity)))
-            entity->clock = entity->rested_at + late + entity->period;
+        else if (interrupts && (state == ENTITY_BLOCKED ||
+                                (state == ENTITY_WAITING && waits_for_adapter(entity))))
+            entity->clock = entity->rested_at + late + waking_time(change);
         else
             continue;
         entity->woken = true;
@@ -659,7 +671,7 @@ void turn_wait(uint64_t deadline, uint32_t waits_for)
         return;
     me->deadline = deadline;
     me->waits_for = waits_for;
-    rest(me, ENTITY_WAITING, world->parameters.host.wake_receive);
+    rest(me, ENTITY_WAITING, 0);
 }
 
 void turn_idle(double period)

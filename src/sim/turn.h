@@ -24,11 +24,18 @@ bool turn_park(double period);
 /* The same for one that has looked at its memory since its last turn. */
 bool turn_spin(double period);
 
-/* The same for one that sleeps in the kernel: 'wake' is what an interrupt takes. */
-bool turn_block(double wake);
+/* The same for one that sleeps in the kernel, until an interrupt. */
+bool turn_block(void);
 
-/* Something of that process has changed at this moment: its memory, or also its completions. */
-void turn_wake(uint32_t proc, bool completion);
+enum turn_change {
+    CHANGE_MEMORY,
+    CHANGE_COMPLETION, /* that nobody is interrupted for */
+    CHANGE_SENT,       /* a completion of its own request, with an interrupt */
+    CHANGE_RECEIVED,   /* a message, or anything else that interrupts */
+};
+
+/* Something of that process has changed at this moment. */
+void turn_wake(uint32_t proc, enum turn_change change);
 
 /* This thread has written memory that threads of another process look at. */
 void turn_wrote(int32_t pid);

@@ -2,7 +2,7 @@
 plausible amount."""
 from collections import namedtuple
 
-from rows import BIBW, BW, LATENCY, STRIDED
+from rows import BIBW, BLOCKING, BW, LATENCY, STRIDED
 
 # The figure with the change over the figure without it must lie between 'least' and 'most'.
 Mutation = namedtuple('Mutation', 'name adapter change run quantity series x least most')
@@ -28,6 +28,10 @@ MUTATIONS = [
              'latency', 'send poll', 4, 1.15, 1.3),
     Mutation('the same, there and back', 'mt25208', 'link.latency=525ns', LATENCY,
              'latency', 'read poll', 4, 1.15, 1.3),
+    Mutation('twice the time to be woken', 'clan-pentium', 'host.wake_receive=70.2us', BLOCKING,
+             'latency', 'send block', 4, 1.7, 1.95),
+    Mutation('the same, after a write', 'clan-pentium', 'host.wake_send=95us', BLOCKING,
+             'latency', 'write block', 4, 1.75, 1.95),
     Mutation('slower memory copies', 'clan-pentium3', 'host.copy_rate=100MB/s', STRIDED,
              'bandwidth', 'local', 1, 0.24, 0.27),
     Mutation('slower memory copies, stored', 'clan-pentium3', 'host.copy_rate=50MB/s', STRIDED,

@@ -7,11 +7,13 @@ from collections import namedtuple
 # adapter, a line for "verbena bench", quantity and name of the curve, x of the point, and what turns
 # the suite's unit into the paper's.
 Figure = namedtuple('Figure', 'row adapter run quantity series x factor')
+# The largest x up to which the curve keeps this share of its peak.
+Kept = namedtuple('Kept', 'row adapter run quantity series share')
 # How many percent more it is on one adapter than on another.
 Excess = namedtuple('Excess', 'row adapter other run quantity series x')
 
 LATENCY = 'latency --ops send,write,read,fetch-add,compare-swap --wait poll,memory --sizes 4,8 --inline 0'
-BLOCKING = 'latency --ops send --wait block --sizes 4 --inline 0'
+BLOCKING = 'latency --ops send,write --wait block --sizes 4 --inline 0'
 BW = 'bw --ops send,write --style refill --sizes 1M --windows 4,16,64 --iterations 128'
 BIBW = 'bibw --ops send,write --style refill --sizes 1M --iterations 128'
 TWO_PORT = 'two-port --sizes 1M --iterations 128'
@@ -20,6 +22,7 @@ MULTI_VI = 'multi-vi --qps 1,10,50,100 --iterations 1000'
 STRIDED = 'strided --strides 1,8,64 --iterations 32'
 IN_STEPS = 'strided --strides 1,8,64 --window 1 --style reply --iterations 32'
 SCATTER = 'scatter --blocks 8,128,1K --iterations 64'
+CPU_UTIL = 'cpu-util --work 0,90,94,95,96,97,98 --iterations 384'
 ICM_SCATTER = 'icm-scatter --qps 128 --sizes 1K,64K --iterations 4'
 
 US_OF_NS = 1e-3
@@ -42,11 +45,13 @@ def figures():
             ('f2.reg', 'mr-reg --sizes 64K,1M,4M,64M', 'time', 'register', 64 << 20, 1),
             ('f5c.bibw', BIBW, 'bandwidth', 'write refill', 1 << 20, 1)]:
         row('miba.' + name, 'mt23108-2003', run, quantity, series, x, factor)
+    table.append(Kept('miba.f5d.cpu', 'mt23108-2003', CPU_UTIL, 'bandwidth', 'both ways', 0.95))
 
     for host, adapter in ('p', 'clan-pentium'), ('p3', 'clan-pentium3'):
         for name, run, series in [('sr-poll', LATENCY, 'send poll'),
                                   ('sr-block', BLOCKING, 'send block'),
-                                  ('wr-poll', LATENCY, 'write memory')]:
+                                  ('wr-poll', LATENCY, 'write memory'),
+                                  ('wr-block', BLOCKING, 'write block')]:
             row(f'clan.t1.{name}.{host}', adapter, run, 'latency', series, 4, ROUND_TRIP)
     for name, run, series, x in [('f2.bw.p3', BW, 'send refill', 1 << 20),
                                  ('f4.local', STRIDED, 'local', 1),
@@ -86,8 +91,5 @@ def figures():
 
 # Value rows of the papers in reach of the suite that have no figure here, and why.
 LEFT_OUT = {
-    'miba.f5d.cpu': 'cpu-util has a computation for each half window, not for each message',
-    'clan.t1.wr-block.p': 'no experiment blocks for the completion of a write that is its own sign',
-    'clan.t1.wr-block.p3': 'no experiment blocks for the completion of a write that is its own sign',
-    'clan.f2.tcp': 'sockets are not modelled',
+    'clan.f2.tcp': "what limits sockets is the kernel's protocol stack, which no adapter file describes",
 }

@@ -6,10 +6,23 @@ struct curve {
     char name[32];
 };
 
-/* A plain write tells nobody: only memory can be polled for it, and only for it. */
+/* A plain write tells nobody: only memory can be polled for it, and only for it. Whoever wrote it
+ * can be told that it is done. */
 static bool makes_sense(enum operation operation, enum wait_mode wait)
 {
-    return (operation == OPERATION_WRITE) == (wait == WAIT_MEMORY);
+    if (operation == OPERATION_WRITE)
+        return wait == WAIT_MEMORY || wait == WAIT_BLOCK;
+    return wait != WAIT_MEMORY;
+}
+
+static void set_waits(struct flow_spec *spec, enum wait_mode wait)
+{
+    spec->wait = wait;
+    if (spec->operation != OPERATION_WRITE || wait != WAIT_BLOCK)
+        return;
+    spec->wait = WAIT_MEMORY;
+    spec->send_wait = WAIT_BLOCK;
+    spec->signal = 1;
 }
 
 static unsigned int choose_curves(struct bench *bench, enum wait_mode wait, struct curve *curves)
@@ -53,7 +66,7 @@ static int measure(struct bench *bench, enum wait_mode wait, const struct curve 
                 continue;
             flow_defaults(bench, 1 - bench->rank, &spec);
             spec.operation = curves[k].operation;
-            spec.wait = wait;
+            set_waits(&spec, wait);
             spec.size = sizes->value[i];
             if (pingpong_measure(bench, &spec, &latency))
                 return BENCH_FAILED;
