@@ -2,8 +2,36 @@
 #include "bench.h"
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+
+static bool port_is_active(struct ibv_device *device, uint8_t port)
+{
+    struct ibv_context *context = ibv_open_device(device);
+    struct ibv_port_attr attributes;
+    bool active;
+
+    if (!context)
+        return false;
+    active = !ibv_query_port(context, port, &attributes) && attributes.state == IBV_PORT_ACTIVE;
+    ibv_close_device(context);
+    return active;
+}
+
+/* Of several devices, if the user names none: the first whose port works. */
+static const char *first_active(struct ibv_device **list, uint8_t port)
+{
+    if (!list || !list[0] || !list[1])
+        return NULL;
+    for (int i = 0; list[i]; i++) {
+        if (port_is_active(list[i], port))
+            return ibv_get_device_name(list[i]);
+    }
+    return NULL;
+}
 
 static struct ibv_context *open_named(struct bench *bench, const char *name)
 {
@@ -11,6 +39,8 @@ static struct ibv_context *open_named(struct bench *bench, const char *name)
     struct ibv_context *context = NULL;
     bool found = false;
 
+    if (!name)
+        name = first_active(list, bench->settings->port);
     for (int i = 0; list && list[i] && !found; i++) {
         if (name && strcmp(ibv_get_device_name(list[i]), name))
             continue;
@@ -28,21 +58,63 @@ static struct ibv_context *open_named(struct bench *bench, const char *name)
     return context;
 }
 
-/* On Ethernet the entries differ in kind: RoCEv2 over IPv4 passes routers and is what a user means
- * who does not say; then RoCEv2 over IPv6, then whatever comes first. */
-static int choose_gid(struct ibv_context *context, uint8_t port, int length)
+/* The address by which this host reaches the others; false if they are all on this one. */
+static bool address_of_route(const struct bench *bench, union ibv_gid *out)
 {
+    struct sockaddr_in6 address;
+    socklen_t size = sizeof(address);
+
+    for (int i = 0; i < bench->control->ranks; i++) {
+        int fd = bench->control->fd[i];
+
+        if (i == bench->rank || (bench->rank && i))
+            continue;
+        if (fd < 0 || getsockname(fd, (struct sockaddr *)&address, &size))
+            continue;
+        if (address.sin6_family == AF_INET6) {
+            memcpy(out->raw, &address.sin6_addr, sizeof(out->raw));
+            return true;
+        }
+        if (address.sin6_family == AF_INET) {
+            const struct sockaddr_in *ipv4 = (struct sockaddr_in *)&address;
+
+            memset(out->raw, 0, 10);
+            memset(out->raw + 10, 0xff, 2);
+            memcpy(out->raw + 12, &ipv4->sin_addr, 4);
+            return true;
+        }
+    }
+    return false;
+}
+
+bool gid_is_ipv4(const union ibv_gid *gid)
+{
+    return !memcmp(gid->raw, "\0\0\0\0\0\0\0\0\0\0\xff\xff", 12);
+}
+
+static bool is_link_local(const union ibv_gid *gid)
+{
+    return gid->raw[0] == 0xfe && (gid->raw[1] & 0xc0) == 0x80;
+}
+
+/* On Ethernet the entries differ in kind: RoCEv2 passes routers and is what a user means who does
+ * not say. Of those, the address that the way to the other host begins at; else an IPv4 address,
+ * one of IPv6, one that is good on this link only. */
+static int choose_gid(struct bench *bench, struct ibv_context *context, uint8_t port, int length)
+{
+    union ibv_gid route;
+    bool routed = address_of_route(bench, &route);
     int best = 0, best_rank = 0;
 
     for (int i = 0; i < length; i++) {
         struct ibv_gid_entry entry;
-        bool ipv4;
-        int rank;
+        int rank = 1;
 
         if (ibv_query_gid_ex(context, port, i, &entry, 0))
             continue;
-        ipv4 = !memcmp(entry.gid.raw, "\0\0\0\0\0\0\0\0\0\0\xff\xff", 12);
-        rank = 1 + (entry.gid_type == IBV_GID_TYPE_ROCE_V2 ? 2 : 0) + ipv4;
+        rank += entry.gid_type == IBV_GID_TYPE_ROCE_V2 ? 8 : 0;
+        rank += routed && !memcmp(&route, &entry.gid, sizeof(route)) ? 4 : 0;
+        rank += gid_is_ipv4(&entry.gid) ? 2 : !is_link_local(&entry.gid);
         if (rank > best_rank) {
             best_rank = rank;
             best = i;
@@ -55,6 +127,7 @@ int adapter_use_port(struct bench *bench, struct adapter *adapter, uint8_t port)
 {
     struct ibv_port_attr *attributes = &adapter->port_attributes;
     uint64_t wanted = bench->settings->gid_index;
+    static const union ibv_gid nothing;
     int error;
 
     if (port > adapter->limits.phys_port_cnt)
@@ -71,14 +144,19 @@ int adapter_use_port(struct bench *bench, struct adapter *adapter, uint8_t port)
     adapter->global = attributes->link_layer == IBV_LINK_LAYER_ETHERNET || wanted != GID_INDEX_AUTO;
     adapter->gid_index = wanted;
     if (wanted == GID_INDEX_AUTO)
-        adapter->gid_index = attributes->link_layer == IBV_LINK_LAYER_ETHERNET
-                                 ? choose_gid(adapter->context, port, attributes->gid_tbl_len)
-                                 : 0;
+        adapter->gid_index =
+            attributes->link_layer == IBV_LINK_LAYER_ETHERNET
+                ? choose_gid(bench, adapter->context, port, attributes->gid_tbl_len)
+                : 0;
     if (adapter->gid_index >= attributes->gid_tbl_len)
         return bench_fail(bench, "port %u has no address of index %d: its table has %d entries",
                           port, adapter->gid_index, attributes->gid_tbl_len);
-    if (ibv_query_gid(adapter->context, port, adapter->gid_index, &adapter->gid))
-        return bench_fail(bench, "ibv_query_gid: %s", strerror(errno));
+    if (ibv_query_gid(adapter->context, port, adapter->gid_index, &adapter->gid) ||
+        (adapter->global && !memcmp(&adapter->gid, &nothing, sizeof(nothing))))
+        return bench_fail(bench,
+                          "port %u has no address of index %d: 'ibv_devinfo -v' lists those "
+                          "it has",
+                          port, adapter->gid_index);
     return BENCH_OK;
 }
 
@@ -123,6 +201,20 @@ int adapter_access(const struct adapter *adapter)
                                                          : access | IBV_ACCESS_REMOTE_ATOMIC;
 }
 
+const char *memory_hint(int error)
+{
+    static char text[160];
+    struct rlimit limit;
+
+    if (error != ENOMEM || getrlimit(RLIMIT_MEMLOCK, &limit) || limit.rlim_cur == RLIM_INFINITY)
+        return "";
+    snprintf(text, sizeof(text),
+             "; this process may lock %llu KiB ('ulimit -l'): raise it, for good with memlock in "
+             "/etc/security/limits.conf",
+             (unsigned long long)limit.rlim_cur / 1024);
+    return text;
+}
+
 int region_open(struct bench *bench, size_t length, struct region *out)
 {
     struct adapter *adapter = bench->adapter;
@@ -138,7 +230,7 @@ int region_open(struct bench *bench, size_t length, struct region *out)
 
         munmap(address, length ? length : 1);
         return bench_fail(bench, "ibv_reg_mr of %zu bytes: %s%s", length, strerror(cause),
-                          cause == ENOMEM ? "; see 'ulimit -l' and 'verbena doctor'" : "");
+                          memory_hint(cause));
     }
     out->address = address;
     out->length = length ? length : 1;

@@ -38,8 +38,13 @@ void adapter_close(struct adapter *adapter);
 /* Another port of the same device. */
 int adapter_use_port(struct bench *bench, struct adapter *adapter, uint8_t port);
 
+bool gid_is_ipv4(const union ibv_gid *gid);
+
 /* Every right to memory that the device knows. */
 int adapter_access(const struct adapter *adapter);
+
+/* What to say after "out of memory" where the limit of locked memory may be the reason; or nothing. */
+const char *memory_hint(int error);
 
 /* Zeroed memory that begins at a page boundary, registered for everything the device allows. */
 int region_open(struct bench *bench, size_t length, struct region *out);

@@ -86,9 +86,9 @@ int endpoint_create(struct bench *bench, const struct endpoint_spec *spec, struc
     memset(out, 0, sizeof(*out));
     out->qp = ibv_create_qp(adapter->pd, &init);
     if (!out->qp)
-        return bench_fail(bench, "ibv_create_qp (%s, %u sends, %u receives, inline %u): %s",
+        return bench_fail(bench, "ibv_create_qp (%s, %u sends, %u receives, inline %u): %s%s",
                           transport_names[spec->transport], spec->send_depth, spec->receive_depth,
-                          spec->inline_limit, strerror(errno));
+                          spec->inline_limit, strerror(errno), memory_hint(errno));
     out->srq = spec->srq;
     out->transport = spec->transport;
     out->port = spec->port ? spec->port : adapter->port;
@@ -230,8 +230,23 @@ int endpoint_to_rts(struct bench *bench, struct endpoint *endpoint)
     return modify(bench, endpoint->qp, &attributes, mask, "RTS");
 }
 
+/* Packets of one kind do not reach an address of another. */
+static int check_kinds(struct bench *bench, const struct endpoint *endpoint)
+{
+    bool mine = gid_is_ipv4(&endpoint->mine.gid), theirs = gid_is_ipv4(&endpoint->peer.gid);
+
+    if (!bench->adapter->global || mine == theirs)
+        return BENCH_OK;
+    return bench_fail(bench,
+                      "this side's address is of IPv%c, the other's of IPv%c: choose with "
+                      "--gid-index ('ibv_devinfo -v' lists them)",
+                      mine ? '4' : '6', theirs ? '4' : '6');
+}
+
 static int connect_one(struct bench *bench, struct endpoint *endpoint)
 {
+    if (check_kinds(bench, endpoint))
+        return BENCH_FAILED;
     if (endpoint_to_init(bench, endpoint) || endpoint_to_rtr(bench, endpoint) ||
         endpoint_to_rts(bench, endpoint))
         return BENCH_FAILED;

@@ -1,4 +1,5 @@
 /* A process of an experiment other than rank 0, and the host that lends such processes. */
+#include "endpoint.h"
 #include "interrupt.h"
 #include "pin.h"
 #include "ranks.h"
@@ -70,18 +71,40 @@ static uint64_t machine_mark(void)
     return mark;
 }
 
-/* Collective: the processes on one machine share its cores. */
-static int pin(struct bench *bench)
+struct whereabouts {
+    uint64_t machine;
+    uint32_t mtu; /* enum ibv_mtu */
+};
+
+/* What the ports on all hosts can carry is what the path can, and what all ranks go by. */
+static int agree_on_mtu(struct bench *bench, const struct whereabouts *all)
 {
-    uint64_t mine = machine_mark(), all[CONTROL_RANKS_MAX];
+    struct ibv_port_attr *port = &bench->adapter->port_attributes;
+
+    for (int i = 0; i < bench->ranks; i++) {
+        if (all[i].mtu < port->active_mtu)
+            port->active_mtu = all[i].mtu;
+    }
+    if (bench->settings->mtu > mtu_bytes(port->active_mtu))
+        return bench_fail(bench, "--mtu %u is more than the %u that the ports have",
+                          (unsigned int)bench->settings->mtu, mtu_bytes(port->active_mtu));
+    return BENCH_OK;
+}
+
+/* Collective: the processes on one machine share its cores. */
+static int find_place(struct bench *bench)
+{
+    struct whereabouts mine = { .machine = machine_mark(),
+                                .mtu = bench->adapter->port_attributes.active_mtu };
+    struct whereabouts all[CONTROL_RANKS_MAX];
     int place = 0, processes = 0;
     char where[64];
 
-    if (bench_exchange(bench, &mine, sizeof(mine), all))
+    if (bench_exchange(bench, &mine, sizeof(mine), all) || agree_on_mtu(bench, all))
         return BENCH_FAILED;
     for (int i = 0; i < bench->ranks; i++) {
-        processes += all[i] == mine;
-        place += all[i] == mine && i < bench->rank;
+        processes += all[i].machine == mine.machine;
+        place += all[i].machine == mine.machine && i < bench->rank;
     }
     pin_process(bench, place, processes, where, sizeof(where));
     bench_note(bench, "placement", "%s", where);
@@ -118,7 +141,7 @@ void rank_run(struct bench *bench)
         return;
     if (adapter_open(bench, &adapter))
         return;
-    if (!pin(bench) && bench->experiment->run(bench) && bench->control->status == CONTROL_OK)
+    if (!find_place(bench) && bench->experiment->run(bench) && bench->control->status == CONTROL_OK)
         bench_fail(bench, "the experiment gave up without a reason");
     if (bench->control->status == CONTROL_FAILED)
         explain_failure(bench);

@@ -26,9 +26,11 @@ const struct doctor_check doctor_checks[] = {
     { "memfd", "are anonymous memory files to be had", false, examine_memfd },
     { "stale-segments", "did processes that died leave segments behind", false,
       examine_stale_segments },
-    { "memory-lock", "how much memory may be locked", false, examine_memory_lock },
     { "processors", "can two processes run at the same time", false, examine_processors },
-    { "real-devices", "are there RDMA devices in this machine", false, examine_real_devices },
+    { "real-devices", "are there RDMA devices in this machine, and do they work", false,
+      examine_real_devices },
+    { "memory-lock", "may enough memory be locked for real devices", false, examine_memory_lock },
+    { "governor", "do the processors keep their speed", false, examine_governor },
     { NULL, NULL, false, NULL },
 };
 /* clang-format on */

@@ -36,9 +36,11 @@ void examine_dropins(struct finding *finding);
 void examine_shared_memory(struct finding *finding);
 void examine_stale_segments(struct finding *finding);
 void examine_memfd(struct finding *finding);
-void examine_memory_lock(struct finding *finding);
 void examine_processors(struct finding *finding);
+
 void examine_real_devices(struct finding *finding);
+void examine_memory_lock(struct finding *finding);
+void examine_governor(struct finding *finding);
 
 void examine_process_vm(struct finding *finding);
 void examine_yama(struct finding *finding);

@@ -1,18 +1,16 @@
-/* Checks of the place: library, shared memory, limits, hardware. */
+/* Checks of the place: library, shared memory, processors. */
 #include "doctor.h"
 #include "launch.h"
 #include "options.h"
 #include "probe.h"
 #include "segment.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -156,19 +154,6 @@ void examine_memfd(struct finding *finding)
     found(finding, VERDICT_YES, "memfd_create works");
 }
 
-void examine_memory_lock(struct finding *finding)
-{
-    struct rlimit limit;
-
-    getrlimit(RLIMIT_MEMLOCK, &limit);
-    if (limit.rlim_cur == RLIM_INFINITY)
-        found(finding, VERDICT_NOTE, "no limit; the software adapter locks no memory anyway");
-    else
-        found(finding, VERDICT_NOTE,
-              "%.0f KiB; the software adapter locks no memory, real devices would",
-              limit.rlim_cur / 1024.0);
-}
-
 void examine_processors(struct finding *finding)
 {
     cpu_set_t set;
@@ -182,25 +167,4 @@ void examine_processors(struct finding *finding)
     }
     found(finding, VERDICT_NO, "one processor: two programs that poll take turns on it");
     remedy(finding, "expect latencies of scheduler time slices, or give it a second processor");
-}
-
-void examine_real_devices(struct finding *finding)
-{
-    DIR *directory = opendir("/sys/class/infiniband");
-    struct dirent *entry;
-    int length = 0;
-    char names[256] = "";
-
-    while (directory && (entry = readdir(directory))) {
-        if (entry->d_name[0] == '.' || length >= (int)sizeof(names))
-            continue;
-        length += snprintf(names + length, sizeof(names) - length, "%s%s", length ? ", " : "",
-                           entry->d_name);
-    }
-    if (directory)
-        closedir(directory);
-    if (length)
-        found(finding, VERDICT_NOTE, "%s; programs under 'verbena run' do not see them", names);
-    else
-        found(finding, VERDICT_NOTE, "none (/sys/class/infiniband is absent or empty)");
 }

@@ -5,7 +5,6 @@ import re
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 PAGE = ROOT / 'docs' / 'conformance.md'
 COLUMNS = ('live', 'modelled', 'rxe')
-BEGIN = {'differ': '<!-- differ -->', 'alike': '<!-- alike -->'}
 END = '<!-- end -->'
 
 
@@ -19,8 +18,19 @@ def read_cases(lines):
     return cases
 
 
+def begin(name):
+    return f'<!-- {name} -->'
+
+
 def part(text, name):
-    return text.split(BEGIN[name])[1].split(END)[0]
+    return text.split(begin(name))[1].split(END)[0]
+
+
+def write_part(page, name, lines):
+    """Puts a table between its marks on a page."""
+    pattern = re.escape(begin(name)) + '.*?' + re.escape(END)
+    block = '\n'.join([begin(name), *lines, END])
+    page.write_text(re.sub(pattern, lambda _: block, page.read_text(), count=1, flags=re.S))
 
 
 def rows(text):
@@ -65,9 +75,5 @@ class Table:
             else:
                 reason = self.reasons.get(key, '')
                 differ.append(f'| {key[0]} | {key[1]} | {" | ".join(outcomes)} | {reason} |')
-        text = PAGE.read_text()
-        for name, lines in (('differ', differ), ('alike', alike)):
-            pattern = re.escape(BEGIN[name]) + '.*?' + re.escape(END)
-            block = '\n'.join([BEGIN[name], *lines, END])
-            text = re.sub(pattern, lambda _, block=block: block, text, count=1, flags=re.S)
-        PAGE.write_text(text)
+        write_part(PAGE, 'differ', differ)
+        write_part(PAGE, 'alike', alike)

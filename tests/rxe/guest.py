@@ -3,9 +3,11 @@
 
 Prints lines as tests/run wants them, "table NAME JSON" for what documents are made of, and "end"
 last: without it the machine did not get that far."""
+import contextlib
 import json
 import os
 import re
+import socket
 import subprocess
 import sys
 import tempfile
@@ -20,7 +22,26 @@ PATIENCE = 120
 # An emulated processor is slow: few rounds, small windows. What is checked is that it works.
 TINY = ['--quick', '--iterations', '10', '--warmup', '2', '--repetitions', '2', '--window', '16',
         '--timeout', '60']
+SUITE_SECONDS = 420
+PAIR_SECONDS = 240
 CORE = ['qp-connect', 'mr-reg', 'mw-bind', 'latency', 'bw', 'service', 'event', 'srq']
+
+# Two hosts; what they measure with each other.
+HOSTS = ['10.0.1.1', '10.0.1.2']
+PAIR = ['latency', 'bw', 'mtu', 'service', 'tcp']
+BENCH_PORT = 18515
+DONE_PORT = 18600
+
+# The same figures by three programs.
+ADDRESS = '10.0.0.1'
+GID_INDEX = '1'
+ROUNDS = '200'
+TOOL_PORT = 18515 # of perftest's programs and of rdma-core's
+RPING_PORT = 7174
+FIGURE_SIZES = [8, 4096]
+BULK = 65536
+LATENCY_COLUMN = 4 # t_typical
+BANDWIDTH_COLUMN = 3 # average
 
 
 class Failure(Exception):
@@ -86,7 +107,7 @@ def task_device():
     def test():
         must('ip', 'link', 'add', 'veth0', 'type', 'veth', 'peer', 'name', 'veth1')
         must('ip', 'link', 'set', 'veth1', 'mtu', '9000', 'up')
-        bring_up('veth0', '10.0.0.1/24', 9000)
+        bring_up('veth0', f'{ADDRESS}/24', 9000)
     attempt('rxe comes up', test)
 
 
@@ -135,6 +156,200 @@ def task_core():
         results = measure('suite', CORE, '--sizes', '8,4K')
         require(results['device']['link layer'] == 'Ethernet', 'the link layer is not told')
     attempt('suite core', test)
+
+
+def experiment_names():
+    listed = json.loads(must(VERBENA, 'list', 'experiments', '--json'))
+    return [entry['name'] for entry in listed]
+
+
+def task_suite():
+    """Every experiment. What is refused is refused for what the device lacks, in its own words."""
+    def test():
+        names = experiment_names()
+        results = measure('suite', names, '--sizes', '8,4K', patience=SUITE_SECONDS)
+        measured = {entry['name'] for entry in results['experiments']}
+        require(measured == set(names), f'not begun: {", ".join(set(names) - measured)}')
+        for entry in results['experiments']:
+            say('\t'.join(['row', 'suite', entry['name'],
+                           f'refused: {entry["skipped"].split(";")[0]}' if entry['skipped']
+                           else 'measured']))
+    attempt('suite complete', test)
+
+
+def is_listening(port):
+    """Whether there is a socket that listens there; connecting would be taken for the client."""
+    wanted = f':{port:04X}'
+    for path in ('/proc/net/tcp', '/proc/net/tcp6'):
+        with open(path, encoding='ascii') as lines:
+            for _, local, _, state, *_ in (line.split() for line in lines):
+                if local.endswith(wanted) and state == '0A':
+                    return True
+    return False
+
+
+def is_bound(port):
+    """The same for rdma_cm."""
+    return f':{port} ' in run('rdma', 'resource', 'show', 'cm_id')[1]
+
+
+@contextlib.contextmanager
+def server(ready, *words):
+    """A program that waits for its client; it has ended, one way or another, afterwards."""
+    process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                               stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + PATIENCE
+    try:
+        while not ready():
+            require(process.poll() is None, f'the server {words[0]} has ended')
+            require(time.monotonic() < deadline, f'the server {words[0]} does not listen')
+            time.sleep(0.2)
+        yield process
+        process.wait(timeout=PATIENCE)
+    except subprocess.TimeoutExpired as error:
+        raise Failure(f'the server {words[0]} does not end') from error
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+
+
+def pair(*words):
+    """Output of a client whose server is the same program."""
+    with server(lambda: is_listening(TOOL_PORT), *words):
+        return must(*words, ADDRESS)
+
+
+def perftest(program, size, column):
+    """One figure of a perftest program: the column of its last row of numbers."""
+    output = pair(program, '-d', DEVICE, '-x', GID_INDEX, '-F', '-n', ROUNDS, '-s', str(size))
+    rows = [line.split() for line in output.splitlines() if re.match(rf'\s*{size}\s', line)]
+    require(rows, f'{program}: no figures: {last_line(output)}')
+    return float(rows[-1][column])
+
+
+def pingpong(size):
+    output = pair('ibv_rc_pingpong', '-d', DEVICE, '-g', GID_INDEX, '-n', ROUNDS, '-s', str(size))
+    found = re.search(r'([\d.]+) usec/iter', output)
+    require(found, f'ibv_rc_pingpong: no figures: {last_line(output)}')
+    return float(found.group(1)) / 2
+
+
+def ours(experiment, size, *words):
+    with tempfile.TemporaryDirectory() as scratch:
+        path = os.path.join(scratch, 'results.json')
+        must(VERBENA, 'bench', experiment, '--sizes', str(size), '--iterations', ROUNDS,
+             '--warmup', '20', *words, '-o', path)
+        return read_results(path)['experiments'][0]['series'][0]['points'][0]['median']
+
+
+def task_figures():
+    """The same question put to rdma-core's program, to perftest's and to ours."""
+    def test():
+        for size in FIGURE_SIZES:
+            figures = [ours('latency', size, '--ops', 'send', '--wait', 'poll'),
+                       perftest('ib_send_lat', size, LATENCY_COLUMN), pingpong(size)]
+            require(all(figure > 0 for figure in figures), f'{size} bytes: {figures}')
+            say('\t'.join(['row', 'figures', f'send, {size} B, one way, us',
+                           *(f'{figure:.1f}' for figure in figures)]))
+        figures = [ours('bw', BULK, '--ops', 'write', '--style', 'refill', '--window', '16',
+                        '--repetitions', '3'),
+                   perftest('ib_write_bw', BULK, BANDWIDTH_COLUMN)]
+        require(all(figure > 0 for figure in figures), f'bandwidth: {figures}')
+        say('\t'.join(['row', 'figures', f'write, {BULK // 1024} KB, MB/s',
+                       *(f'{figure:.1f}' for figure in figures), '']))
+    attempt('figures side by side', test)
+
+
+def task_programs():
+    """Programs of rdma-core that go by rdma_cm."""
+    attempt('rping', lambda: None if pair_rping() else 'no answer')
+
+
+def pair_rping():
+    with server(lambda: is_bound(RPING_PORT), 'rping', '-s', '-a', ADDRESS, '-C', '5'):
+        must('rping', '-c', '-a', ADDRESS, '-C', '5', '-v')
+    return True
+
+
+def task_limits():
+    """What is refused, and what is said then."""
+    def locked_memory():
+        words = ['sh', '-c', f'ulimit -l 64; exec {VERBENA} bench latency --quick --sizes 64K '
+                             '--iterations 2 --timeout 20']
+        # Without this capability even root keeps to the limit.
+        status, output = run('setpriv', '--bounding-set=-ipc_lock', *words)
+        require(status == 1, f'status {status}: {last_line(output)}')
+        require("may lock 64 KiB ('ulimit -l')" in output, last_line(output))
+
+    def unknown_address():
+        status, output = run(VERBENA, 'bench', 'latency', '--gid-index', '9', *TINY)
+        require(status == 1 and 'port 1 has no address of index 9' in output, output)
+
+    def mtu_too_large():
+        status, output = run('sh', '-c', f'ip link set veth0 mtu 1500 && {VERBENA} bench latency '
+                                         '--mtu 4096 --quick; ip link set veth0 mtu 9000')
+        require('--mtu 4096 is more than the 1024 that the ports have' in output,
+                last_line(output))
+
+    attempt('locked memory', locked_memory)
+    attempt('unknown address', unknown_address)
+    attempt('mtu above the port', mtu_too_large)
+
+
+def task_doctor():
+    def test():
+        output = must(VERBENA, 'doctor')
+        for line in output.splitlines():
+            say(f'| {line}')
+        require(re.search(rf'real-devices +yes +{DEVICE} port 1: active, Ethernet', output),
+                'the device is not named')
+    attempt('doctor', test)
+
+
+def task_listen():
+    """One of two hosts: it lends processes until the other one is done with it."""
+    bring_up('eth0', f'{HOSTS[0]}/24', 9000)
+    process = subprocess.Popen([VERBENA, 'bench', '--listen'], stdin=subprocess.DEVNULL)
+    say('listening')
+    with socket.create_server((HOSTS[0], DONE_PORT)) as done:
+        done.settimeout(PAIR_SECONDS)
+        try:
+            done.accept()[0].close()
+        except TimeoutError:
+            say('FAIL hosts listen: the other host never came to its end')
+    process.terminate()
+    process.wait()
+
+
+def wait_for_host():
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            socket.create_connection((HOSTS[0], BENCH_PORT), timeout=1).close()
+            return
+        except OSError:
+            require(time.monotonic() < deadline, 'the other host cannot be reached')
+            time.sleep(0.5)
+
+
+def task_connect():
+    """The other host. Its port carries less than the listener's: all go by the smaller MTU."""
+    def test():
+        bring_up('eth0', f'{HOSTS[1]}/24', 1500)
+        wait_for_host()
+        results = measure('hosts', PAIR, '--connect', HOSTS[0], '--sizes', '8,4K', '--verify',
+                          patience=PAIR_SECONDS)
+        for entry in results['experiments']:
+            if entry['name'] == 'mtu':
+                names = {series['name'] for series in entry['series']}
+                require(any('1024' in name for name in names), 'no MTU of 1024 was measured')
+                require(not any('4096' in name for name in names), 'an MTU of 4096 was measured')
+    attempt('hosts bench', test)
+    try:
+        socket.create_connection((HOSTS[0], DONE_PORT), timeout=PATIENCE).close()
+    except OSError:
+        say('FAIL hosts end: the other host is gone')
 
 
 TASKS = {name[5:]: function for name, function in list(globals().items())

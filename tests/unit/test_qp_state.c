@@ -63,11 +63,13 @@ static void steps_cannot_be_skipped(void **state)
     assert_int_equal(qp_check_transition(IBV_QPT_RC, IBV_QPS_ERR, IBV_QPS_RTS, RC_RTS), EINVAL);
 }
 
-static void reset_and_error_are_always_reachable(void **state)
+/* As with the kernel, whose table has no way from RESET to ERR. */
+static void reset_and_error_are_reachable(void **state)
 {
     for (int from = IBV_QPS_RESET; from <= IBV_QPS_ERR; from++) {
         assert_int_equal(qp_check_transition(IBV_QPT_RC, from, IBV_QPS_RESET, IBV_QP_STATE), 0);
-        assert_int_equal(qp_check_transition(IBV_QPT_RC, from, IBV_QPS_ERR, IBV_QP_STATE), 0);
+        assert_int_equal(qp_check_transition(IBV_QPT_RC, from, IBV_QPS_ERR, IBV_QP_STATE),
+                         from == IBV_QPS_RESET ? EINVAL : 0);
     }
 }
 
@@ -86,7 +88,7 @@ int main(void)
         cmocka_unit_test(every_required_attribute_is_required),
         cmocka_unit_test(attributes_of_other_transitions_are_refused),
         cmocka_unit_test(steps_cannot_be_skipped),
-        cmocka_unit_test(reset_and_error_are_always_reachable),
+        cmocka_unit_test(reset_and_error_are_reachable),
         cmocka_unit_test(nonsense_is_refused),
     };
 

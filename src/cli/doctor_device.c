@@ -1,0 +1,116 @@
+/* Checks of real adapters, and of what measuring them needs. */
+#include "doctor.h"
+#include "probe.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#define DEVICES  "/sys/class/infiniband"
+#define GOVERNOR "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"
+
+/* What the suite registers with its usual sizes, and room for queues. */
+#define ENOUGH_BYTES (64ul << 20)
+
+static int count_devices(void)
+{
+    DIR *directory = opendir(DEVICES);
+    struct dirent *entry;
+    int count = 0;
+
+    while (directory && (entry = readdir(directory)))
+        count += entry->d_name[0] != '.';
+    if (directory)
+        closedir(directory);
+    return count;
+}
+
+struct ports {
+    char text[400];
+    int count;
+    int active;
+};
+
+static void describe_port(const struct probe_port *port, void *context)
+{
+    struct ports *ports = context;
+    size_t used = strlen(ports->text);
+
+    snprintf(ports->text + used, sizeof(ports->text) - used, "%s%s port %u: %s, %s, %g Gb/s",
+             ports->count++ ? "; " : "", port->device, port->port, port->state, port->link_layer,
+             port->rate);
+    ports->active += !strcmp(port->state, "active");
+}
+
+void examine_real_devices(struct finding *finding)
+{
+    struct probe_place place = { .quiet = true };
+    struct ports ports = { 0 };
+
+    if (!count_devices()) {
+        found(finding, VERDICT_NOTE, "none (" DEVICES " is absent or empty)");
+        return;
+    }
+    probe_ports(&place, describe_port, &ports);
+    if (!ports.count) {
+        found(finding, VERDICT_NO, "there are some, but none can be opened");
+        remedy(finding, "load ib_uverbs, and let this user read and write /dev/infiniband/uverbs*");
+        return;
+    }
+    found(finding, ports.active ? VERDICT_YES : VERDICT_NO, "%s", ports.text);
+    if (!ports.active)
+        remedy(finding, "no port is active: look at the cable, at 'ip link' for RoCE, and whether "
+                        "a subnet manager runs for InfiniBand");
+}
+
+/* The kernel treats what a device pins as it treats this. */
+static bool may_lock(size_t bytes)
+{
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    bool locked;
+
+    if (memory == MAP_FAILED)
+        return false;
+    locked = !mlock2(memory, bytes, MLOCK_ONFAULT);
+    munmap(memory, bytes);
+    return locked;
+}
+
+void examine_memory_lock(struct finding *finding)
+{
+    bool real = count_devices() > 0;
+    struct rlimit limit;
+
+    getrlimit(RLIMIT_MEMLOCK, &limit);
+    if (may_lock(ENOUGH_BYTES)) {
+        found(finding, VERDICT_YES, "%lu MiB can be locked", ENOUGH_BYTES >> 20);
+        return;
+    }
+    found(finding, real ? VERDICT_NO : VERDICT_NOTE, "%llu KiB, which is little for real devices%s",
+          (unsigned long long)limit.rlim_cur / 1024,
+          real ? "" : "; the software adapter locks none");
+    if (real)
+        remedy(finding,
+               "'ulimit -l unlimited', for good with memlock in /etc/security/limits.conf; "
+               "'docker run --ulimit memlock=-1'");
+}
+
+void examine_governor(struct finding *finding)
+{
+    FILE *file = fopen(GOVERNOR, "r");
+    char name[64] = "";
+
+    if (!file || fscanf(file, "%63s", name) != 1)
+        found(finding, VERDICT_NOTE, "the system does not tell");
+    else if (!strcmp(name, "performance"))
+        found(finding, VERDICT_YES, "performance");
+    else
+        found(finding, VERDICT_NOTE, "%s: latencies will include waking up and speeding up", name);
+    if (finding->verdict == VERDICT_NOTE && *name)
+        remedy(finding, "'cpupower frequency-set -g performance' while measuring");
+    if (file)
+        fclose(file);
+}
