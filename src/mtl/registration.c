@@ -129,6 +129,20 @@ static struct registration *find(uintptr_t start, uintptr_t end)
     return found;
 }
 
+/* Buffers of the heap share pages: whoever took the place of its neighbour would lose its own to it
+ * the next time, and both would be registered again and again. So the new one covers both. */
+static void cover_neighbours(uintptr_t *start, uintptr_t *end)
+{
+    spin_lock(&lock);
+    for (uint32_t place = place_of(*start); place < count && table[place]->start < *end; place++) {
+        if (table[place]->start < *start)
+            *start = table[place]->start;
+        if (table[place]->end > *end)
+            *end = table[place]->end;
+    }
+    spin_unlock(&lock);
+}
+
 /* Called with the lock held. What nobody uses and was used longest ago makes room. */
 static void make_room(void)
 {
@@ -199,6 +213,7 @@ struct registration *registration_get(const void *start, uint64_t length)
     if (registration)
         return registration;
     deregister_retired();
+    cover_neighbours(&from, &to);
     registration = make(from, to);
     if (registration)
         insert(registration);
