@@ -44,6 +44,7 @@ test-rxe: packages-test all
 bench: packages-test all
 	@bench/run
 	@bench/suite
+	@bench/model
 
 asan tsan: packages-build
 	@tools/configure build-$@ $@

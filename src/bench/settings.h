@@ -49,6 +49,7 @@ struct settings {
     const char *faults;
     const char *trace;
     const char *pcap;
+    const char *stats_file;
     bool stats;
     bool explain;
     const char *fabric;

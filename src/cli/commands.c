@@ -45,6 +45,9 @@
       .help = "what goes wrong between modelled adapters: drop=1e-3,corrupt=0,duplicate=0,reorder=0,seed=7" }, \
     { .name = "stats", .kind = OPTION_FLAG, .environment = "VERBENA_STATS", \
       .help = "say at the end how busy each part of the modelled adapters was; live: what became of registered memory" }, \
+    { .name = "stats-file", .argument = "FILE", .kind = OPTION_PATH, \
+      .environment = "VERBENA_STATS_FILE", \
+      .help = "write what the parts of the modelled adapters have done to FILE, as JSON" }, \
     { .name = "explain", .kind = OPTION_FLAG, .environment = "VERBENA_EXPLAIN", \
       .help = "say at the end where the time of a message went, stage by stage" }, \
     { .name = "trace", .argument = "FILE", .kind = OPTION_PATH, .environment = "VERBENA_TRACE", \

@@ -16,7 +16,8 @@ static bool is_modelled(const struct invocation *invocation)
 
 int model_check(const struct invocation *invocation)
 {
-    static const char *const only_modelled[] = { "set", "faults", "explain", "trace", "pcap" };
+    static const char *const only_modelled[] = { "set",     "faults", "stats-file",
+                                                 "explain", "trace",  "pcap" };
 
     if (is_modelled(invocation))
         return CLI_OK;
@@ -82,7 +83,8 @@ int model_export(const struct invocation *invocation)
         return CLI_USAGE;
     }
     if (check_faults(invocation) || export_file(invocation, "trace", "VERBENA_TRACE") ||
-        export_file(invocation, "pcap", "VERBENA_PCAP"))
+        export_file(invocation, "pcap", "VERBENA_PCAP") ||
+        export_file(invocation, "stats-file", "VERBENA_STATS_FILE"))
         return CLI_USAGE;
     setenv("VERBENA_ADAPTER", realpath(path, whole) ? whole : path, 1);
     if (settings)

@@ -100,6 +100,11 @@ uint64_t arena_bytes_used(void)
     return used;
 }
 
+uint64_t arena_bytes_most(void)
+{
+    return seg->units_used * (uint64_t)UNIT_SIZE;
+}
+
 /* ---- small blocks ---- */
 
 #define SMALLEST_SHIFT 6

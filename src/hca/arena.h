@@ -17,6 +17,8 @@ void *arena_alloc_permanent(uint64_t size);
 
 /* Bytes of the segment in use by all processes. */
 uint64_t arena_bytes_used(void);
+/* How far it ever reached, gaps included. */
+uint64_t arena_bytes_most(void);
 
 /* Under proc_lock, after a grace period: frees everything that process slot owned. */
 void arena_free_owner(unsigned proc);

@@ -43,6 +43,8 @@ int inside_init(void)
         error = read_path("VERBENA_TRACE", inside->trace);
     if (!error)
         error = read_path("VERBENA_PCAP", inside->pcap);
+    if (!error)
+        error = read_path("VERBENA_STATS_FILE", inside->stats);
     if (error)
         return error;
     stats_init(getenv("VERBENA_STATS"));
@@ -83,6 +85,16 @@ static bool others_stay(void)
     return false;
 }
 
+static void write_stats(const char *path)
+{
+    FILE *file = fopen(path, "w");
+
+    if (file)
+        stats_write_json(file);
+    if (!file || fclose(file))
+        log_error("%s: %s", path, strerror(errno));
+}
+
 void inside_leave(void)
 {
     if (!world)
@@ -95,6 +107,8 @@ void inside_leave(void)
             trace_close();
         if (world->stats.on)
             stats_print(stderr);
+        if (*world->inside.stats)
+            write_stats(world->inside.stats);
         if (world->explain.on)
             explain_print(stderr);
     }

@@ -9,6 +9,7 @@
 struct inside {
     char trace[PATH_MAX]; /* files, or empty */
     char pcap[PATH_MAX];
+    char stats[PATH_MAX]; /* as JSON */
     uint32_t members[MAX_PROCS]; /* words of the processes in the modelled world */
 };
 

@@ -1,5 +1,7 @@
 #include "sim/stats.h"
 
+#include "hca/arena.h"
+#include "hca/segment.h"
 #include "sim/models/hca.h"
 
 #include <sys/syscall.h>
@@ -49,14 +51,94 @@ void stats_gather(struct queue *queue)
     }
 }
 
-/* ---- printing ---- */
+/* ---- what there is ---- */
+
+static const struct piece {
+    const char *name;
+    size_t offset;
+} hca_servers[] = {
+    { "bus to memory", offsetof(struct hca, bus.up) },
+    { "bus from memory", offsetof(struct hca, bus.down) },
+    { "read data returned", offsetof(struct hca, bus.returns) },
+    { "context unit", offsetof(struct hca, context.unit) },
+    { "adapter memory", offsetof(struct hca, memory) },
+}, hca_caches[] = {
+    { "queue contexts", offsetof(struct hca, context.queues) },
+    { "translations", offsetof(struct hca, context.pages) },
+};
+
+#define COUNT_OF(list) (sizeof(list) / sizeof(*(list)))
+
+static const void *piece_of(const struct hca *hca, const struct piece *piece)
+{
+    return (const char *)hca + piece->offset;
+}
+
+/* A bus for both directions is one server. */
+static const char *server_name(const struct piece *piece)
+{
+    return piece == hca_servers && world->parameters.bus.half_duplex ? "bus" : piece->name;
+}
+
+enum { PORT_SERVERS = 3 };
+
+static const struct server *port_server(const struct port *port, int index, const char **name)
+{
+    static const char *const names[PORT_SERVERS] = { "link out", "switch output", "receiver" };
+    const struct server *const servers[PORT_SERVERS] = { &port->out.server, &port->in->server,
+                                                         &port->receiver };
+
+    *name = names[index];
+    return servers[index];
+}
+
+static double share_busy(const struct server *server)
+{
+    return world->now ? (double)server->busy / world->now : 0;
+}
+
+static bool was_used(const struct hca *hca)
+{
+    for (uint32_t i = 0; i < hca->port_count; i++) {
+        if (hca->ports[i].packets_out || hca->ports[i].packets_in || hca->ports[i].receiver.jobs)
+            return true;
+    }
+    return false;
+}
+
+/* Adapters that took part, in the order of their LIDs; NULL: no more. */
+static const struct hca *next_used(uint32_t *lid)
+{
+    while (++*lid < world->port_count) {
+        const struct port *port = &world->ports[*lid];
+
+        if (port->number == 1 && was_used(port->hca))
+            return port->hca;
+    }
+    return NULL;
+}
+
+static void gather_all(void)
+{
+    for (uint32_t i = 0; i < 1u << QP_INDEX_BITS; i++) {
+        if (world->queue_table[i])
+            stats_gather(world->queue_table[i]);
+    }
+}
+
+static double wall_seconds(void)
+{
+    return (wall_time() - world->stats.made_at) / 1e9;
+}
+
+/* ---- as text ---- */
 
 static void put_server(FILE *out, const struct server *server, const char *name)
 {
     if (!server->jobs)
         return;
-    fprintf(out, "    %-24s %6.2f %% busy %12llu jobs\n", name,
-            world->now ? 100.0 * server->busy / world->now : 0, (unsigned long long)server->jobs);
+    fprintf(out, "    %-24s %6.2f %% busy %12llu jobs\n", name, 100 * share_busy(server),
+            (unsigned long long)server->jobs);
 }
 
 static void put_cache(FILE *out, const struct cache *cache, const char *name)
@@ -72,14 +154,14 @@ static void put_cache(FILE *out, const struct cache *cache, const char *name)
 
 static void put_port(FILE *out, const struct port *port)
 {
-    char name[64];
+    for (int i = 0; i < PORT_SERVERS; i++) {
+        const char *name;
+        const struct server *server = port_server(port, i, &name);
+        char whole[64];
 
-    snprintf(name, sizeof(name), "port %u link out", port->number);
-    put_server(out, &port->out.server, name);
-    snprintf(name, sizeof(name), "port %u switch output", port->number);
-    put_server(out, &port->in->server, name);
-    snprintf(name, sizeof(name), "port %u receiver", port->number);
-    put_server(out, &port->receiver, name);
+        snprintf(whole, sizeof(whole), "port %u %s", port->number, name);
+        put_server(out, server, whole);
+    }
     if (port->packets_out || port->packets_in)
         fprintf(out, "    port %u packets            out %llu of %llu bytes, in %llu of %llu\n",
                 port->number, (unsigned long long)port->packets_out,
@@ -87,28 +169,13 @@ static void put_port(FILE *out, const struct port *port)
                 (unsigned long long)port->bytes_in);
 }
 
-static bool was_used(const struct hca *hca)
-{
-    for (uint32_t i = 0; i < hca->port_count; i++) {
-        if (hca->ports[i].packets_out || hca->ports[i].packets_in || hca->ports[i].receiver.jobs)
-            return true;
-    }
-    return false;
-}
-
 static void put_adapter(FILE *out, const struct hca *hca)
 {
-    bool half_duplex = world->parameters.bus.half_duplex;
-
-    if (!was_used(hca))
-        return;
     fprintf(out, "  node %u, verbena%u\n", hca->node, hca->device);
-    put_server(out, &hca->bus.up, half_duplex ? "bus" : "bus to memory");
-    put_server(out, &hca->bus.down, "bus from memory");
-    put_server(out, &hca->bus.returns, "read data returned");
-    put_server(out, &hca->context.unit, "context unit");
-    put_cache(out, &hca->context.queues, "queue contexts");
-    put_cache(out, &hca->context.pages, "translations");
+    for (size_t i = 0; i < COUNT_OF(hca_servers); i++)
+        put_server(out, piece_of(hca, &hca_servers[i]), server_name(&hca_servers[i]));
+    for (size_t i = 0; i < COUNT_OF(hca_caches); i++)
+        put_cache(out, piece_of(hca, &hca_caches[i]), hca_caches[i].name);
     for (uint32_t i = 0; i < hca->port_count; i++)
         put_port(out, &hca->ports[i]);
 }
@@ -131,12 +198,8 @@ static void put_switches(FILE *out)
 
 static void put_transport(FILE *out)
 {
-    for (uint32_t i = 0; i < 1u << QP_INDEX_BITS; i++) {
-        if (world->queue_table[i])
-            stats_gather(world->queue_table[i]);
-    }
     fputs("  transport:", out);
-    for (size_t i = 0; i < sizeof(counters) / sizeof(*counters); i++)
+    for (size_t i = 0; i < COUNT_OF(counters); i++)
         fprintf(out, "%s %s %llu", i ? "," : "", counters[i].name,
                 (unsigned long long)*counter(&world->stats.transport, i));
     fputc('\n', out);
@@ -155,17 +218,119 @@ static void put_faults(FILE *out)
 
 void stats_print(FILE *out)
 {
-    double seconds = (wall_time() - world->stats.made_at) / 1e9;
+    double seconds = wall_seconds();
+    const struct hca *hca;
+    uint32_t lid = 0;
 
+    gather_all();
     fprintf(out, "\nThe model of %s, %.9f s of its time, %llu events\n", world->parameters.name,
             world->now / 1e9, (unsigned long long)world->events_run);
-    for (uint32_t i = 1; i < world->port_count; i++) {
-        if (world->ports[i].number == 1)
-            put_adapter(out, world->ports[i].hca);
-    }
+    while ((hca = next_used(&lid)))
+        put_adapter(out, hca);
     put_switches(out);
     put_transport(out);
     put_faults(out);
     fprintf(out, "  wall time %.3f s, %.0f events a second\n", seconds,
             world->events_run / seconds);
+}
+
+/* ---- as JSON ---- */
+
+/* Lists of a JSON document: what separates an item from the one before. */
+struct list {
+    FILE *out;
+    bool begun;
+};
+
+static FILE *item(struct list *list)
+{
+    fputs(list->begun ? ",\n" : "\n", list->out);
+    list->begun = true;
+    return list->out;
+}
+
+static void write_server(struct list *list, const struct server *server, const char *name)
+{
+    if (server->jobs)
+        fprintf(item(list), "    {\"name\":\"%s\",\"busy\":%.6f,\"jobs\":%llu}", name,
+                share_busy(server), (unsigned long long)server->jobs);
+}
+
+static void write_cache(struct list *list, const struct cache *cache, const char *name)
+{
+    if (cache->hits + cache->misses)
+        fprintf(item(list), "    {\"name\":\"%s\",\"hits\":%llu,\"misses\":%llu}", name,
+                (unsigned long long)cache->hits, (unsigned long long)cache->misses);
+}
+
+static void write_port(struct list *list, const struct port *port)
+{
+    struct list servers = { item(list), false };
+
+    fprintf(list->out,
+            "   {\"number\":%u,\"packets_out\":%llu,\"bytes_out\":%llu,\"packets_in\":%llu,"
+            "\"bytes_in\":%llu,\"servers\":[",
+            port->number, (unsigned long long)port->packets_out,
+            (unsigned long long)port->bytes_out, (unsigned long long)port->packets_in,
+            (unsigned long long)port->bytes_in);
+    for (int i = 0; i < PORT_SERVERS; i++) {
+        const char *name;
+        const struct server *server = port_server(port, i, &name);
+
+        write_server(&servers, server, name);
+    }
+    fputs("]}", list->out);
+}
+
+static void write_adapter(struct list *list, const struct hca *hca)
+{
+    FILE *out = item(list);
+    struct list servers = { out, false }, caches = { out, false }, ports = { out, false };
+
+    fprintf(out, "  {\"node\":%u,\"device\":\"verbena%u\",\"servers\":[", hca->node, hca->device);
+    for (size_t i = 0; i < COUNT_OF(hca_servers); i++)
+        write_server(&servers, piece_of(hca, &hca_servers[i]), server_name(&hca_servers[i]));
+    fputs("],\n   \"caches\":[", out);
+    for (size_t i = 0; i < COUNT_OF(hca_caches); i++)
+        write_cache(&caches, piece_of(hca, &hca_caches[i]), hca_caches[i].name);
+    fputs("],\n   \"ports\":[", out);
+    for (uint32_t i = 0; i < hca->port_count; i++)
+        write_port(&ports, &hca->ports[i]);
+    fputs("]}", out);
+}
+
+static void write_between(void *list, struct cable *cable, uint32_t leaf, uint32_t spine, bool up)
+{
+    fprintf(item(list), "  {\"leaf\":%u,\"spine\":%u,\"up\":%s,\"busy\":%.6f,\"jobs\":%llu}", leaf,
+            spine, up ? "true" : "false", share_busy(&cable->server),
+            (unsigned long long)cable->server.jobs);
+}
+
+void stats_write_json(FILE *out)
+{
+    struct list adapters = { out, false }, cables = { out, false }, numbers = { out, false };
+    struct list faults = { out, false };
+    const struct hca *hca;
+    uint32_t lid = 0;
+
+    gather_all();
+    fprintf(out,
+            "{\"schema\":\"%s\",\"adapter\":\"%s\",\"nodes\":%u,\"seconds\":%.9f,\"events\":%llu,"
+            "\n \"wall_seconds\":%.3f,\"segment_bytes\":%llu,\n \"adapters\":[",
+            STATS_SCHEMA, world->parameters.name, seg->nodes, world->now / 1e9,
+            (unsigned long long)world->events_run, wall_seconds(),
+            (unsigned long long)arena_bytes_most());
+    while ((hca = next_used(&lid)))
+        write_adapter(&adapters, hca);
+    fputs("],\n \"cables\":[", out);
+    switches_each_between(write_between, &cables);
+    fputs("],\n \"transport\":{", out);
+    for (size_t i = 0; i < COUNT_OF(counters); i++)
+        fprintf(item(&numbers), "  \"%s\":%llu", counters[i].name,
+                (unsigned long long)*counter(&world->stats.transport, i));
+    fputs("},\n \"faults\":{", out);
+    for (int fault = 0; fault < FAULT_COUNT; fault++)
+        fprintf(item(&faults), "  \"%s\":%llu", fault_names[fault],
+                (unsigned long long)world->faults.counts[fault]);
+    fputs("}}\n", out);
 }

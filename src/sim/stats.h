@@ -22,4 +22,9 @@ void stats_gather(struct queue *queue);
 
 void stats_print(FILE *out);
 
+#define STATS_SCHEMA "verbena-stats-1"
+
+/* The same as JSON; docs/inside.md has the fields. */
+void stats_write_json(FILE *out);
+
 #endif

@@ -24,6 +24,7 @@ struct crew {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     enum gate gate;
+    unsigned int waiting; /* threads at the gate */
 };
 
 struct worker {
@@ -34,16 +35,42 @@ struct worker {
     int status;
 };
 
+/* In virtual time all threads of all ranks start together: these, and those that started them. */
+static void begin_together(const struct crew *crew)
+{
+    if (virtual_time.on)
+        virtual_time.together_begin(crew->bench->ranks * (crew->count + 1));
+}
+
+static void end_together(enum gate gate)
+{
+    if (virtual_time.on)
+        virtual_time.together_end(gate == GATE_OPEN);
+}
+
 static enum gate wait_for_gate(struct crew *crew)
 {
     enum gate gate;
 
+    begin_together(crew);
     pthread_mutex_lock(&crew->lock);
+    crew->waiting++;
+    pthread_cond_broadcast(&crew->changed);
     while (crew->gate == GATE_CLOSED)
         pthread_cond_wait(&crew->changed, &crew->lock);
     gate = crew->gate;
     pthread_mutex_unlock(&crew->lock);
+    end_together(gate);
     return gate;
+}
+
+/* One after the other, so that their order in virtual time is always the same. */
+static void wait_until_waiting(struct crew *crew, unsigned int count)
+{
+    pthread_mutex_lock(&crew->lock);
+    while (crew->waiting < count)
+        pthread_cond_wait(&crew->changed, &crew->lock);
+    pthread_mutex_unlock(&crew->lock);
 }
 
 static void set_gate(struct crew *crew, enum gate gate)
@@ -67,20 +94,27 @@ static void *work(void *argument)
     return NULL;
 }
 
+static int prepare(struct crew *crew)
+{
+    for (unsigned int i = 0; i < crew->count; i++) {
+        if (stream_prepare(&crew->workers[i].flow, &crew->plan))
+            return BENCH_FAILED;
+    }
+    return BENCH_OK;
+}
+
 /* Starts all threads, which wait at the gate; returns how many there are. */
 static unsigned int start_threads(struct crew *crew)
 {
     for (unsigned int i = 0; i < crew->count; i++) {
         struct worker *worker = &crew->workers[i];
-        int error;
+        int error = pthread_create(&worker->thread, NULL, work, worker);
 
-        if (stream_prepare(&worker->flow, &crew->plan))
-            return i;
-        error = pthread_create(&worker->thread, NULL, work, worker);
         if (error) {
             bench_fail(crew->bench, "thread %u of %u: %s", i + 1, crew->count, strerror(error));
             return i;
         }
+        wait_until_waiting(crew, i + 1);
     }
     return crew->count;
 }
@@ -103,13 +137,22 @@ static double sum_up(const struct crew *crew)
 static int run_once(void *context, double *figure)
 {
     struct crew *crew = context;
-    unsigned int started;
-    int status;
+    unsigned int started = 0;
+    int status = prepare(crew);
 
+    if (status)
+        return BENCH_FAILED;
     crew->gate = GATE_CLOSED;
+    crew->waiting = 0;
+    begin_together(crew);
     started = start_threads(crew);
-    status = started < crew->count || bench_barrier(crew->bench) ? BENCH_FAILED : BENCH_OK;
+    if (started < crew->count || control_exchange(crew->bench->control, NULL, 0, NULL))
+        status = BENCH_FAILED;
     set_gate(crew, status ? GATE_CANCELLED : GATE_OPEN);
+    end_together(crew->gate);
+    /* The threads go on without it. */
+    if (virtual_time.on)
+        virtual_time.leave();
     for (unsigned int i = 0; i < started; i++) {
         pthread_join(crew->workers[i].thread, NULL);
         status |= crew->workers[i].status;
@@ -180,9 +223,6 @@ static int run(struct bench *bench)
         .better = BETTER_HIGHER,
     };
 
-    if (virtual_time.on)
-        return bench_skip(bench, "in virtual time the threads of a process cannot wait for each "
-                                 "other yet");
     scaling.unit = "M/s";
     if (scaling_quantity(bench, scaling, "rate", measure_rate))
         return BENCH_FAILED;
