@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <netinet/in.h>
+#include <rdma/rdma_cma.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -58,8 +59,7 @@ static struct ibv_context *open_named(struct bench *bench, const char *name)
     return context;
 }
 
-/* The address by which this host reaches the others; false if they are all on this one. */
-static bool address_of_route(const struct bench *bench, union ibv_gid *out)
+bool route_address(const struct bench *bench, union ibv_gid *out)
 {
     struct sockaddr_in6 address;
     socklen_t size = sizeof(address);
@@ -103,7 +103,7 @@ static bool is_link_local(const union ibv_gid *gid)
 static int choose_gid(struct bench *bench, struct ibv_context *context, uint8_t port, int length)
 {
     union ibv_gid route;
-    bool routed = address_of_route(bench, &route);
+    bool routed = route_address(bench, &route);
     int best = 0, best_rank = 0;
 
     for (int i = 0; i < length; i++) {
@@ -189,6 +189,8 @@ close:
 
 void adapter_close(struct adapter *adapter)
 {
+    if (adapter->cm_channel)
+        rdma_destroy_event_channel(adapter->cm_channel);
     ibv_dealloc_pd(adapter->pd);
     ibv_close_device(adapter->context);
 }

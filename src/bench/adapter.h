@@ -8,6 +8,7 @@
 #include <stddef.h>
 
 struct bench;
+struct rdma_event_channel;
 
 struct adapter {
     struct ibv_context *context;
@@ -17,6 +18,7 @@ struct adapter {
     uint8_t port;
     int gid_index;
     union ibv_gid gid;
+    struct rdma_event_channel *cm_channel; /* of those who connect by rdma_cm, or NULL */
     bool global; /* addresses need a GRH: the link layer is Ethernet, or the user chose an index */
 };
 
@@ -38,6 +40,9 @@ void adapter_close(struct adapter *adapter);
 /* Another port of the same device. */
 int adapter_use_port(struct bench *bench, struct adapter *adapter, uint8_t port);
 
+/* The address by which this host reaches the others, IPv4 as IPv6 holds it; false if they are all on
+ * this one. */
+bool route_address(const struct bench *bench, union ibv_gid *out);
 bool gid_is_ipv4(const union ibv_gid *gid);
 
 /* Every right to memory that the device knows. */

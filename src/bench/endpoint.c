@@ -1,7 +1,9 @@
 #include "endpoint.h"
 #include "bench.h"
+#include "cm.h"
 
 #include <errno.h>
+#include <rdma/rdma_cma.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,6 +41,10 @@ const char *transport_refusal(const struct bench *bench, enum transport transpor
     if (bench->adapter->context->device->transport_type == IBV_TRANSPORT_IWARP &&
         transport != TRANSPORT_RC)
         return "iWARP is connected and reliable";
+    if (bench->settings->connect_by == CONNECT_BY_CM && transport != TRANSPORT_RC)
+        return "rdma_cm connects RC only";
+    if (bench->settings->connect_by == CONNECT_BY_CM && virtual_time.on)
+        return "in virtual time queue pairs are connected by address";
     return NULL;
 }
 
@@ -122,6 +128,9 @@ void endpoint_destroy(struct endpoint *endpoint)
         ibv_destroy_qp(endpoint->qp);
     if (endpoint->target)
         ibv_destroy_qp(endpoint->target);
+    if (endpoint->id)
+        rdma_destroy_id(endpoint->id);
+    endpoint->id = NULL;
     endpoint->ah = NULL;
     endpoint->qp = NULL;
     endpoint->target = NULL;
@@ -135,6 +144,18 @@ static int modify(struct bench *bench, struct ibv_qp *qp, struct ibv_qp_attr *at
     return error ? bench_fail(bench, "ibv_modify_qp to %s: %s", state, strerror(error)) : BENCH_OK;
 }
 
+int endpoint_access(const struct bench *bench, const struct endpoint *endpoint)
+{
+    int access = IBV_ACCESS_REMOTE_WRITE;
+
+    if (endpoint->transport == TRANSPORT_UC)
+        return access;
+    access |= IBV_ACCESS_REMOTE_READ;
+    return bench->adapter->limits.atomic_cap == IBV_ATOMIC_NONE
+               ? access
+               : access | IBV_ACCESS_REMOTE_ATOMIC;
+}
+
 int endpoint_to_init(struct bench *bench, struct endpoint *endpoint)
 {
     struct ibv_qp_attr attributes = { .qp_state = IBV_QPS_INIT, .port_num = endpoint->port };
@@ -144,12 +165,7 @@ int endpoint_to_init(struct bench *bench, struct endpoint *endpoint)
         attributes.qkey = ENDPOINT_QKEY;
         mask |= IBV_QP_QKEY;
     } else {
-        attributes.qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
-        if (endpoint->transport != TRANSPORT_UC)
-            attributes.qp_access_flags |= IBV_ACCESS_REMOTE_READ;
-        if (endpoint->transport != TRANSPORT_UC &&
-            bench->adapter->limits.atomic_cap != IBV_ATOMIC_NONE)
-            attributes.qp_access_flags |= IBV_ACCESS_REMOTE_ATOMIC;
+        attributes.qp_access_flags = endpoint_access(bench, endpoint);
         mask |= IBV_QP_ACCESS_FLAGS;
     }
     if (endpoint->target && modify(bench, endpoint->target, &attributes, mask, "INIT"))
@@ -174,7 +190,7 @@ struct ibv_ah_attr endpoint_path(const struct bench *bench, const struct endpoin
     return path;
 }
 
-static uint8_t reads_in_flight(int limit)
+uint8_t reads_in_flight(int limit)
 {
     return limit > 16 ? 16 : limit;
 }
@@ -258,6 +274,8 @@ int endpoints_connect(struct bench *bench, int peer, struct endpoint *endpoints,
     struct endpoint_address *all, *mine;
     int status = BENCH_FAILED;
 
+    if (bench->settings->connect_by == CONNECT_BY_CM)
+        return cm_connect(bench, peer, endpoints, count);
     all = calloc((size_t)(bench->ranks + 1) * count, sizeof(*all));
     if (!all)
         return bench_fail(bench, "out of memory");

@@ -7,6 +7,7 @@
 #include <infiniband/verbs.h>
 
 struct bench;
+struct rdma_cm_id;
 
 struct endpoint_spec {
     enum transport transport;
@@ -39,6 +40,7 @@ struct endpoint {
     struct ibv_srq *srq;
     uint32_t unsignalled;  /* sends since the last signalled one */
     struct ibv_ah *ah; /* of a UD endpoint */
+    struct rdma_cm_id *id; /* of one that rdma_cm connected */
     struct endpoint_address mine;
     struct endpoint_address peer;
     enum transport transport;
@@ -57,6 +59,12 @@ void endpoint_destroy(struct endpoint *endpoint);
 int endpoint_to_init(struct bench *bench, struct endpoint *endpoint);
 int endpoint_to_rtr(struct bench *bench, struct endpoint *endpoint);
 int endpoint_to_rts(struct bench *bench, struct endpoint *endpoint);
+
+/* What the peer may do with the memory of this side. */
+int endpoint_access(const struct bench *bench, const struct endpoint *endpoint);
+
+/* How many reads and atomics a queue pair has under way at once, within the device's limit. */
+uint8_t reads_in_flight(int limit);
 
 /* The way to the peer's address. */
 struct ibv_ah_attr endpoint_path(const struct bench *bench, const struct endpoint *endpoint);

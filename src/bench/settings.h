@@ -36,6 +36,11 @@ enum transport {
     TRANSPORT_COUNT,
 };
 
+enum connecting {
+    CONNECT_BY_ADDRESS,
+    CONNECT_BY_CM,
+};
+
 enum pinning {
     PIN_AUTO,
     PIN_NONE,
@@ -63,6 +68,7 @@ struct settings {
     uint64_t tcp_port;
     uint64_t timeout; /* s */
     uint64_t pin;
+    uint64_t connect_by;
     uint64_t port;
     uint64_t gid_index; /* GID_INDEX_AUTO: chosen by the link layer */
     uint64_t seed;

@@ -22,6 +22,9 @@ PATIENCE = 120
 # An emulated processor is slow: few rounds, small windows. What is checked is that it works.
 TINY = ['--quick', '--iterations', '10', '--warmup', '2', '--repetitions', '2', '--window', '16',
         '--timeout', '60']
+FEW = ['--sizes', '8,4K', '--iterations', '5', '--qps', '1,8', '--depths', '16,256',
+       '--regions', '1,8', '--nodes', '1,2', '--threads', '1,2', '--segments', '1,4',
+       '--strides', '1,8', '--blocks', '8,256', '--work', '0,50', '--levels', '0,1']
 SUITE_SECONDS = 420
 PAIR_SECONDS = 240
 CORE = ['qp-connect', 'mr-reg', 'mw-bind', 'latency', 'bw', 'service', 'event', 'srq']
@@ -167,7 +170,7 @@ def task_suite():
     """Every experiment. What is refused is refused for what the device lacks, in its own words."""
     def test():
         names = experiment_names()
-        results = measure('suite', names, '--sizes', '8,4K', patience=SUITE_SECONDS)
+        results = measure('suite', names, *FEW, patience=SUITE_SECONDS)
         measured = {entry['name'] for entry in results['experiments']}
         require(measured == set(names), f'not begun: {", ".join(set(names) - measured)}')
         for entry in results['experiments']:
@@ -272,6 +275,16 @@ def pair_rping():
     return True
 
 
+def task_manager():
+    """Queue pairs connected by rdma_cm; what it cannot connect is refused."""
+    def test():
+        measure('rdma_cm', ['latency', 'multi-qp'], '--connect-by', 'rdma_cm', *FEW, '--verify')
+        status, output = run(VERBENA, 'bench', 'latency', '--transport', 'ud', '--connect-by',
+                             'rdma_cm', *TINY)
+        require(status == 0 and 'skipped: rdma_cm connects RC only' in output, last_line(output))
+    attempt('rdma_cm', test)
+
+
 def task_limits():
     """What is refused, and what is said then."""
     def locked_memory():
@@ -340,6 +353,8 @@ def task_connect():
         wait_for_host()
         results = measure('hosts', PAIR, '--connect', HOSTS[0], '--sizes', '8,4K', '--verify',
                           patience=PAIR_SECONDS)
+        measure('hosts, rdma_cm', ['latency'], '--connect', HOSTS[0], '--sizes', '8',
+                '--connect-by', 'rdma_cm', patience=PAIR_SECONDS)
         for entry in results['experiments']:
             if entry['name'] == 'mtu':
                 names = {series['name'] for series in entry['series']}

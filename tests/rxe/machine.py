@@ -12,6 +12,7 @@ import kernel
 HERE = pathlib.Path(__file__).resolve().parent
 QEMU = 'qemu-system-x86_64'
 MEMORY = '1G'
+WIRE_MTU = 9000
 LAST_LINES = 6
 
 
@@ -44,17 +45,24 @@ def write_initramfs(path, boot, command, hostname):
         newc(archive, 'TRAILER!!!', b'', 0)
 
 
-class Machine:
-    """One virtual machine. `network` is a list of qemu options that give it a second wire."""
+def network(number, wire):
+    """Options for an interface, eth0, at one end of a wire."""
+    return ['-netdev', f'socket,id=wire,fd={wire.fileno()}', '-device',
+            f'virtio-net-pci,netdev=wire,mac=52:54:00:00:00:{number:02x},host_mtu={WIRE_MTU}']
 
-    def __init__(self, boot, command, hostname='verbena-vm', network=(), processors=2):
+
+class Machine:
+    """One virtual machine; with a wire, the one of that number at it."""
+
+    def __init__(self, boot, command, hostname='verbena-vm', number=0, wire=None):
         self.directory = tempfile.TemporaryDirectory(prefix='verbena-vm-')
         place = pathlib.Path(self.directory.name)
         self.log = place / 'console'
         write_initramfs(place / 'initramfs', boot, command, hostname)
         self.process = subprocess.Popen(
             [QEMU, '-nodefaults', '-no-user-config', '-display', 'none', '-no-reboot',
-             '-accel', 'tcg,thread=multi', '-cpu', 'max', '-smp', str(processors), '-m', MEMORY,
+             '-accel', 'tcg,thread=multi', '-cpu', 'max', '-smp', '1' if wire else '2',
+             '-m', MEMORY,
              '-kernel', str(boot.image), '-initrd', str(place / 'initramfs'),
              '-append', 'console=ttyS0 quiet panic=-1 mitigations=off nokaslr tsc=reliable '
                         'random.trust_cpu=on cryptomgr.notests',
@@ -62,8 +70,9 @@ class Machine:
              '-fsdev', 'local,id=host,path=/,security_model=none,readonly=on,multidevs=remap',
              '-device', 'virtio-9p-pci,fsdev=host,mount_tag=host',
              '-device', 'virtio-serial-pci', '-chardev', 'stdio,id=out,signal=off',
-             '-device', 'virtconsole,chardev=out', *network],
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+             '-device', 'virtconsole,chardev=out', *(network(number, wire) if wire else [])],
+            pass_fds=[wire.fileno()] if wire else [], stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
     def lines(self, deadline):
         """What the command prints, until it ends; TimeoutError at the deadline."""
