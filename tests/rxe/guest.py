@@ -285,6 +285,27 @@ def task_manager():
     attempt('rdma_cm', test)
 
 
+def task_mpi():
+    """Two ranks of Open MPI over our component, on the device; not through shared memory."""
+    program = os.path.join(BUILD, 'tests', 'mpi', 'mpi-conformance')
+    component = os.path.join(BUILD, 'lib', 'openmpi')
+
+    def test():
+        if not os.path.exists(program):
+            return 'the component was not built: libopenmpi-dev is missing'
+        with open('/etc/hosts', 'a', encoding='ascii') as hosts:
+            hosts.write(f'127.0.0.1 {socket.gethostname()}\n')
+        output = must('mpirun.openmpi', '-n', '2', '--oversubscribe', program, env={
+            **os.environ, 'OMPI_MCA_mca_base_component_path': f'{component}:SYSTEM_DEFAULT',
+            'OMPI_MCA_pml': 'cm', 'OMPI_MCA_mtl': 'verbena', 'OMPI_MCA_mtl_verbena_shared': '0',
+            'OMPI_MCA_mtl_verbena_report': '1', 'OMPI_ALLOW_RUN_AS_ROOT': '1',
+            'OMPI_ALLOW_RUN_AS_ROOT_CONFIRM': '1'})
+        require(re.search(r'^all [1-9]', output, re.M), last_line(output))
+        require(re.search(r'rail_messages [1-9]', output), 'nothing went over the device')
+        return None
+    attempt('mpi', test)
+
+
 def task_limits():
     """What is refused, and what is said then."""
     def locked_memory():

@@ -65,7 +65,7 @@ class Machine:
              '-m', MEMORY,
              '-kernel', str(boot.image), '-initrd', str(place / 'initramfs'),
              '-append', 'console=ttyS0 quiet panic=-1 mitigations=off nokaslr tsc=reliable '
-                        'random.trust_cpu=on cryptomgr.notests',
+                        'no_timer_check random.trust_cpu=on cryptomgr.notests',
              '-serial', f'file:{self.log}',
              '-fsdev', 'local,id=host,path=/,security_model=none,readonly=on,multidevs=remap',
              '-device', 'virtio-9p-pci,fsdev=host,mount_tag=host',
