@@ -31,7 +31,7 @@ CORE = ['qp-connect', 'mr-reg', 'mw-bind', 'latency', 'bw', 'service', 'event', 
 
 # Two hosts; what they measure with each other.
 HOSTS = ['10.0.1.1', '10.0.1.2']
-PAIR = ['latency', 'bw', 'mtu', 'service', 'tcp']
+PAIR = ['latency', 'bw', 'mtu', 'service']
 BENCH_PORT = 18515
 DONE_PORT = 18600
 
@@ -372,7 +372,7 @@ def task_connect():
     def test():
         bring_up('eth0', f'{HOSTS[1]}/24', 1500)
         wait_for_host()
-        results = measure('hosts', PAIR, '--connect', HOSTS[0], '--sizes', '8,4K', '--verify',
+        results = measure('hosts', PAIR, '--connect', HOSTS[0], *FEW, '--verify',
                           patience=PAIR_SECONDS)
         measure('hosts, rdma_cm', ['latency'], '--connect', HOSTS[0], '--sizes', '8',
                 '--connect-by', 'rdma_cm', patience=PAIR_SECONDS)
