@@ -5,6 +5,7 @@
 #ifndef TESTS_FAULTS_SIDE_H
 #define TESTS_FAULTS_SIDE_H
 
+#include "case.h"
 #include "rig.h"
 
 #include <sys/types.h>
@@ -112,22 +113,6 @@ int pair_post(struct pair *pair, const struct request *request);
 /* Posts, and waits for the completion. */
 enum ibv_wc_status pair_do(struct pair *pair, const struct request *request);
 
-/* End the case. */
-void case_fail(const char *file, int line, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4), noreturn));
-void case_skip(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));
-
-#define CHECK(condition, ...)                           \
-    do {                                                \
-        if (!(condition))                               \
-            case_fail(__FILE__, __LINE__, __VA_ARGS__); \
-    } while (0)
-#define CHECK_INT(actual, expected)                                                             \
-    do {                                                                                        \
-        long long actual_ = (actual), expected_ = (expected);                                   \
-        if (actual_ != expected_)                                                               \
-            case_fail(__FILE__, __LINE__, "%s is %lld, not %lld", #actual, actual_, expected_); \
-    } while (0)
 #define CHECK_STATUS(actual, expected)                                           \
     do {                                                                         \
         enum ibv_wc_status actual_ = (actual), expected_ = (expected);           \

@@ -3,7 +3,6 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,10 +10,6 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#define CASE_SECONDS  30
-#define EXIT_SKIP     77
-#define VERDICT_BYTES 512
 
 enum task { IDLE, CONNECT, OPERATE, WRITE_ON, ANSWERED };
 
@@ -35,31 +30,6 @@ pid_t peer_pid;
 static struct ibv_cq *cq;
 static struct ibv_qp *qp;
 static struct desk *desk;
-static char *verdict;
-
-void case_fail(const char *file, int line, const char *fmt, ...)
-{
-    const char *base = strrchr(file, '/');
-    va_list args;
-
-    if (!verdict[0]) {
-        int n = snprintf(verdict, VERDICT_BYTES, "%s:%d: ", base ? base + 1 : file, line);
-        va_start(args, fmt);
-        vsnprintf(verdict + n, VERDICT_BYTES - n, fmt, args);
-        va_end(args);
-    }
-    _exit(1);
-}
-
-void case_skip(const char *fmt, ...)
-{
-    va_list args;
-
-    va_start(args, fmt);
-    vsnprintf(verdict, VERDICT_BYTES, fmt, args);
-    va_end(args);
-    _exit(EXIT_SKIP);
-}
 
 /* ---- queue pairs ---- */
 
@@ -323,52 +293,16 @@ void check_both_ways(uint8_t *memory, uint32_t key)
 
 /* ---- running them ---- */
 
-static int wait_for(pid_t pid)
+/* The peer goes first, so that the owner is the last to leave and cleans up. */
+static void run(const void *argument)
 {
-    uint64_t end = rig_now_us() + CASE_SECONDS * 1000000ull;
-    int status;
+    const struct mapped_case *c = argument;
 
-    while (waitpid(pid, &status, WNOHANG) == 0) {
-        if (rig_now_us() > end) {
-            snprintf(verdict, VERDICT_BYTES, "hangs after %d s", CASE_SECONDS);
-            kill(-pid, SIGKILL);
-            waitpid(pid, &status, 0);
-            break;
-        }
-        usleep(500);
+    c->run();
+    if (peer_pid > 0) {
+        kill(peer_pid, SIGKILL);
+        waitpid(peer_pid, NULL, 0);
     }
-    kill(-pid, SIGKILL);
-    return status;
-}
-
-static bool run_case(const struct mapped_case *c)
-{
-    char fabric[64], segment[384];
-
-    snprintf(fabric, sizeof(fabric), "mapped-%d", (int)getpid());
-    setenv("VERBENA_FABRIC", fabric, 1);
-    memset(verdict, 0, VERDICT_BYTES);
-    fflush(stdout);
-    pid_t pid = fork();
-    if (!pid) {
-        setpgid(0, 0);
-        c->run();
-        _exit(0);
-    }
-    int status = wait_for(pid);
-    rig_segment_path(fabric, segment, sizeof(segment));
-    unlink(segment); /* everybody of it was killed */
-    if (WIFEXITED(status) && WEXITSTATUS(status) == EXIT_SKIP) {
-        printf("skip %s: %s\n", c->name, verdict);
-        return true;
-    }
-    if (WIFSIGNALED(status) && !verdict[0])
-        snprintf(verdict, VERDICT_BYTES, "died of %s", strsignal(WTERMSIG(status)));
-    if (status || verdict[0])
-        printf("FAIL %s: %s\n", c->name, verdict[0] ? verdict : "ended badly");
-    else
-        printf("ok %s\n", c->name);
-    return !status && !verdict[0];
 }
 
 int main(int argc, char **argv)
@@ -376,12 +310,9 @@ int main(int argc, char **argv)
     const struct mapped_case *const tables[] = { program_cases, memory_cases };
     bool good = true;
 
-    verdict = mmap(NULL, VERDICT_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (verdict == MAP_FAILED)
-        return 1;
     for (int t = 0; t < 2; t++)
         for (const struct mapped_case *c = tables[t]; c->name; c++)
             if (argc < 2 || !strcmp(argv[1], c->name))
-                good &= run_case(c);
+                good &= case_run(c->name, run, c) != CASE_FAILED;
     return good ? 0 : 1;
 }

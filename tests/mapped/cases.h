@@ -2,6 +2,7 @@
 #ifndef TESTS_MAPPED_CASES_H
 #define TESTS_MAPPED_CASES_H
 
+#include "case.h"
 #include "rig.h"
 
 #include <errno.h>
@@ -16,23 +17,6 @@ struct mapped_case {
 };
 
 extern const struct mapped_case program_cases[], memory_cases[];
-
-/* End the case. */
-void case_fail(const char *file, int line, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4), noreturn));
-void case_skip(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));
-
-#define CHECK(condition, ...)                           \
-    do {                                                \
-        if (!(condition))                               \
-            case_fail(__FILE__, __LINE__, __VA_ARGS__); \
-    } while (0)
-#define CHECK_INT(actual, expected)                                                             \
-    do {                                                                                        \
-        long long actual_ = (actual), expected_ = (expected);                                   \
-        if (actual_ != expected_)                                                               \
-            case_fail(__FILE__, __LINE__, "%s is %lld, not %lld", #actual, actual_, expected_); \
-    } while (0)
 
 /* Opens the adapter here and in a peer, which takes its way of VERBENA_MR, and connects them. */
 void owner_open(const char *own_way, const char *peer_way);
