@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define STAGING_BYTES   (1u << 20)
+#define STAGING_BYTES     (1u << 20)
 #define AGENT_PATIENCE_NS 10000000000ull
 
 /* ---- by system call ---- */
@@ -79,8 +79,7 @@ static int await_owner(unsigned proc, struct proc_slot *slot)
                 return ESRCH;
         }
         if (spins % 4096 == 0 && now_ns() - started > AGENT_PATIENCE_NS) {
-            log_error("process %d neither lets us copy its memory nor copies it for us",
-                      slot->pid);
+            log_error("process %d neither lets us copy its memory nor copies it for us", slot->pid);
             return EPERM;
         }
     }
@@ -121,10 +120,9 @@ void copy_serve_peer(void)
     bool to_owner = r->to_owner;
     bool ok = seg_at(offset, length) && length <= STAGING_BYTES && proc_word_alive(r->requester);
     for (uint64_t done = 0; ok && done < length;) {
-        ssize_t n = to_owner ? pread(segment_fd(), (void *)(addr + done), length - done,
-                                     offset + done)
-                             : pwrite(segment_fd(), (void *)(addr + done), length - done,
-                                      offset + done);
+        ssize_t n = to_owner
+                        ? pread(segment_fd(), (void *)(addr + done), length - done, offset + done)
+                        : pwrite(segment_fd(), (void *)(addr + done), length - done, offset + done);
         ok = n > 0;
         done += ok ? n : 0;
     }
@@ -247,23 +245,35 @@ static int process_copy(unsigned proc, struct iovec *local, unsigned locals, str
 
 /* ---- in memory that is mapped here ---- */
 
+typedef uint64_t __attribute__((may_alias, aligned(1))) any_uint64;
+typedef uint32_t __attribute__((may_alias, aligned(1))) any_uint32;
+typedef uint16_t __attribute__((may_alias, aligned(1))) any_uint16;
+
+#define STORE_LAST(type) \
+    (*(volatile type *)(to + n - sizeof(type)) = *(const type *)(from + n - sizeof(type)))
+
 /* Programs wait for the last byte of an RDMA write: it must be the last to arrive. A plain store
- * behind a memcpy() is; the last bytes of the memcpy() itself need not be. */
+ * behind a memcpy() is; the last bytes of the memcpy() itself need not be. A word arrives whole. */
 static inline void store_in_order(char *to, const char *from, size_t n)
 {
-    size_t tail = n < 8 ? n : 8;
+    size_t last = n >= 8 ? 8 : n >= 4 ? 4 : n >= 2 ? 2 : 1;
 
-    if (n > 8)
-        memcpy(to, from, n - 8);
+    if (n > last)
+        memcpy(to, from, n - last);
     atomic_thread_fence(memory_order_release);
-    if (likely(tail == 8)) {
-        uint64_t word;
-        memcpy(&word, from + n - 8, 8);
-        *(volatile __typeof__(word) __attribute__((may_alias, aligned(1))) *)(to + n - 8) = word;
-        return;
+    switch (last) {
+    case 8:
+        STORE_LAST(any_uint64);
+        break;
+    case 4:
+        STORE_LAST(any_uint32);
+        break;
+    case 2:
+        STORE_LAST(any_uint16);
+        break;
+    default:
+        STORE_LAST(char);
     }
-    for (size_t i = 0; i < tail; i++)
-        ((volatile char *)to)[i] = from[i];
 }
 
 /* Even our own memory is reached through the kernel or through its file: a region that the program
@@ -400,7 +410,8 @@ int copy_in(const struct local_list *local, const struct place *place)
 
 int copy_word(const struct place *place, uint64_t *word, bool to_place)
 {
-    struct local_list local = { .iov = { { word, sizeof(*word) } }, .count = 1,
+    struct local_list local = { .iov = { { word, sizeof(*word) } },
+                                .count = 1,
                                 .length = sizeof(*word) };
 
     return to_place ? copy_out(&local, place, 1) : copy_in(&local, place);

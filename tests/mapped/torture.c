@@ -45,7 +45,7 @@ struct range {
 
 struct control {
     _Atomic uint32_t phase;
-    atomic_uint idle; /* writers that have seen the pause */
+    atomic_uint pauses, idle; /* how many there were, and writers that have seen the last */
     atomic_uint failures;
     uint64_t area;
     uint32_t
@@ -83,18 +83,22 @@ static unsigned own_word(uint64_t *random, enum writer writer)
 /* Waits out the pauses; false when all is over. */
 static bool may_write(void)
 {
+    static _Thread_local unsigned seen;
     uint32_t phase = atomic_load(&control->phase);
 
     if (phase == RUN) {
         usleep(1); /* there are more writers than processors */
         return true;
     }
-    if (phase == STOP)
-        return false;
-    atomic_fetch_add(&control->idle, 1);
-    while (atomic_load(&control->phase) == PAUSE)
+    for (; phase == PAUSE; phase = atomic_load(&control->phase)) {
+        unsigned pause = atomic_load(&control->pauses);
+        if (pause != seen) { /* it may have slept through all of a round */
+            seen = pause;
+            atomic_fetch_add(&control->idle, 1);
+        }
         usleep(50);
-    return atomic_load(&control->phase) == RUN;
+    }
+    return phase == RUN;
 }
 
 /* ---- writers in the owner ---- */
@@ -398,7 +402,6 @@ static void start_round(struct owner *o)
         exit(1);
     }
     control->base_key = o->base->rkey;
-    atomic_store(&control->idle, 0);
     atomic_store(&control->phase, RUN);
 }
 
@@ -406,7 +409,9 @@ static bool end_round(struct owner *o, unsigned writers)
 {
     uint64_t *area = (uint64_t *)control->area, waited = 0;
 
+    atomic_store(&control->idle, 0);
     atomic_store(&control->phase, PAUSE);
+    atomic_fetch_add(&control->pauses, 1); /* who sees this sees the pause */
     while (atomic_load(&control->idle) < writers && waited++ < RESPONSE_SECONDS * 10000)
         usleep(100);
     if (atomic_load(&control->idle) < writers) {
