@@ -2,6 +2,7 @@
  * and what an adapter's events do. */
 #include "sim/engine.h"
 
+#include "hca/addr.h"
 #include "hca/cq.h"
 #include "live/live.h"
 #include "sim/models/hca.h"
@@ -100,17 +101,33 @@ static uint32_t cq_count(bool *any_channel)
     return count;
 }
 
-/* A program that knows of virtual time waits for memory by other means (verbena_spin): once one that
- * has not done so has looked at all its queues, and all are empty, only a completion is worth waking
- * it for. One that has a completion channel may be about to sleep on it instead. */
+/* A program that knows of virtual time waits for memory by other means (verbena_spin): once one
+ * that has not done so has looked at all its queues, and all are empty, only a completion is worth
+ * waking it for. One that has a completion channel may be about to sleep on it instead. */
 static bool may_rest(struct entity *me)
 {
     bool may_sleep;
     uint32_t queues = cq_count(&may_sleep);
 
-    me->only_polls = !me->guest && !me->spins && !may_sleep && me->quiet_polls >= queues &&
-                     !cq_any_waits();
+    me->only_polls =
+        !me->guest && !me->spins && !may_sleep && me->quiet_polls >= queues && !cq_any_waits();
     return me->only_polls || me->quiet_polls >= 2 * queues + 2;
+}
+
+/* Queues that are looked at in turn drive each other out of the processor's cache: with one more
+ * than fit, each of them has to be fetched again, as in context memory. */
+static double queue_misses(const struct entity *me, int completions)
+{
+    const struct parameters *p = &world->parameters;
+    double time = completions * p->host.queue_miss;
+    bool unused;
+
+    if (!p->host.cached_queues || cq_count(&unused) <= p->host.cached_queues)
+        return 0;
+    for (uint32_t device = 0; device < seg->devices; device++)
+        bus_hold(&port_by_lid(addr_lid(segment_config()->node, device, 1))->hca->bus, me->clock,
+                 time);
+    return time;
 }
 
 static void sim_poll_end(int count)
@@ -122,7 +139,7 @@ static void sim_poll_end(int count)
         return;
     if (count > 0) {
         me->quiet_polls = 0;
-        me->clock += ns_of(p->host.poll_hit * count);
+        me->clock += ns_of(p->host.poll_hit * count + queue_misses(me, count));
         return;
     }
     me->quiet_polls++;

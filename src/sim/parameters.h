@@ -27,6 +27,8 @@ struct parameters {
     struct {
         double post_send, post_receive, poll_hit, poll_empty;
         double segment; /* per further scatter/gather element of a posted request */
+        uint64_t cached_queues; /* completion queues that a processor keeps in its cache; 0: all */
+        double queue_miss;      /* taking a completion from one of more than that */
         double copy_rate;
         double copy_call;
         double wake_receive; /* from interrupt to running again */

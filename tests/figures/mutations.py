@@ -7,6 +7,7 @@ from rows import BIBW, BLOCKING, BW, LATENCY, STRIDED
 # The figure with the change over the figure without it must lie between 'least' and 'most'.
 Mutation = namedtuple('Mutation', 'name adapter change run quantity series x least most')
 
+FEW_VIS = 'multi-vi --qps 20 --iterations 300'
 ICM_QP = 'icm-qp --qps 1,64 --iterations 5 --refine 0'
 
 MUTATIONS = [
@@ -32,6 +33,10 @@ MUTATIONS = [
              'latency', 'send block', 4, 1.7, 1.95),
     Mutation('the same, after a write', 'clan-pentium', 'host.wake_send=95us', BLOCKING,
              'latency', 'write block', 4, 1.75, 1.95),
+    Mutation('a smaller cache of the host', 'clan-pentium', 'host.cached_queues=16', FEW_VIS,
+             'bandwidth', 'round robin', 20, 0.9, 0.98),
+    Mutation('the same, one queue for all', 'clan-pentium', 'host.cached_queues=16', FEW_VIS,
+             'bandwidth', 'completion queue', 20, 0.999, 1.001),
     Mutation('slower memory copies', 'clan-pentium3', 'host.copy_rate=100MB/s', STRIDED,
              'bandwidth', 'local', 1, 0.24, 0.27),
     Mutation('slower memory copies, stored', 'clan-pentium3', 'host.copy_rate=50MB/s', STRIDED,

@@ -55,6 +55,13 @@ uint64_t bus_read_return(struct bus *bus, uint64_t now, uint64_t bytes)
     return end;
 }
 
+void bus_hold(struct bus *bus, uint64_t now, double time)
+{
+    serve(&bus->up, now, time);
+    if (!bus->parameters->bus.half_duplex)
+        serve(&bus->down, now, time);
+}
+
 /* The time on the bus is taken at once: a slot booked for later would keep others from using the bus
  * until then. */
 uint64_t bus_read_short(struct bus *bus, uint64_t now, uint64_t bytes)

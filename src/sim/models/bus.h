@@ -24,6 +24,9 @@ uint64_t bus_read_request(struct bus *bus, uint64_t now, uint64_t bytes);
 /* The memory answers; returns when the adapter has all of it. */
 uint64_t bus_read_return(struct bus *bus, uint64_t now, uint64_t bytes);
 
+/* The processor is at memory, and keeps the adapter from it for so long. */
+void bus_hold(struct bus *bus, uint64_t now, double time);
+
 /* A short read for the adapter's own purposes, request to end. */
 uint64_t bus_read_short(struct bus *bus, uint64_t now, uint64_t bytes);
 
