@@ -10,12 +10,18 @@
 
 struct devices devices;
 
+/* By name, or the first so many. */
 static bool is_wanted(const char *list, const char *name)
 {
     size_t length = strlen(name);
+    char *end;
+    unsigned long most;
 
     if (!list || !*list)
         return true;
+    most = strtoul(list, &end, 10);
+    if (!*end)
+        return devices.count < most;
     for (const char *word = list; word; word = strchr(word, ',')) {
         word += *word == ',';
         if (!strncmp(word, name, length) && (!word[length] || word[length] == ','))

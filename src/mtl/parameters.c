@@ -131,10 +131,11 @@ int parameters_register(void)
                                         OPAL_INFO_LVL_3, MCA_BASE_VAR_SCOPE_READONLY, place);
     }
     mtl.parameters.devices = "";
-    mca_base_component_var_register(&mca_mtl_verbena_component.mtl_version, "devices",
-                                    "Devices that are used, with commas between; empty: all",
-                                    MCA_BASE_VAR_TYPE_STRING, NULL, 0, 0, OPAL_INFO_LVL_3,
-                                    MCA_BASE_VAR_SCOPE_READONLY, &mtl.parameters.devices);
+    mca_base_component_var_register(
+        &mca_mtl_verbena_component.mtl_version, "devices",
+        "Devices that are used: names with commas between, or how many; empty: all",
+        MCA_BASE_VAR_TYPE_STRING, NULL, 0, 0, OPAL_INFO_LVL_3, MCA_BASE_VAR_SCOPE_READONLY,
+        &mtl.parameters.devices);
     register_words("eager", "How short messages go over rails", eager_ways, EAGER_AUTO,
                    &mtl.parameters.eager);
     register_words("rendezvous", "How long messages go over rails", rendezvous_ways,
