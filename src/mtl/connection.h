@@ -152,6 +152,9 @@ int rails_look(void);
 /* Takes completions. Returns how many. */
 int rails_poll(void);
 
+/* Makes sure that failures are noticed; called now and then while there is nothing to do. */
+void rails_probe(void);
+
 /* Not used from here on; what is known not to have arrived goes over others. */
 void rail_fail(struct rail_link *link, const char *reason);
 void rail_down(struct connection *connection, uint32_t rail);

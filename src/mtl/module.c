@@ -10,7 +10,8 @@
 #include <ompi/runtime/mpiruntime.h>
 #include <opal/runtime/opal_progress.h>
 
-#define QUIET_LOOKS 32 /* between two looks for greetings while there are no connections */
+#define PROBE_LOOKS 1024 /* between two looks at the clock while nothing happens */
+#define QUIET_LOOKS 32   /* between two looks for greetings while there are no connections */
 
 static enum rails_class class_of(const struct mtl_request *request, int tag, bool blocking)
 {
@@ -229,8 +230,11 @@ static int look_everywhere(void)
     static uint32_t quiet;
     int count = look_at_memory();
 
-    if (connections || (!count && ++quiet % QUIET_LOOKS == 0))
+    quiet += !count;
+    if (connections || (!count && quiet % QUIET_LOOKS == 0))
         count += rails_poll();
+    if (!count && connections && quiet % PROBE_LOOKS == 0)
+        rails_probe();
     return count;
 }
 

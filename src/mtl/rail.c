@@ -9,6 +9,7 @@
 
 #define CREDIT_SIGNALS 8  /* every so many writes of credit are completed */
 #define READS_MAX      32 /* outstanding, of each rail */
+#define PROBE_NS       500000000ull
 #define POLL_BATCH     16
 #define COPY_MAX       (1ull << 30) /* of one request */
 #define FULL           0x80000000u
@@ -252,6 +253,24 @@ static void return_credit(struct rail_link *link)
         request.send_flags |= IBV_SEND_SIGNALED;
     link->told = link->consumed;
     post(link, &request);
+}
+
+/* Who only waits would never learn that a rail is dead. The number of messages taken out can be
+ * told at any time; if that cannot be done, the rail has failed. */
+void rails_probe(void)
+{
+    static uint64_t next;
+    uint64_t now = coarse_now_ns();
+
+    if (now < next)
+        return;
+    next = now + PROBE_NS;
+    for (struct connection *connection = connections; connection; connection = connection->next) {
+        for (uint32_t i = 0; i < connection->rail_count; i++) {
+            if (connection->state == CONNECTION_READY && connection->rails[i].up)
+                return_credit(&connection->rails[i]);
+        }
+    }
 }
 
 static void take_out(struct rail_link *link, char *slot)
