@@ -120,6 +120,17 @@ static void set_policy(void)
     rails_traffic_init(&mtl.traffic, parameters_policy(), &limits);
 }
 
+/* Contexts of queue pairs beyond those that the adapter can hold cost more than rails gain. */
+static void limit_queue_pairs(void)
+{
+    uint32_t most = mtl.parameters.active_qps, all = ompi_process_info.num_procs;
+
+    if (!most)
+        return;
+    while (mtl.parameters.qps > 1 && mtl.parameters.qps * all > most)
+        mtl.parameters.qps--;
+}
+
 static mca_mtl_base_module_t *component_init(bool progress_threads, bool mpi_threads)
 {
     uint32_t greeter;
@@ -131,6 +142,7 @@ static mca_mtl_base_module_t *component_init(bool progress_threads, bool mpi_thr
         read_costs();
     if (mtl.parameters.signal_interval > mtl.parameters.window / 2)
         mtl.parameters.signal_interval = mtl.parameters.window / 2;
+    limit_queue_pairs();
     if (devices_open())
         goto leave;
     if (greeter_open(&greeter))

@@ -39,9 +39,8 @@ static const struct parameter numbers[] = {
     ROW(window, 32, 4, 1024, "Messages under way on each rail"),
     ROW(signal_interval, 16, 1, 512, "Every so many messages have their completion taken"),
     ROW(active_qps, 0, 0, INT32_MAX,
-        "Queue pairs the adapter can hold in its cache: with more processes than that allows, "
-        "fewer "
-        "per process are used; 0: no limit"),
+        "Queue pairs of a port that the adapter can hold in its cache: with many processes fewer "
+        "are used for each; 0: no limit"),
     ROW(registrations, 1024, 1, 1 << 20, "Registrations of user memory that are kept"),
     ROW(retry_count, 7, 0, 7, "Retries of the transport before a rail has failed"),
     ROW(timeout, 14, 0, 31, "Time between them, 4.096 us times 2 to this power"),
