@@ -49,7 +49,18 @@
     row(registration_cache) \
     row(two_port) \
     row(hca_memory) \
-    row(tcp)
+    row(tcp) \
+    row(mpi_latency) \
+    row(mpi_bw) \
+    row(mpi_bibw) \
+    row(mpi_msg_rate) \
+    row(mpi_overlap) \
+    row(mpi_alltoall) \
+    row(mpi_bcast) \
+    row(mpi_allgather) \
+    row(mpi_allreduce) \
+    row(mpi_reduce_scatter) \
+    row(mpi_barrier)
 
 #define DECLARE(name) extern const struct experiment experiment_##name;
 EACH(DECLARE)

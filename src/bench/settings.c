@@ -1,4 +1,5 @@
 #include "settings.h"
+#include "rails/rails.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -163,6 +164,18 @@ const struct option_row settings_rows[] = {
       .maximum = 15, AT(levels), .help = "service levels" },
     { .name = "work", .argument = "LIST", .fallback = "0..95:5,96..100:1", .kind = OPTION_NUMBERS,
       .maximum = 100, AT(work), .help = "percentages of the time spent on computation" },
+
+    { .name = "policies", .argument = "LIST", .fallback = "adaptive", .kind = OPTION_CHOICES,
+      .choices = RAILS_POLICY_NAMES, AT(policies),
+      .help = "of MPI messages over rails: " RAILS_POLICY_NAMES },
+    { .name = "ranks", .argument = "N", .fallback = "2", .kind = OPTION_NUMBER, .minimum = 2,
+      .maximum = 256, AT(ranks), .help = "MPI processes" },
+    { .name = "ranks-per-node", .argument = "N", .fallback = "1", .kind = OPTION_NUMBER,
+      .minimum = 1, .maximum = 256, AT(ranks_per_node), .help = "MPI processes on one host" },
+    { .name = "ports", .argument = "N", .fallback = "1", .kind = OPTION_NUMBER, .minimum = 1,
+      .maximum = 4, AT(ports), .help = "ports of each adapter that MPI uses" },
+    { .name = "devices", .argument = "N", .fallback = "1", .kind = OPTION_NUMBER, .minimum = 1,
+      .maximum = 8, AT(devices), .help = "software adapters per host that MPI uses" },
 
     { .name = "fabric", .argument = "NAME", .kind = OPTION_NAME, .environment = "VERBENA_FABRIC",
       AT(fabric), .tags = SETTING_HOST | SETTING_OWN | SETTING_RUN,

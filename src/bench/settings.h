@@ -113,6 +113,13 @@ struct settings {
     struct number_list intervals;
     struct number_list levels;
     struct number_list work;
+
+    /* of the MPI experiments */
+    uint64_t policies; /* bits, in the order of RAILS_POLICY_NAMES */
+    uint64_t ranks;
+    uint64_t ranks_per_node;
+    uint64_t ports;
+    uint64_t devices;
 };
 
 /* Tags of settings_rows. */

@@ -10,6 +10,7 @@ int command_bench(const struct invocation *invocation);
 int command_bench_rank(const struct invocation *invocation);
 int command_compare(const struct invocation *invocation);
 int command_advise(const struct invocation *invocation);
+int command_mpi_bench(const struct invocation *invocation);
 int command_mpirun(const struct invocation *invocation);
 int command_report(const struct invocation *invocation);
 int command_nas(const struct invocation *invocation);

@@ -1,11 +1,14 @@
 /* verbena mpirun: an MPI program over several rails. All that the ranks need goes to them through
  * the environment, so that any launcher will do, and what is spawned later has it, too. */
 #include "commands.h"
+#include "launch.h"
 #include "line.h"
 #include "mpi.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+#define BENCH "verbena-mpi-bench"
 
 extern char **environ;
 
@@ -102,4 +105,24 @@ int command_mpirun(const struct invocation *invocation)
     status = run(invocation, &line, before);
     free(before);
     return status;
+}
+
+/* The words are those of the program, which is found below this one. */
+int command_mpi_bench(const struct invocation *invocation)
+{
+    struct invocation with_program = *invocation;
+    char program[PATH_MAX], *words[LINE_WORDS_MAX];
+
+    if (invocation->operand_count >= LINE_WORDS_MAX)
+        return cli_usage_error(invocation->command, "too many words");
+    if (!launch_program(BENCH, program)) {
+        cli_error("it is built where there is an MPI library, such as Debian's libopenmpi-dev");
+        return CLI_NOT_FOUND;
+    }
+    words[0] = program;
+    for (int i = 0; i < invocation->operand_count; i++)
+        words[i + 1] = invocation->operands[i];
+    with_program.operands = words;
+    with_program.operand_count = invocation->operand_count + 1;
+    return command_mpirun(&with_program);
 }

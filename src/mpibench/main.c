@@ -1,0 +1,192 @@
+/* verbena-mpi-bench TASK [OPTION...]: measures an MPI library. Rank 0 prints a line for each size:
+ * the size, and the figure of each repetition. The suite starts it, and anybody can. */
+#include "task.h"
+#include "util/option.h"
+#include "util/virtual.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PAGE 4096
+
+enum { STATUS_OK, STATUS_FAILED, STATUS_USAGE };
+
+struct wanted {
+    struct number_list sizes;
+    uint64_t iterations, warmup, repetitions, window;
+};
+
+#define AT(field) .offset = offsetof(struct wanted, field)
+
+/* clang-format off */
+static const struct option_row rows[] = {
+    { .name = "sizes", .argument = "LIST", .fallback = "8,1K,64K,1M", .kind = OPTION_NUMBERS,
+      .maximum = 1 << 30, AT(sizes), .help = "message sizes" },
+    { .name = "iterations", .argument = "N", .fallback = "1000", .kind = OPTION_NUMBER, .minimum = 1,
+      .maximum = 1 << 30, AT(iterations), .help = "measured per size, fewer of long messages" },
+    { .name = "warmup", .argument = "N", .fallback = "10", .kind = OPTION_NUMBER,
+      .maximum = 1 << 30, AT(warmup), .help = "iterations before the measured ones" },
+    { .name = "repetitions", .argument = "N", .fallback = "3", .kind = OPTION_NUMBER, .minimum = 1,
+      .maximum = 10000, AT(repetitions), .help = "figures per size" },
+    { .name = "window", .argument = "N", .fallback = "64", .kind = OPTION_NUMBER, .minimum = 1,
+      .maximum = 4096, AT(window), .help = "messages in flight" },
+    { .name = NULL },
+};
+/* clang-format on */
+
+static const struct task *const *const lists[] = { point_tasks, collective_tasks };
+
+static const struct task *find_task(const char *name)
+{
+    for (size_t i = 0; i < sizeof(lists) / sizeof(*lists); i++) {
+        for (const struct task *const *task = lists[i]; *task; task++) {
+            if (!strcmp((*task)->name, name))
+                return *task;
+        }
+    }
+    return NULL;
+}
+
+static void print_usage(FILE *out)
+{
+    fputs("Usage: mpirun -n N verbena-mpi-bench TASK [OPTION...]\n\nTasks:", out);
+    for (size_t i = 0; i < sizeof(lists) / sizeof(*lists); i++) {
+        for (const struct task *const *task = lists[i]; *task; task++)
+            fprintf(out, " %s", (*task)->name);
+    }
+    fputs("\n\n", out);
+    for (const struct option_row *row = rows; row->name; row++)
+        fprintf(out, "  --%-12s%-6s%s [%s]\n", row->name, row->argument, row->help, row->fallback);
+}
+
+uint64_t task_rounds(const struct task_spec *spec, size_t bytes, size_t volume, uint64_t least)
+{
+    uint64_t rounds = bytes ? volume / bytes : spec->iterations;
+
+    rounds = rounds < least ? least : rounds;
+    return rounds < spec->iterations ? rounds : spec->iterations;
+}
+
+uint64_t task_warmup(const struct task_spec *spec, uint64_t rounds)
+{
+    return spec->warmup < rounds ? spec->warmup : rounds;
+}
+
+/* Reads "--name value" and "--name=value". */
+static int read_words(struct wanted *wanted, int count, char **words, char *error, size_t size)
+{
+    for (const struct option_row *row = rows; row->name; row++)
+        option_store(row, row->fallback, wanted, error, size);
+    for (int i = 0; i < count; i++) {
+        const struct option_row *row = NULL;
+        const char *value = strchr(words[i], '=');
+
+        if (!strncmp(words[i], "--", 2))
+            row = option_find(rows, words[i] + 2, strcspn(words[i] + 2, "="));
+        if (!row) {
+            snprintf(error, size, "'%s' is no option", words[i]);
+            return -1;
+        }
+        value = value ? value + 1 : words[++i];
+        if (!value) {
+            snprintf(error, size, "--%s needs a value", row->name);
+            return -1;
+        }
+        if (option_store(row, value, wanted, error, size))
+            return -1;
+    }
+    return 0;
+}
+
+static unsigned char *buffer(size_t size)
+{
+    void *memory;
+
+    if (posix_memalign(&memory, PAGE, size ? size : 1))
+        return NULL;
+    memset(memory, 1, size);
+    return memory;
+}
+
+static int measure_size(const struct task *task, const struct wanted *wanted,
+                        struct task_spec *spec)
+{
+    size_t reach = task->reach(spec);
+
+    spec->out = buffer(reach);
+    spec->in = buffer(reach);
+    if (!spec->out || !spec->in) {
+        fprintf(stderr, "verbena-mpi-bench: no memory for two buffers of %zu bytes\n", reach);
+        MPI_Abort(MPI_COMM_WORLD, STATUS_FAILED);
+    }
+    if (!spec->rank)
+        printf("%zu", spec->size);
+    for (uint64_t i = 0; i < wanted->repetitions; i++) {
+        double figure = task->measure(spec);
+
+        if (!spec->rank)
+            printf(" %.9g", figure);
+    }
+    if (!spec->rank)
+        putchar('\n');
+    fflush(stdout);
+    free(spec->in);
+    free(spec->out);
+    return STATUS_OK;
+}
+
+static int refuse(int rank, const char *reason)
+{
+    if (!rank)
+        fprintf(stderr, "verbena-mpi-bench: %s\n", reason);
+    return STATUS_USAGE;
+}
+
+static int run(int argc, char **argv)
+{
+    struct task_spec spec = { .size = 0 };
+    const struct task *task;
+    struct wanted wanted;
+    char error[256];
+
+    MPI_Comm_rank(MPI_COMM_WORLD, &spec.rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &spec.ranks);
+    if (argc < 2 || !strcmp(argv[1], "--help")) {
+        if (!spec.rank)
+            print_usage(argc < 2 ? stderr : stdout);
+        return argc < 2 ? STATUS_USAGE : STATUS_OK;
+    }
+    task = find_task(argv[1]);
+    if (!task) {
+        snprintf(error, sizeof(error), "'%s' is no task; --help shows them", argv[1]);
+        return refuse(spec.rank, error);
+    }
+    if (read_words(&wanted, argc - 2, argv + 2, error, sizeof(error)))
+        return refuse(spec.rank, error);
+    if (spec.ranks < task->ranks) {
+        snprintf(error, sizeof(error), "%s takes %d ranks", task->name, task->ranks);
+        return refuse(spec.rank, error);
+    }
+    spec.iterations = wanted.iterations;
+    spec.warmup = wanted.warmup;
+    spec.window = wanted.window;
+    virtual_find();
+    if (!spec.rank)
+        printf("# size, %s in %s\n", task->name, task->quantity);
+    for (unsigned int i = 0; i < wanted.sizes.count; i++) {
+        spec.size = wanted.sizes.value[i];
+        measure_size(task, &wanted, &spec);
+    }
+    return STATUS_OK;
+}
+
+int main(int argc, char **argv)
+{
+    int status;
+
+    MPI_Init(&argc, &argv);
+    status = run(argc, argv);
+    MPI_Finalize();
+    return status;
+}

@@ -1,0 +1,167 @@
+/* Between two ranks: the first of each half of all ranks are partners, the others only wait. */
+#include "task.h"
+#include "util/virtual.h"
+
+#define TAG            1
+#define LATENCY_VOLUME (64u << 20)
+#define STREAM_VOLUME  (512u << 20)
+#define WINDOW_MAX     4096
+
+static size_t one_message(const struct task_spec *spec)
+{
+    return spec->size;
+}
+
+static void ping(const struct task_spec *spec)
+{
+    int peer = !spec->rank;
+
+    if (!spec->rank) {
+        MPI_Send(spec->out, spec->size, MPI_BYTE, peer, TAG, MPI_COMM_WORLD);
+        MPI_Recv(spec->in, spec->size, MPI_BYTE, peer, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    } else {
+        MPI_Recv(spec->in, spec->size, MPI_BYTE, peer, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        MPI_Send(spec->out, spec->size, MPI_BYTE, peer, TAG, MPI_COMM_WORLD);
+    }
+}
+
+/* The sender's window, then a short answer. */
+static void stream(const struct task_spec *spec)
+{
+    MPI_Request request[WINDOW_MAX];
+    int peer = !spec->rank;
+    char answer = 0;
+
+    for (uint64_t i = 0; i < spec->window; i++) {
+        if (!spec->rank)
+            MPI_Isend(spec->out, spec->size, MPI_BYTE, peer, TAG, MPI_COMM_WORLD, &request[i]);
+        else
+            MPI_Irecv(spec->in, spec->size, MPI_BYTE, peer, TAG, MPI_COMM_WORLD, &request[i]);
+    }
+    MPI_Waitall(spec->window, request, MPI_STATUSES_IGNORE);
+    if (!spec->rank)
+        MPI_Recv(&answer, 1, MPI_CHAR, peer, TAG + 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    else
+        MPI_Send(&answer, 1, MPI_CHAR, peer, TAG + 1, MPI_COMM_WORLD);
+}
+
+/* Both send a window; the other's messages are the answer. */
+static void exchange(const struct task_spec *spec)
+{
+    MPI_Request request[2 * WINDOW_MAX];
+    int peer = !spec->rank;
+
+    for (uint64_t i = 0; i < spec->window; i++)
+        MPI_Irecv(spec->in, spec->size, MPI_BYTE, peer, TAG, MPI_COMM_WORLD, &request[i]);
+    for (uint64_t i = 0; i < spec->window; i++)
+        MPI_Isend(spec->out, spec->size, MPI_BYTE, peer, TAG, MPI_COMM_WORLD,
+                  &request[spec->window + i]);
+    MPI_Waitall(2 * spec->window, request, MPI_STATUSES_IGNORE);
+}
+
+/* Seconds of so many rounds between the first two ranks. */
+static double time_rounds(const struct task_spec *spec, void (*round)(const struct task_spec *),
+                          uint64_t rounds)
+{
+    double start = 0;
+
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (spec->rank > 1)
+        return 0;
+    for (uint64_t i = task_warmup(spec, rounds); i; i--)
+        round(spec);
+    start = MPI_Wtime();
+    for (uint64_t i = 0; i < rounds; i++)
+        round(spec);
+    return MPI_Wtime() - start;
+}
+
+static double latency(const struct task_spec *spec)
+{
+    uint64_t rounds = task_rounds(spec, spec->size, LATENCY_VOLUME, 10);
+
+    return time_rounds(spec, ping, rounds) / (2.0 * rounds) * 1e6;
+}
+
+static uint64_t stream_rounds(const struct task_spec *spec)
+{
+    return task_rounds(spec, spec->size * spec->window, STREAM_VOLUME, 2);
+}
+
+static double bandwidth(const struct task_spec *spec)
+{
+    uint64_t rounds = stream_rounds(spec);
+
+    return rounds * spec->window * spec->size / time_rounds(spec, stream, rounds) * 1e-6;
+}
+
+static double both_ways(const struct task_spec *spec)
+{
+    uint64_t rounds = stream_rounds(spec);
+
+    return 2.0 * rounds * spec->window * spec->size / time_rounds(spec, exchange, rounds) * 1e-6;
+}
+
+static double message_rate(const struct task_spec *spec)
+{
+    uint64_t rounds = stream_rounds(spec);
+
+    return rounds * spec->window / time_rounds(spec, stream, rounds) * 1e-6;
+}
+
+static void compute(double seconds)
+{
+    double end = MPI_Wtime() + seconds;
+
+    if (virtual_time.on) {
+        virtual_time.compute((uint64_t)(seconds * 1e9));
+        return;
+    }
+    while (MPI_Wtime() < end)
+        ;
+}
+
+/* A message each way, and computing between start and wait. */
+static double exchange_and_compute(const struct task_spec *spec, double seconds, uint64_t rounds)
+{
+    int peer = !spec->rank;
+    double start;
+
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (spec->rank > 1)
+        return 0;
+    start = MPI_Wtime();
+    for (uint64_t i = 0; i < rounds; i++) {
+        MPI_Request request[2];
+
+        MPI_Irecv(spec->in, spec->size, MPI_BYTE, peer, TAG, MPI_COMM_WORLD, &request[0]);
+        MPI_Isend(spec->out, spec->size, MPI_BYTE, peer, TAG, MPI_COMM_WORLD, &request[1]);
+        if (seconds > 0)
+            compute(seconds);
+        MPI_Waitall(2, request, MPI_STATUSES_IGNORE);
+    }
+    return (MPI_Wtime() - start) / rounds;
+}
+
+/* What part of the time of an exchange is left for computing. */
+static double overlap(const struct task_spec *spec)
+{
+    uint64_t rounds = task_rounds(spec, spec->size, LATENCY_VOLUME, 10);
+    double alone, together, hidden;
+
+    exchange_and_compute(spec, 0, task_warmup(spec, rounds));
+    alone = exchange_and_compute(spec, 0, rounds);
+    MPI_Bcast(&alone, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+    together = exchange_and_compute(spec, alone, rounds);
+    hidden = (2 * alone - together) / alone * 100;
+    return hidden < 0 ? 0 : hidden > 100 ? 100 : hidden;
+}
+
+static const struct task latency_task = { "latency", "us", 2, one_message, latency };
+static const struct task bw_task = { "bw", "MB/s", 2, one_message, bandwidth };
+static const struct task bibw_task = { "bibw", "MB/s", 2, one_message, both_ways };
+static const struct task rate_task = { "msg-rate", "M/s", 2, one_message, message_rate };
+static const struct task overlap_task = { "overlap", "%", 2, one_message, overlap };
+
+const struct task *const point_tasks[] = { &latency_task, &bw_task,      &bibw_task,
+                                           &rate_task,    &overlap_task, NULL };
