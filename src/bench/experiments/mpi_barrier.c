@@ -11,7 +11,7 @@ const struct experiment experiment_mpi_barrier = {
     .name = "mpi-barrier",
     .group = "mpi",
     .title = "How long does MPI_Barrier take?",
-    .source = "The collectives of the papers, completed",
+    .source = "Not of the papers",
     .options = "--ranks 4 --sizes 0 --iterations 1000 --warmup 10 --repetitions 1 "
                "--policies binding,adaptive --qps 1",
     .quick = "--iterations 50 --policies adaptive",

@@ -12,7 +12,7 @@ const struct experiment experiment_mpi_overlap = {
     .name = "mpi-overlap",
     .group = "mpi",
     .title = "How much of the time of an exchange is left for computing?",
-    .source = "Open question of the multi-rail design; method of COMB and OMB",
+    .source = "Not of the papers",
     .options = "--sizes 1K..4M --iterations 100 --warmup 10 --repetitions 1 "
                "--policies binding,striping,adaptive --qps 4",
     .quick = "--sizes 8,64K --iterations 20 --policies adaptive --qps 1",
