@@ -136,8 +136,9 @@ static int prepend(const char *variable, const char *value)
 }
 
 /* A library built with a sanitizer needs the sanitizer's runtime loaded before it. This program was
- * built together with it, so it has that runtime itself. */
-static int prepend_sanitizer(void)
+ * built together with it, so it has that runtime itself. The guest library comes even before that:
+ * it has to see who calls, and not the runtime in between. */
+static int prepend_sanitizer(bool guest)
 {
     static const char *const marks[] = { "__asan_init", "__tsan_init" };
 
@@ -145,8 +146,11 @@ static int prepend_sanitizer(void)
         void *mark = dlsym(RTLD_DEFAULT, marks[i]);
         Dl_info where;
 
-        if (mark && dladdr(mark, &where) && strstr(where.dli_fname, ".so"))
-            return prepend("LD_PRELOAD", where.dli_fname);
+        if (!mark || !dladdr(mark, &where) || !strstr(where.dli_fname, ".so"))
+            continue;
+        if (guest && prepend("ASAN_OPTIONS", "verify_asan_link_order=0"))
+            return -1;
+        return prepend("LD_PRELOAD", where.dli_fname);
     }
     return 0;
 }
@@ -172,9 +176,9 @@ int launch_environment(const struct launch *launch, const char *beside)
     if (strchr(launch->directory, ' '))
         failed |= prepend("LD_LIBRARY_PATH", launch->directory);
     failed |= preload(launch, LIBRARY);
+    failed |= prepend_sanitizer(beside);
     if (beside)
         failed |= preload(launch, beside);
-    failed |= prepend_sanitizer();
     if (*launch->dropins)
         failed |= prepend("LD_LIBRARY_PATH", launch->dropins);
     return failed;
