@@ -4,7 +4,8 @@
  *         series: [{ name, run, points: [{ x, y, low, high }] }],
  *         quoted: [{ name, x, y }] }
  *
- * The colour of a curve is that of its name, the dash that of its run; 'low' and 'high' may be absent. */
+ * The colour of a curve is that of its name (of its run, if all have one name), the dash that of its
+ * run; 'low' and 'high' may be absent. */
 import * as Plot from '@observablehq/plot';
 import { element, table } from './dom.js';
 import { count, figure, place } from './format.js';
@@ -22,7 +23,7 @@ function styles(spec) {
     const names = [...new Set(spec.series.map(series => series.name))];
     const runs = [...new Set(spec.series.map(series => series.run))];
     return spec.series.map(series => {
-        const index = names.indexOf(series.name);
+        const index = names.length > 1 ? names.indexOf(series.name) : runs.indexOf(series.run);
         const turn = runs.length > 1 ? runs.indexOf(series.run) : Math.floor(index / COLOURS);
         return { colour: `var(--series-${index % COLOURS})`, dash: DASHES[turn % DASHES.length] };
     });
@@ -62,7 +63,7 @@ function marks(spec, shown) {
         points.push(...own);
     });
     const quoted = (spec.quoted || []).map(point => ({ ...point, of: `paper: ${point.name}` }));
-    list.push(Plot.dot(quoted, { x: 'x', y: 'y', symbol: 'diamond', r: 6, fill: 'var(--surface)',
+    list.push(Plot.dot(quoted, { x: 'x', y: 'y', symbol: 'diamond2', r: 5, fill: 'var(--surface)',
                                  stroke: 'var(--text)', strokeWidth: 2 }));
     points.push(...quoted);
     list.push(Plot.tip(points, Plot.pointer({

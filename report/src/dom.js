@@ -31,7 +31,8 @@ export function table(caption, columns, rows) {
 
 export function command(text) {
     return element('pre', { class: 'command', tabindex: 0, 'aria-label': 'Command' },
-                   element('code', {}, text));
+                   element('code', {}, text.split(' ').flatMap((word, index) =>
+                       [index ? ' ' : '', element('span', {}, word)])));
 }
 
 /* A name for an anchor. */

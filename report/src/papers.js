@@ -58,7 +58,7 @@ function section(paper, what_if) {
                       element('p', {}, `${counts.holds} of ${paper.rows.length} figures hold.`),
                       table(`Every figure of ${paper.short}`, columns(what_if), paper.rows),
                       paper.figures.map(one => drawn(paper, one))),
-        parts: paper.figures.map(one => ({ id: `figure-${paper.name}-${one.id}`, title: one.source })),
+        parts: paper.figures.map(one => ({ id: `figure-${paper.name}-${one.id}`, title: one.title })),
     };
 }
 

@@ -23,15 +23,6 @@ struct session {
     bool unreachable; /* the other host: no use in trying it again for every experiment */
 };
 
-static void now_text(char *text, size_t size)
-{
-    time_t now = time(NULL);
-    struct tm date;
-
-    gmtime_r(&now, &date);
-    strftime(text, size, "%Y-%m-%dT%H:%M:%SZ", &date);
-}
-
 /* The device is described once, by whichever experiment opened it first. */
 static void describe_device(struct session *session, struct bench *bench)
 {
@@ -179,7 +170,7 @@ int session_run(const struct session_spec *spec, const struct session_plan *plan
 
     settings_init(&session.settings);
     settings_read(&session.settings, spec->words, spec->word_count, error, sizeof(error));
-    now_text(date, sizeof(date));
+    results_now(date, sizeof(date));
     session.results = results_new(spec->version, date, spec->command);
     status = check_output(&session);
     if (status)

@@ -3,7 +3,6 @@
 #include "bench/ranks.h"
 #include "bench/session.h"
 #include "launch.h"
-#include "line.h"
 #include "model.h"
 #include "probe.h"
 #include "segment.h"
@@ -51,30 +50,6 @@ static void free_words(struct words *words)
 {
     for (int i = 0; i < words->count; i++)
         free(words->list[i]);
-}
-
-static void put_word(FILE *out, const char *word)
-{
-    fputc(' ', out);
-    line_put_word(out, word);
-}
-
-/* The command line as it can be typed again. */
-static char *command_text(const struct invocation *invocation, const struct words *words)
-{
-    char *text = NULL;
-    size_t size;
-    FILE *out = open_memstream(&text, &size);
-
-    if (!out)
-        return NULL;
-    fputs("verbena bench", out);
-    for (int i = 0; i < invocation->operand_count; i++)
-        put_word(out, invocation->operands[i]);
-    for (int i = 0; i < words->count; i++)
-        put_word(out, words->list[i]);
-    fclose(out);
-    return text;
 }
 
 /* A device that was named is looked for among the real ones, unless the adapter was asked for or
@@ -162,7 +137,7 @@ static int run_on_software(const struct invocation *invocation, const struct wor
 
 static int measure(const struct invocation *invocation, struct words *words)
 {
-    char *command = command_text(invocation, words);
+    char *command = invocation_text(invocation, NULL);
     struct session_spec spec = {
         .version = VERBENA_VERSION,
         .command = command,

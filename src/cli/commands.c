@@ -135,6 +135,26 @@ static const struct option_row report_options[] = {
     { .name = NULL },
 };
 
+static const struct option_row reproduce_options[] = {
+    { .name = "quick", .kind = OPTION_FLAG,
+      .help = "only the points that the papers quote, not whole curves" },
+    { .name = "strict", .kind = OPTION_FLAG,
+      .help = "exit with status 2 unless every figure holds" },
+    { .name = "tolerance", .argument = "PERCENT", .fallback = "5", .kind = OPTION_REAL,
+      .help = "a number holds if it is off by no more than this" },
+    { .name = "adapter", .argument = "NAME", .kind = OPTION_TEXT,
+      .help = "what if: run everything on this adapter, or file, and set it beside the papers' own" },
+    { .name = "set", .argument = "KEY=VALUE", .kind = OPTION_TEXT,
+      .help = "what if: change a number of the adapters: link.rate=2GB/s; several with ';'" },
+    { .name = "output", .letter = 'o', .argument = "DIR", .fallback = "reproduction",
+      .kind = OPTION_PATH, .help = "directory of results and report" },
+    { .name = "jobs", .argument = "N", .fallback = "0", .kind = OPTION_NUMBER, .maximum = 256,
+      .help = "commands at the same time; 0 is one for each core" },
+    { .name = "limit", .argument = "SECONDS", .fallback = "300", .kind = OPTION_NUMBER, .minimum = 1,
+      .maximum = 86400, .help = "a command that takes longer is ended, and its figures are not run" },
+    { .name = NULL },
+};
+
 static const struct option_row help_options[] = {
     { .name = NULL },
 };
@@ -155,14 +175,17 @@ const struct command cli_commands[] = {
     { .name = "report", .operands = "FILE.json...", .run = command_report,
       .options = report_options,
       .summary = "Make a page with charts of one run, or of several side by side" },
+    { .name = "reproduce", .operands = "[PAPER|ID...]", .run = command_reproduce,
+      .options = reproduce_options,
+      .summary = "Run the experiments of the papers on modelled adapters, and judge each figure" },
     { .name = "mpirun", .operands = "-- [OPTION-OF-MPIRUN...] PROGRAM [ARGUMENT...]",
       .run = command_mpirun, .options = mpirun_options, .takes_program = true,
       .summary = "Run an MPI program over several queue pairs, ports and adapters" },
     { .name = "nas", .operands = "KERNEL", .run = command_nas, .options = nas_options,
       .summary = "Run a NAS kernel under MPI: is, ft, cg, mg or lu" },
-    { .name = "list", .operands = "adapters|devices|experiments", .run = command_list,
+    { .name = "list", .operands = "adapters|devices|experiments|papers", .run = command_list,
       .options = list_options,
-      .summary = "List modelled adapters, devices, or the experiments of the suite" },
+      .summary = "List modelled adapters, devices, experiments of the suite, or figures of the papers" },
     { .name = "doctor", .operands = "", .run = command_doctor, .options = doctor_options,
       .summary = "Say what works on this machine, what does not, why, and the remedy" },
     { .name = "help", .operands = "[COMMAND]", .run = command_help, .options = help_options,
@@ -180,7 +203,3 @@ const struct command cli_commands[] = {
     { .name = NULL },
 };
 /* clang-format on */
-
-const char *const cli_words_for_later[] = {
-    "reproduce", NULL,
-};

@@ -12,13 +12,11 @@ int command_compare(const struct invocation *invocation);
 int command_advise(const struct invocation *invocation);
 int command_mpi_bench(const struct invocation *invocation);
 int command_mpirun(const struct invocation *invocation);
+int command_reproduce(const struct invocation *invocation);
 int command_report(const struct invocation *invocation);
 int command_nas(const struct invocation *invocation);
 int command_help(const struct invocation *invocation);
 int command_fill(const struct invocation *invocation);
 int command_probe(const struct invocation *invocation);
-
-/* Words of the command line that scripts will rely on, and that this version does not have. */
-extern const char *const cli_words_for_later[];
 
 #endif

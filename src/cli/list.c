@@ -5,6 +5,7 @@
 #include "json.h"
 #include "launch.h"
 #include "list_adapters.h"
+#include "list_papers.h"
 #include "probe.h"
 
 #include <stdlib.h>
@@ -133,7 +134,6 @@ static int list_experiments(const struct invocation *invocation)
 
 int command_list(const struct invocation *invocation)
 {
-    static const char *const later[] = { "papers" };
     const char *what = invocation->operand_count ? invocation->operands[0] : "";
 
     if (invocation->operand_count > 1)
@@ -144,11 +144,8 @@ int command_list(const struct invocation *invocation)
         return list_experiments(invocation);
     if (!strcmp(what, "adapters"))
         return list_adapters(invocation);
-    for (size_t i = 0; i < sizeof(later) / sizeof(*later); i++) {
-        if (!strcmp(what, later[i])) {
-            cli_error("'list %s' is not in this version", what);
-            return CLI_USAGE;
-        }
-    }
-    return cli_usage_error(invocation->command, "list what? There are: adapters, devices, experiments");
+    if (!strcmp(what, "papers"))
+        return list_papers(invocation);
+    return cli_usage_error(invocation->command, "list what? There are: adapters, devices, experiments, "
+                                                "papers");
 }

@@ -14,21 +14,8 @@ static void print_commands(FILE *out)
     fputs("\n'verbena COMMAND --help' shows the options of a command.\n", out);
 }
 
-static bool for_later(const char *word)
-{
-    for (const char *const *later = cli_words_for_later; *later; later++) {
-        if (!strcmp(*later, word))
-            return true;
-    }
-    return false;
-}
-
 static int unknown_command(const char *word)
 {
-    if (for_later(word)) {
-        cli_error("'%s' is not in this version", word);
-        return CLI_USAGE;
-    }
     return cli_usage_error(NULL, "unknown command '%s'", word);
 }
 

@@ -1,4 +1,5 @@
 #include "options.h"
+#include "line.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
@@ -155,4 +156,31 @@ void options_export(const struct invocation *invocation)
         if (rows[i].environment && invocation->value[i])
             setenv(rows[i].environment, invocation->value[i], 1);
     }
+}
+
+char *invocation_text(const struct invocation *invocation, const char *without)
+{
+    const struct option_row *rows = invocation->command->options;
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+
+    if (!out)
+        return NULL;
+    fprintf(out, "verbena %s", invocation->command->name);
+    for (int i = 0; i < invocation->operand_count; i++) {
+        fputc(' ', out);
+        line_put_word(out, invocation->operands[i]);
+    }
+    for (int i = 0; rows[i].name; i++) {
+        if (!invocation->value[i] || (without && !strcmp(rows[i].name, without)))
+            continue;
+        fprintf(out, " --%s", rows[i].name);
+        if (rows[i].kind != OPTION_FLAG) {
+            fputc(' ', out);
+            line_put_word(out, invocation->value[i]);
+        }
+    }
+    fclose(out);
+    return text;
 }

@@ -53,6 +53,9 @@ void options_help(const struct command *command, FILE *out);
 /* Hands the options that go to the library to it, through the environment. */
 void options_export(const struct invocation *invocation);
 
+/* The command line as it can be typed again, but for one option; to be freed. NULL: no memory. */
+char *invocation_text(const struct invocation *invocation, const char *without);
+
 int cli_usage_error(const struct command *command, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 void cli_error(const char *format, ...) __attribute__((format(printf, 1, 2)));

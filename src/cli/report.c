@@ -2,6 +2,7 @@
 #include "commands.h"
 #include "launch.h"
 #include "report.h"
+#include "reproduce/reproduce.h"
 #include "results/advice/json.h"
 #include "results/json.h"
 #include "results/page.h"
@@ -10,8 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define REPORT_SCHEMA       "verbena-report/1"
-#define REPRODUCTION_SCHEMA "verbena-reproduction/1"
+#define REPORT_SCHEMA "verbena-report/1"
 
 static json_t *advice_of(struct results *results)
 {

@@ -1,11 +1,13 @@
 /* Results as comma-separated values: a line per point, for spreadsheets and plotting programs. */
+#include "csv.h"
 #include "schema.h"
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
-static void put_text(const char *text, FILE *out)
+void csv_put_text(const char *text, FILE *out)
 {
     if (!strpbrk(text, ",\"\r\n")) {
         fputs(text, out);
@@ -20,7 +22,7 @@ static void put_text(const char *text, FILE *out)
     fputc('"', out);
 }
 
-static void put_number(double number, FILE *out)
+void csv_put_number(double number, FILE *out)
 {
     if (number_whole(number))
         fprintf(out, "%.0f", number);
@@ -44,14 +46,14 @@ static void put_point(const struct experiment_result *result, const struct serie
     struct summary figures = point->y;
 
     for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
-        put_text(texts[i], out);
+        csv_put_text(texts[i], out);
         fputc(',', out);
     }
-    put_number(point->x, out);
+    csv_put_number(point->x, out);
     fprintf(out, ",%" PRIu64, point->y.count);
     for (unsigned int i = 0; i < results_figure_count; i++) {
         fputc(',', out);
-        put_number(*figure_of(&results_figures[i], &figures), out);
+        csv_put_number(*figure_of(&results_figures[i], &figures), out);
     }
     fputc('\n', out);
 }
@@ -74,4 +76,56 @@ int results_write_csv(const struct results *results, FILE *out)
         }
     }
     return fflush(out) || ferror(out) ? -1 : 0;
+}
+
+/* Reads one field; returns what ended it: a comma, the end of the line or of the file. */
+static int read_field(FILE *in, char **out)
+{
+    bool quoted = false;
+    size_t size;
+    FILE *text = open_memstream(out, &size);
+    int byte;
+
+    while (text && (byte = fgetc(in)) != EOF) {
+        if (byte == '"' && quoted) {
+            byte = fgetc(in);
+            if (byte == '"') {
+                fputc(byte, text);
+                continue;
+            }
+            quoted = false;
+        } else if (byte == '"') {
+            quoted = true;
+            continue;
+        }
+        if (!quoted && (byte == ',' || byte == '\n' || byte == EOF))
+            break;
+        if (quoted || byte != '\r')
+            fputc(byte, text);
+    }
+    if (!text)
+        abort();
+    fclose(text);
+    return byte;
+}
+
+bool csv_read_line(FILE *in, char **fields, unsigned int room, unsigned int *count)
+{
+    int end = fgetc(in);
+
+    *count = 0;
+    if (end == EOF)
+        return false;
+    ungetc(end, in);
+    do {
+        char *field;
+
+        end = read_field(in, &field);
+        if (*count < room)
+            fields[*count] = field;
+        else
+            free(field);
+        ++*count;
+    } while (end == ',');
+    return true;
 }

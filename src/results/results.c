@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 struct results *results_new(const char *version, const char *date, const char *command)
 {
@@ -181,4 +182,13 @@ const struct series *result_find(const struct experiment_result *result, const c
             return series;
     }
     return NULL;
+}
+
+void results_now(char *text, size_t size)
+{
+    time_t now = time(NULL);
+    struct tm date;
+
+    gmtime_r(&now, &date);
+    strftime(text, size, "%Y-%m-%dT%H:%M:%SZ", &date);
 }

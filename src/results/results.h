@@ -97,6 +97,9 @@ const char *better_name(enum better better); /* "lower", "higher", "neither" */
 int results_write_json(const struct results *results, FILE *out);
 int results_write_csv(const struct results *results, FILE *out);
 
+/* The date that a run has which begins now. */
+void results_now(char *text, size_t size);
+
 /* Returns 0, or -1 with file, place and reason in 'error'. */
 int results_read(const char *path, struct results **out, char *error, size_t size);
 

@@ -2,43 +2,39 @@
 plausible amount."""
 from collections import namedtuple
 
-from rows import BIBW, BLOCKING, BW, LATENCY, STRIDED
-
-# The figure with the change over the figure without it must lie between 'least' and 'most'.
-Mutation = namedtuple('Mutation', 'name adapter change run quantity series x least most')
-
-FEW_VIS = 'multi-vi --qps 20 --iterations 300'
-ICM_QP = 'icm-qp --qps 1,64 --iterations 5 --refine 0'
+# The figure with the change over the figure without it must lie between 'least' and 'most'. 'run' is
+# one of the paper's in papers/PAPER.json.
+Mutation = namedtuple('Mutation', 'name adapter change paper run quantity series x least most')
 
 MUTATIONS = [
-    Mutation('twice the link', 'mt25208', 'link.rate=2GB/s', BW,
+    Mutation('twice the link', 'mt25208', 'link.rate=2GB/s', 'pcie', 'bw',
              'bandwidth', 'write refill', 1 << 20, 1.4, 2.0),
-    Mutation('half the link', 'mt25208', 'link.rate=500MB/s', BW,
+    Mutation('half the link', 'mt25208', 'link.rate=500MB/s', 'pcie', 'bw',
              'bandwidth', 'write refill', 1 << 20, 0.47, 0.53),
-    Mutation('half the bus', 'mt25208', 'bus.rate=1GB/s', BIBW,
+    Mutation('half the bus', 'mt25208', 'bus.rate=1GB/s', 'pcie', 'bibw',
              'bandwidth', 'write refill', 1 << 20, 0.6, 0.98),
-    Mutation('half the bus, both ways', 'mt23108', 'bus.rate=533MB/s', BIBW,
+    Mutation('half the bus, both ways', 'mt23108', 'bus.rate=533MB/s', 'pcie', 'bibw',
              'bandwidth', 'write refill', 1 << 20, 0.45, 0.7),
-    Mutation('both directions apart', 'mt23108', 'bus.half_duplex=no', BIBW,
+    Mutation('both directions apart', 'mt23108', 'bus.half_duplex=no', 'pcie', 'bibw',
              'bandwidth', 'write refill', 1 << 20, 1.3, 2.0),
-    Mutation('a cache of 16 contexts', 'mt25218-mem', 'context.queues=16', ICM_QP,
+    Mutation('a cache of 16 contexts', 'mt25218-mem', 'context.queues=16', 'mem', 'icm-qp',
              'latency', 'first QP', 64, 1.5, 10),
-    Mutation('the same, one queue', 'mt25218-mem', 'context.queues=16', ICM_QP,
+    Mutation('the same, one queue', 'mt25218-mem', 'context.queues=16', 'mem', 'icm-qp',
              'latency', 'first QP', 1, 0.999, 1.001),
-    Mutation('a microsecond of cable', 'mt25208', 'link.latency=525ns', LATENCY,
+    Mutation('a microsecond of cable', 'mt25208', 'link.latency=525ns', 'pcie', 'latency',
              'latency', 'send poll', 4, 1.15, 1.3),
-    Mutation('the same, there and back', 'mt25208', 'link.latency=525ns', LATENCY,
+    Mutation('the same, there and back', 'mt25208', 'link.latency=525ns', 'pcie', 'latency',
              'latency', 'read poll', 4, 1.15, 1.3),
-    Mutation('twice the time to be woken', 'clan-pentium', 'host.wake_receive=70.2us', BLOCKING,
-             'latency', 'send block', 4, 1.7, 1.95),
-    Mutation('the same, after a write', 'clan-pentium', 'host.wake_send=95us', BLOCKING,
+    Mutation('twice the time to be woken', 'clan-pentium', 'host.wake_receive=70.2us', 'clan',
+             'blocking', 'latency', 'send block', 4, 1.7, 1.95),
+    Mutation('the same, after a write', 'clan-pentium', 'host.wake_send=95us', 'clan', 'blocking',
              'latency', 'write block', 4, 1.75, 1.95),
-    Mutation('a smaller cache of the host', 'clan-pentium', 'host.cached_queues=16', FEW_VIS,
-             'bandwidth', 'round robin', 20, 0.9, 0.98),
-    Mutation('the same, one queue for all', 'clan-pentium', 'host.cached_queues=16', FEW_VIS,
-             'bandwidth', 'completion queue', 20, 0.999, 1.001),
-    Mutation('slower memory copies', 'clan-pentium3', 'host.copy_rate=100MB/s', STRIDED,
+    Mutation('a smaller cache of the host', 'clan-pentium', 'host.cached_queues=8', 'clan', 'multi-vi',
+             'bandwidth', 'round robin', 10, 0.9, 0.98),
+    Mutation('the same, one queue for all', 'clan-pentium', 'host.cached_queues=8', 'clan', 'multi-vi',
+             'bandwidth', 'completion queue', 10, 0.999, 1.001),
+    Mutation('slower memory copies', 'clan-pentium3', 'host.copy_rate=100MB/s', 'clan', 'strided',
              'bandwidth', 'local', 1, 0.24, 0.27),
-    Mutation('slower memory copies, stored', 'clan-pentium3', 'host.copy_rate=50MB/s', STRIDED,
-             'bandwidth', 'transfer then store', 1, 0.3, 0.7),
+    Mutation('slower memory copies, stored', 'clan-pentium3', 'host.copy_rate=50MB/s', 'clan',
+             'strided', 'bandwidth', 'transfer then store', 1, 0.3, 0.7),
 ]

@@ -1,0 +1,70 @@
+#include "list_papers.h"
+#include "launch.h"
+#include "reproduce/book.h"
+
+#include <string.h>
+
+static void print_rows(const struct book *book)
+{
+    const struct paper *paper = NULL;
+
+    for (unsigned int i = 0; i < book->row_count; i++) {
+        const struct book_row *row = &book->rows[i];
+        char *const *fields = row->fields;
+        const char *left_out = text_of(row->how, "not_run");
+
+        if (row->paper != paper) {
+            printf("%s%s: %s, %s\n", paper ? "\n" : "", row->paper->name,
+                   text_of(row->paper->document, "authors"),
+                   text_of(row->paper->document, "title"));
+            paper = row->paper;
+        }
+        printf("  %-24s %-12s %-10s %s %s, %s", fields[FIELD_ID], fields[FIELD_EXPERIMENT],
+               *fields[FIELD_VALUE] ? fields[FIELD_VALUE] : fields[FIELD_KIND], fields[FIELD_UNIT],
+               fields[FIELD_METRIC],
+               *fields[FIELD_SETUP] ? fields[FIELD_SETUP] : fields[FIELD_NOTE]);
+        printf(left_out ? " (not run: %s)\n" : "\n", left_out);
+    }
+}
+
+static json_t *row_json(const struct book_row *row)
+{
+    json_t *object = json_object();
+    const char *left_out = text_of(row->how, "not_run");
+
+    for (int i = 0; i < FIELD_COUNT; i++)
+        json_object_set_new(object, field_names[i], json_string(row->fields[i]));
+    json_object_set_new(object, "name", json_string(row->paper->name));
+    json_object_set_new(object, "not_run", left_out ? json_string(left_out) : json_null());
+    return object;
+}
+
+static void print_json(const struct book *book)
+{
+    json_t *array = json_array();
+
+    for (unsigned int i = 0; i < book->row_count; i++)
+        json_array_append_new(array, row_json(&book->rows[i]));
+    json_dumpf(array, stdout, JSON_INDENT(1));
+    putchar('\n');
+    json_decref(array);
+}
+
+int list_papers(const struct invocation *invocation)
+{
+    char directory[PATH_MAX], error[PATH_MAX + 512];
+    struct book book;
+
+    if (!launch_file("papers", directory))
+        return CLI_FAILED;
+    if (book_read(directory, &book, error, sizeof(error))) {
+        cli_error("%s", error);
+        return CLI_FAILED;
+    }
+    if (option_value(invocation, "json"))
+        print_json(&book);
+    else
+        print_rows(&book);
+    book_free(&book);
+    return CLI_OK;
+}

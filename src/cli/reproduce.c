@@ -1,0 +1,212 @@
+/* verbena reproduce: the papers again, figure by figure, on the modelled adapters. */
+#include "commands.h"
+#include "launch.h"
+#include "report.h"
+#include "reproduce/reproduce.h"
+#include "results/schema.h"
+#include "sim/parameters.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { EXIT_NOT_ALL = 2 };
+
+static int make_directory(const char *path)
+{
+    if (!mkdir(path, 0777) || errno == EEXIST)
+        return CLI_OK;
+    cli_error("%s: %s", path, strerror(errno));
+    return CLI_FAILED;
+}
+
+static int make_directories(const char *path, char *runs)
+{
+    if (make_directory(path))
+        return CLI_FAILED;
+    if (snprintf(runs, PATH_MAX, "%s/runs", path) >= PATH_MAX) {
+        cli_error("%s: %s", path, strerror(ENAMETOOLONG));
+        return CLI_FAILED;
+    }
+    return make_directory(runs);
+}
+
+static int read_book(const struct invocation *invocation, struct book *book)
+{
+    char directory[PATH_MAX], error[PATH_MAX + 512];
+
+    if (!launch_file("papers", directory))
+        return CLI_FAILED;
+    if (book_read(directory, book, error, sizeof(error))) {
+        cli_error("%s", error);
+        return CLI_FAILED;
+    }
+    if (!invocation->operand_count)
+        book_choose_all(book);
+    for (int i = 0; i < invocation->operand_count; i++) {
+        if (book_choose(book, invocation->operands[i], error, sizeof(error))) {
+            book_free(book);
+            return cli_usage_error(invocation->command, "%s", error);
+        }
+    }
+    return CLI_OK;
+}
+
+/* Settings that an adapter does not take are refused before anything runs. */
+static int check_adapters(const struct invocation *invocation, const struct jobs *jobs)
+{
+    char path[PATH_MAX], error[PATH_MAX + 512];
+    struct parameters parameters;
+
+    for (unsigned int i = 0; i < jobs->count; i++) {
+        const struct job *job = &jobs->list[i];
+
+        if (parameters_find(job->adapter, path, sizeof(path), error, sizeof(error)) ||
+            parameters_read(path, job->set, &parameters, error, sizeof(error)))
+            return cli_usage_error(invocation->command, "%s", error);
+    }
+    return CLI_OK;
+}
+
+static void show_progress(unsigned int done, unsigned int all, double seconds,
+                          const struct job *last)
+{
+    double left = seconds / done * (all - done);
+    bool terminal = isatty(STDERR_FILENO);
+
+    fprintf(stderr, "%s%u of %u, about %.0f s left: %s%s%s", terminal ? "\r\033[K" : "", done, all,
+            left, last->name, last->failure ? " failed: " : "", last->failure ? last->failure : "");
+    fputs(terminal && done < all && !last->failure ? "" : "\n", stderr);
+}
+
+static FILE *open_in(const char *directory, const char *name)
+{
+    char path[PATH_MAX];
+    FILE *out = NULL;
+
+    if (snprintf(path, sizeof(path), "%s/%s", directory, name) < PATH_MAX)
+        out = fopen(path, "w");
+    if (!out)
+        cli_error("%s/%s: %s", directory, name, strerror(errno));
+    return out;
+}
+
+static int close_written(FILE *out, const char *directory, const char *name)
+{
+    bool failed = ferror(out);
+
+    failed |= fclose(out) != 0;
+    if (failed)
+        cli_error("%s/%s: %s", directory, name, strerror(errno));
+    return failed ? CLI_FAILED : CLI_OK;
+}
+
+static int write_files(const struct reproduction *reproduction, json_t *document,
+                       const char *directory)
+{
+    static const char *const names[] = { "results.json", "results.csv", "curves.csv" };
+    char page[PATH_MAX];
+    int status = CLI_OK;
+
+    for (int i = 0; i < 3 && !status; i++) {
+        FILE *out = open_in(directory, names[i]);
+
+        if (!out)
+            return CLI_FAILED;
+        if (i == 0) {
+            json_dumpf(document, out, JSON_INDENT(1) | JSON_REAL_PRECISION(RESULTS_DIGITS));
+            fputc('\n', out);
+        } else if (i == 1) {
+            reproduction_csv(reproduction, out);
+        } else {
+            curves_csv(document, out);
+        }
+        status = close_written(out, directory, names[i]);
+    }
+    if (!status && snprintf(page, sizeof(page), "%s/report.html", directory) < PATH_MAX)
+        status = report_reproduction(document, page);
+    return status;
+}
+
+static int conclude(const struct invocation *invocation, const struct reproduction *reproduction)
+{
+    const char *directory = option_value_or_fallback(invocation, "output");
+    char *command = invocation_text(invocation, "output"), date[32];
+    json_t *document;
+    int status;
+
+    results_now(date, sizeof(date));
+    document = reproduction_json(reproduction, VERBENA_VERSION, date, command);
+    status = write_files(reproduction, document, directory);
+    json_decref(document);
+    free(command);
+    reproduction_print(reproduction, stdout);
+    if (status)
+        return status;
+    printf("report: %s/report.html\n", directory);
+    return option_value(invocation, "strict") &&
+                   reproduction_count(reproduction, VERDICT_HOLDS) < reproduction->count
+               ? EXIT_NOT_ALL
+               : CLI_OK;
+}
+
+static int run_and_judge(const struct invocation *invocation, const struct book *book,
+                         const struct variation *change)
+{
+    static const struct variation none;
+    struct jobs jobs = { 0 };
+    struct judge now = {
+        .jobs = &jobs,
+        .variation = change,
+        .quick = option_value(invocation, "quick"),
+        .tolerance = strtod(option_value_or_fallback(invocation, "tolerance"), NULL),
+    };
+    struct judge before = now;
+    bool changed = change->adapter || change->set;
+    char runs[PATH_MAX];
+    struct jobs_spec spec = {
+        .directory = runs,
+        .at_once = (unsigned int)atoi(option_value_or_fallback(invocation, "jobs")),
+        .limit = strtod(option_value_or_fallback(invocation, "limit"), NULL),
+        .progress = show_progress,
+    };
+    struct reproduction reproduction;
+    int status, signal;
+
+    before.variation = &none;
+    reproduction_want(book, &now, &jobs);
+    if (changed)
+        reproduction_want(book, &before, &jobs);
+    status = check_adapters(invocation, &jobs);
+    if (!status)
+        status = make_directories(option_value_or_fallback(invocation, "output"), runs);
+    if (!status && (signal = jobs_run(&jobs, &spec)))
+        status = CLI_SIGNALLED + signal;
+    if (!status) {
+        reproduction_judge(book, &now, changed ? &before : NULL, &reproduction);
+        status = conclude(invocation, &reproduction);
+        reproduction_free(&reproduction);
+    }
+    jobs_free(&jobs);
+    return status;
+}
+
+int command_reproduce(const struct invocation *invocation)
+{
+    const char *adapter = option_value(invocation, "adapter");
+    struct variation change = { .set = option_value(invocation, "set") };
+    char path[PATH_MAX];
+    struct book book;
+    int status;
+
+    /* Commands run in a directory of their own, where a relative path would lead elsewhere. */
+    change.adapter = adapter && !access(adapter, R_OK) && realpath(adapter, path) ? path : adapter;
+    status = read_book(invocation, &book);
+    if (status)
+        return status;
+    status = run_and_judge(invocation, &book, &change);
+    book_free(&book);
+    return status;
+}

@@ -1,0 +1,352 @@
+#include "book.h"
+#include "results/allocate.h"
+#include "results/csv.h"
+#include "util/option.h"
+
+#include <errno.h>
+#include <glob.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *const field_names[FIELD_COUNT] = {
+    "id", "paper", "platform", "experiment", "setup", "metric", "unit", "value", "kind", "note",
+};
+
+static int __attribute__((format(printf, 3, 4)))
+refuse(char *error, size_t size, const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(error, size, format, arguments);
+    va_end(arguments);
+    return -1;
+}
+
+const char *text_of(const json_t *object, const char *name)
+{
+    return json_string_value(json_object_get(object, name));
+}
+
+static const struct paper *paper_of(const struct book *book, const char *number)
+{
+    for (unsigned int i = 0; i < book->paper_count; i++) {
+        if (!strcmp(book->papers[i].number, number))
+            return &book->papers[i];
+    }
+    return NULL;
+}
+
+static int read_paper(struct book *book, const char *path, char *error, size_t size)
+{
+    static const char *const texts[] = { "paper", "name",  "short", "authors",
+                                         "title", "about", "common" };
+    json_error_t parse;
+    json_t *document = json_load_file(path, JSON_REJECT_DUPLICATES, &parse);
+    struct paper *paper;
+
+    if (!document)
+        return refuse(error, size, "%s: line %d, column %d: %s", path, parse.line, parse.column,
+                      parse.text);
+    book->papers = allocate_one_more(book->papers, book->paper_count, sizeof(*book->papers));
+    paper = &book->papers[book->paper_count++];
+    *paper = (struct paper){ .path = allocate_text(path), .document = document };
+    for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
+        if (!text_of(document, texts[i]))
+            return refuse(error, size, "%s: %s: expected a string", path, texts[i]);
+    }
+    if (!json_is_object(json_object_get(document, "runs")) ||
+        !json_is_object(json_object_get(document, "rows")) ||
+        !json_is_array(json_object_get(document, "figures")))
+        return refuse(error, size, "%s: runs and rows have to be objects, figures an array", path);
+    paper->name = text_of(document, "name");
+    paper->number = text_of(document, "paper");
+    return 0;
+}
+
+static int read_papers(struct book *book, const char *directory, char *error, size_t size)
+{
+    char *pattern;
+    glob_t found;
+    int status = 0;
+
+    if (asprintf(&pattern, "%s/*.json", directory) < 0)
+        return refuse(error, size, "out of memory");
+    if (glob(pattern, 0, NULL, &found))
+        status = refuse(error, size, "%s: no such files", pattern);
+    for (size_t i = 0; !status && i < found.gl_pathc; i++)
+        status = read_paper(book, found.gl_pathv[i], error, size);
+    globfree(&found);
+    free(pattern);
+    return status;
+}
+
+static int check_run(const struct book_row *row, const struct reference *reference, char *error,
+                     size_t size)
+{
+    const json_t *runs = json_object_get(row->paper->document, "runs");
+
+    if (!text_of(json_object_get(runs, reference->run), "line"))
+        return refuse(error, size, "there is no run '%s'", reference->run);
+    return 0;
+}
+
+struct checking {
+    const struct book_row *row;
+    char *error;
+    size_t size;
+};
+
+static int check_reference(const struct reference *reference, void *context)
+{
+    struct checking *checking = context;
+
+    return check_run(checking->row, reference, checking->error, checking->size);
+}
+
+/* What a row refers to must exist, for a misspelt one would never be looked at. */
+static int check_row(const struct book_row *row, char *error, size_t size)
+{
+    char reason[512] = "";
+    struct checking checking = { row, reason, sizeof(reason) };
+    const json_t *checks = json_object_get(row->how, "checks"), *check, *part;
+    struct reference reference;
+    size_t i, k;
+
+    if (text_of(row->how, "not_run"))
+        return 0;
+    if (!json_object_get(row->how, "value") == !checks)
+        snprintf(reason, sizeof(reason), "needs a value, or checks, or not_run");
+    if (checks && !json_is_array(checks))
+        snprintf(reason, sizeof(reason), "checks have to be an array");
+    json_array_foreach(checks, i, check)
+    {
+        json_array_foreach(json_object_get(check, "of"), k, part)
+        {
+            if (!*reason)
+                reference_read(row, part, &reference, reason, sizeof(reason));
+        }
+    }
+    if (!*reason && !checks)
+        reference_read(row, json_object_get(row->how, "value"), &reference, reason, sizeof(reason));
+    if (!*reason)
+        row_references(row, check_reference, &checking);
+    return *reason ? refuse(error, size, "%s: rows: %s: %s", row->paper->path,
+                            row->fields[FIELD_ID], reason)
+                   : 0;
+}
+
+static int take_row(struct book *book, char **fields, char *error, size_t size)
+{
+    const struct paper *paper = paper_of(book, fields[FIELD_PAPER]);
+    const json_t *how;
+    struct book_row *row;
+
+    if (!paper)
+        return refuse(error, size, "%s: no file tells of paper %s", fields[FIELD_ID],
+                      fields[FIELD_PAPER]);
+    how = json_object_get(json_object_get(paper->document, "rows"), fields[FIELD_ID]);
+    if (!how)
+        return refuse(error, size, "%s: has no row %s", paper->path, fields[FIELD_ID]);
+    book->rows = allocate_one_more(book->rows, book->row_count, sizeof(*book->rows));
+    row = &book->rows[book->row_count++];
+    *row = (struct book_row){ .paper = paper, .how = how };
+    memcpy(row->fields, fields, sizeof(row->fields));
+    memset(fields, 0, sizeof(row->fields));
+    row->value = *row->fields[FIELD_VALUE] ? strtod(row->fields[FIELD_VALUE], NULL) : NAN;
+    return check_row(row, error, size);
+}
+
+static int read_rows(struct book *book, const char *directory, char *error, size_t size)
+{
+    char *path = NULL, *fields[FIELD_COUNT] = { NULL };
+    unsigned int count, line = 0;
+    FILE *in = NULL;
+    int status = 0;
+
+    if (asprintf(&path, "%s/results.csv", directory) < 0 || !(in = fopen(path, "r")))
+        status = refuse(error, size, "%s/results.csv: %s", directory, strerror(errno));
+    while (!status && csv_read_line(in, fields, FIELD_COUNT, &count)) {
+        line++;
+        if (count != FIELD_COUNT)
+            status = refuse(error, size, "%s:%u: has not %d columns", path, line, FIELD_COUNT);
+        for (int i = 0; !status && line == 1 && i < FIELD_COUNT; i++) {
+            if (strcmp(fields[i], field_names[i]))
+                status = refuse(error, size, "%s:1: expected a column '%s'", path, field_names[i]);
+        }
+        if (!status && line > 1)
+            status = take_row(book, fields, error, size);
+        for (int i = 0; i < FIELD_COUNT; i++) {
+            free(fields[i]);
+            fields[i] = NULL;
+        }
+    }
+    if (in)
+        fclose(in);
+    free(path);
+    return status;
+}
+
+int book_read(const char *directory, struct book *out, char *error, size_t size)
+{
+    *out = (struct book){ 0 };
+    if (!read_papers(out, directory, error, size) && !read_rows(out, directory, error, size))
+        return 0;
+    book_free(out);
+    return -1;
+}
+
+void book_free(struct book *book)
+{
+    for (unsigned int i = 0; i < book->row_count; i++) {
+        for (int k = 0; k < FIELD_COUNT; k++)
+            free(book->rows[i].fields[k]);
+    }
+    for (unsigned int i = 0; i < book->paper_count; i++) {
+        free(book->papers[i].path);
+        json_decref(book->papers[i].document);
+    }
+    free(book->rows);
+    free(book->papers);
+    *book = (struct book){ 0 };
+}
+
+void book_choose_all(struct book *book)
+{
+    for (unsigned int i = 0; i < book->paper_count; i++)
+        book->papers[i].whole = true;
+    for (unsigned int i = 0; i < book->row_count; i++)
+        book->rows[i].chosen = true;
+}
+
+int book_choose(struct book *book, const char *name, char *error, size_t size)
+{
+    bool found = false;
+
+    for (unsigned int i = 0; i < book->paper_count; i++) {
+        if (!strcmp(book->papers[i].name, name) || !strcmp(book->papers[i].number, name))
+            book->papers[i].whole = true;
+    }
+    for (unsigned int i = 0; i < book->row_count; i++) {
+        struct book_row *row = &book->rows[i];
+        const char *id = row->fields[FIELD_ID];
+
+        if (strcmp(id, name) && strcmp(row->paper->name, name) && strcmp(row->paper->number, name))
+            continue;
+        found = row->chosen = true;
+    }
+    return found ? 0
+                 : refuse(error, size,
+                          "'%s' is no paper and no figure of one; 'verbena list papers' shows them",
+                          name);
+}
+
+static int split_point(const char *point, struct reference *out, char *error, size_t size)
+{
+    const char *first = point ? strchr(point, '/') : NULL;
+    const char *last = point ? strrchr(point, '/') : NULL;
+    const char *end;
+    uint64_t x = 0;
+
+    if (!first || first == last || first - point >= (int)sizeof(out->quantity) ||
+        last - first > (int)sizeof(out->series))
+        return refuse(error, size, "expected \"QUANTITY/SERIES/X\"");
+    snprintf(out->quantity, sizeof(out->quantity), "%.*s", (int)(first - point), point);
+    snprintf(out->series, sizeof(out->series), "%.*s", (int)(last - first - 1), first + 1);
+    out->all = !strcmp(last + 1, "*");
+    if (!out->all && (!number_read(last + 1, &end, &x) || *end))
+        return refuse(error, size, "%s: '%s' is neither a number nor *", point, last + 1);
+    out->x = (double)x;
+    return 0;
+}
+
+static const char *own_or(const json_t *what, const json_t *how, const char *name)
+{
+    const char *own = text_of(what, name);
+
+    return own ? own : text_of(how, name);
+}
+
+int reference_read(const struct book_row *row, const json_t *what, struct reference *out,
+                   char *error, size_t size)
+{
+    const char *point = json_is_string(what) ? json_string_value(what) : text_of(what, "point");
+
+    *out = (struct reference){
+        .adapter = own_or(what, row->how, "adapter"),
+        .set = own_or(what, row->how, "set"),
+        .run = own_or(what, row->how, "run"),
+    };
+    if (!out->adapter || !out->run)
+        return refuse(error, size, "needs an adapter and a run");
+    return split_point(point, out, error, size);
+}
+
+char *run_line(const struct paper *paper, const char *run, bool quick)
+{
+    const json_t *how = json_object_get(json_object_get(paper->document, "runs"), run);
+    const char *line = text_of(how, "line"), *more = text_of(how, quick ? "quick" : "full");
+    int command = (int)strcspn(line, " ");
+    bool bench = !strncmp(line, "bench ", strlen("bench "));
+    char *text;
+
+    if (asprintf(&text, "%.*s%s%s%s%s%s", command, line, bench ? " " : "",
+                 bench ? text_of(paper->document, "common") : "", line + command, more ? " " : "",
+                 more ? more : "") < 0)
+        abort();
+    return text;
+}
+
+static int visit_one(const struct book_row *row, const json_t *what,
+                     int (*visit)(const struct reference *, void *), void *context)
+{
+    struct reference reference;
+    char error[256];
+
+    if (!what || reference_read(row, what, &reference, error, sizeof(error)))
+        return 0;
+    return visit(&reference, context);
+}
+
+int row_references(const struct book_row *row,
+                   int (*visit)(const struct reference *reference, void *context), void *context)
+{
+    static const char *const single[] = { "value", "over", "under" };
+    static const char *const several[] = { "of", "than" };
+    const json_t *check, *part;
+    int status = 0;
+    size_t i, k;
+
+    for (size_t n = 0; !status && n < sizeof(single) / sizeof(*single); n++)
+        status = visit_one(row, json_object_get(row->how, single[n]), visit, context);
+    json_array_foreach(json_object_get(row->how, "checks"), i, check)
+    {
+        for (size_t n = 0; n < sizeof(several) / sizeof(*several); n++) {
+            json_array_foreach(json_object_get(check, several[n]), k, part)
+            {
+                if (!status)
+                    status = visit_one(row, part, visit, context);
+            }
+        }
+    }
+    return status;
+}
+
+bool figure_chosen(const struct book *book, const struct paper *paper, const json_t *figure)
+{
+    const char *id = text_of(figure, "id");
+
+    if (paper->whole)
+        return true;
+    for (unsigned int i = 0; i < book->row_count; i++) {
+        const struct book_row *row = &book->rows[i];
+        const char *at = text_of(row->how, "figure");
+
+        if (row->paper == paper && row->chosen && at && !strcmp(at, id))
+            return true;
+    }
+    return false;
+}

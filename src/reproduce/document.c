@@ -1,0 +1,279 @@
+/* A reproduction as a document: rows with their verdicts, figures with their curves. */
+#include "reproduce.h"
+#include "results/csv.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static json_t *number_or_null(double number)
+{
+    return isnan(number) ? json_null() : json_real(number);
+}
+
+static json_t *row_json(const struct reproduction *reproduction, const struct judged *judged)
+{
+    static const enum field told[] = { FIELD_ID,     FIELD_PLATFORM, FIELD_EXPERIMENT, FIELD_SETUP,
+                                       FIELD_METRIC, FIELD_UNIT,     FIELD_KIND,       FIELD_NOTE };
+    const struct outcome *now = &judged->now, *before = &judged->before;
+    json_t *object = json_object();
+
+    for (size_t i = 0; i < sizeof(told) / sizeof(*told); i++)
+        json_object_set_new(object, field_names[told[i]],
+                            json_string(judged->row->fields[told[i]]));
+    json_object_set_new(object, "paper", number_or_null(judged->row->value));
+    json_object_set_new(object, "ours", number_or_null(now->ours));
+    json_object_set_new(object, "error", number_or_null(now->error));
+    json_object_set_new(object, "verdict", json_string(verdict_name(now->verdict)));
+    json_object_set_new(object, "seen", json_string(now->text));
+    if (reproduction->changed)
+        json_object_set_new(object, "before",
+                            json_pack("{so so ss ss}", "ours", number_or_null(before->ours),
+                                      "error", number_or_null(before->error), "verdict",
+                                      verdict_name(before->verdict), "seen", before->text));
+    return object;
+}
+
+static json_t *curve_json(const struct series *series, const char *label)
+{
+    json_t *points = json_array();
+
+    for (unsigned int i = 0; i < series->count; i++)
+        json_array_append_new(points,
+                              json_pack("[ff]", series->points[i].x, series->points[i].y.median));
+    return json_pack("{ss ss? ss ss ss so}", "name", series->name, "run", label, "unit",
+                     series->unit, "axis", series->axis, "axis_unit", series->axis_unit, "points",
+                     points);
+}
+
+static bool listed(const json_t *names, const char *name)
+{
+    const json_t *entry;
+    size_t i;
+
+    json_array_foreach(names, i, entry)
+    {
+        if (!strcmp(json_string_value(entry), name))
+            return true;
+    }
+    return !names;
+}
+
+static bool has_text(const json_t *array, const char *text)
+{
+    return json_array_size(array) && listed(array, text);
+}
+
+/* Adds the curves that one job has for the figure, its command, or why it has none. */
+static void add_curves(json_t *object, const json_t *figure, const struct job *job,
+                       const char *label)
+{
+    json_t *commands = json_object_get(object, "commands");
+    const struct experiment_result *experiment;
+    char *command;
+
+    if (!job || !job->results || !job->results->count) {
+        json_object_set_new(object, "reason",
+                            json_string(job && job->failure ? job->failure : "was not run"));
+        return;
+    }
+    command = job_command(job);
+    if (has_text(commands, command)) {
+        free(command);
+        return;
+    }
+    json_array_append_new(commands, json_string(command));
+    free(command);
+    experiment = &job->results->experiments[0];
+    for (unsigned int i = 0; i < experiment->count; i++) {
+        const struct series *series = &experiment->series[i];
+
+        if (!strcmp(series->quantity, text_of(figure, "quantity")) &&
+            listed(json_object_get(figure, "series"), series->name))
+            json_array_append_new(json_object_get(object, "curves"), curve_json(series, label));
+    }
+}
+
+/* Curves of all adapters of the figure under one variation. */
+static void add_variation(json_t *object, const json_t *figure, const struct paper *paper,
+                          const struct judge *judge, const char *when)
+{
+    const json_t *adapters = json_object_get(figure, "adapters"), *adapter;
+    bool several = json_array_size(adapters) > 1 && !judge->variation->adapter;
+    size_t i;
+
+    json_array_foreach(adapters, i, adapter)
+    {
+        const char *name = json_string_value(adapter);
+        char *label = NULL;
+
+        if ((several || when) && asprintf(&label, "%s%s%s", several ? name : "",
+                                          several && when ? " " : "", when ? when : "") < 0)
+            abort();
+        add_curves(object, figure, judge_job(judge, paper, text_of(figure, "run"), name, NULL),
+                   label);
+        free(label);
+    }
+}
+
+/* What the paper quotes, in the unit of the curve. */
+static json_t *quoted_json(const struct reproduction *reproduction, const struct paper *paper,
+                           const char *figure)
+{
+    json_t *array = json_array();
+
+    for (unsigned int i = 0; i < reproduction->count; i++) {
+        const struct book_row *row = reproduction->rows[i].row;
+        const char *at = text_of(row->how, "figure");
+        const json_t *times = json_object_get(row->how, "times");
+        struct reference reference;
+        char error[256];
+
+        if (row->paper != paper || !at || strcmp(at, figure) || isnan(row->value) ||
+            json_object_get(row->how, "checks") ||
+            reference_read(row, json_object_get(row->how, "value"), &reference, error,
+                           sizeof(error)))
+            continue;
+        json_array_append_new(
+            array, json_pack("{ss sf sf}", "name", row->fields[FIELD_ID], "x", reference.x, "y",
+                             row->value / (times ? json_number_value(times) : 1)));
+    }
+    return array;
+}
+
+static json_t *figure_json(const struct reproduction *reproduction, const struct paper *paper,
+                           const json_t *figure)
+{
+    const char *log = text_of(figure, "log");
+    json_t *object = json_pack(
+        "{ss ss ss ss ss ss s[] s[] so}", "id", text_of(figure, "id"), "source",
+        text_of(figure, "source"), "title", text_of(figure, "title"), "text",
+        text_of(figure, "text"), "quantity", text_of(figure, "quantity"), "log", log ? log : "",
+        "commands", "curves", "quoted", quoted_json(reproduction, paper, text_of(figure, "id")));
+
+    if (reproduction->changed)
+        add_variation(object, figure, paper, &reproduction->before, "before");
+    add_variation(object, figure, paper, &reproduction->now,
+                  reproduction->changed ? "after" : NULL);
+    return object;
+}
+
+static json_t *paper_json(const struct reproduction *reproduction, const struct paper *paper)
+{
+    const json_t *all = json_object_get(paper->document, "figures"), *figure;
+    json_t *rows = json_array(), *figures = json_array();
+    size_t i;
+
+    for (unsigned int k = 0; k < reproduction->count; k++) {
+        if (reproduction->rows[k].row->paper == paper)
+            json_array_append_new(rows, row_json(reproduction, &reproduction->rows[k]));
+    }
+    json_array_foreach(all, i, figure)
+    {
+        if (figure_chosen(reproduction->book, paper, figure))
+            json_array_append_new(figures, figure_json(reproduction, paper, figure));
+    }
+    return json_pack("{ss ss ss ss ss ss so so}", "number", paper->number, "name", paper->name,
+                     "short", text_of(paper->document, "short"), "authors",
+                     text_of(paper->document, "authors"), "title",
+                     text_of(paper->document, "title"), "about", text_of(paper->document, "about"),
+                     "rows", rows, "figures", figures);
+}
+
+static json_t *change_json(const struct reproduction *reproduction)
+{
+    const struct variation *variation = reproduction->now.variation;
+    const char *adapter = variation->adapter, *set = variation->set;
+
+    if (!reproduction->changed)
+        return json_null();
+    return json_sprintf("%s%s%s%s%s", adapter ? "--adapter " : "", adapter ? adapter : "",
+                        adapter && set ? " " : "", set ? "--set " : "", set ? set : "");
+}
+
+json_t *reproduction_json(const struct reproduction *reproduction, const char *version,
+                          const char *date, const char *command)
+{
+    json_t *papers = json_array();
+    const struct paper *paper = NULL;
+
+    for (unsigned int i = 0; i < reproduction->count; i++) {
+        if (reproduction->rows[i].row->paper == paper)
+            continue;
+        paper = reproduction->rows[i].row->paper;
+        json_array_append_new(papers, paper_json(reproduction, paper));
+    }
+    return json_pack("{ss ss ss ss sb sf so so}", "schema", REPRODUCTION_SCHEMA, "version", version,
+                     "date", date, "command", command, "quick", reproduction->now.quick,
+                     "tolerance", reproduction->now.tolerance, "change", change_json(reproduction),
+                     "papers", papers);
+}
+
+static void put_number(double number, FILE *out)
+{
+    fputc(',', out);
+    if (!isnan(number))
+        csv_put_number(number, out);
+}
+
+static void put_text(const char *text, FILE *out)
+{
+    fputc(',', out);
+    csv_put_text(text, out);
+}
+
+void reproduction_csv(const struct reproduction *reproduction, FILE *out)
+{
+    fputs(reproduction->changed ? "id,unit,paper,ours,error,verdict,seen,before\n"
+                                : "id,unit,paper,ours,error,verdict,seen\n",
+          out);
+    for (unsigned int i = 0; i < reproduction->count; i++) {
+        const struct judged *judged = &reproduction->rows[i];
+
+        csv_put_text(judged->row->fields[FIELD_ID], out);
+        put_text(judged->row->fields[FIELD_UNIT], out);
+        put_number(judged->row->value, out);
+        put_number(judged->now.ours, out);
+        put_number(judged->now.error, out);
+        put_text(verdict_name(judged->now.verdict), out);
+        put_text(judged->now.text, out);
+        if (reproduction->changed)
+            put_number(judged->before.ours, out);
+        fputc('\n', out);
+    }
+}
+
+static void put_curve(const char *paper, const json_t *figure, const json_t *curve, FILE *out)
+{
+    static const char *const texts[] = { "name", "run", "unit", "axis", "axis_unit" };
+    const json_t *point;
+    size_t i;
+
+    json_array_foreach(json_object_get(curve, "points"), i, point)
+    {
+        csv_put_text(paper, out);
+        put_text(text_of(figure, "source"), out);
+        put_text(text_of(figure, "quantity"), out);
+        for (size_t k = 0; k < sizeof(texts) / sizeof(*texts); k++)
+            put_text(text_of(curve, texts[k]) ? text_of(curve, texts[k]) : "", out);
+        put_number(json_number_value(json_array_get(point, 0)), out);
+        put_number(json_number_value(json_array_get(point, 1)), out);
+        fputc('\n', out);
+    }
+}
+
+void curves_csv(const json_t *reproduction, FILE *out)
+{
+    const json_t *paper, *figure, *curve;
+    size_t i, j, k;
+
+    fputs("paper,figure,quantity,curve,of,unit,axis,axis_unit,x,y\n", out);
+    json_array_foreach(json_object_get(reproduction, "papers"), i, paper)
+    {
+        json_array_foreach(json_object_get(paper, "figures"), j, figure)
+        {
+            json_array_foreach(json_object_get(figure, "curves"), k, curve)
+                put_curve(text_of(paper, "name"), figure, curve, out);
+        }
+    }
+}

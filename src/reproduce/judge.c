@@ -1,0 +1,318 @@
+#include "judge.h"
+#include "results/allocate.h"
+#include "util/option.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct values {
+    unsigned int count;
+    double list[NUMBERS_MAX];
+    double x[NUMBERS_MAX];
+};
+
+const char *verdict_name(enum verdict verdict)
+{
+    static const char *const names[VERDICTS] = { "holds", "misses", "not run" };
+
+    return names[verdict];
+}
+
+void variation_place(const struct variation *variation, const char *adapter, const char *set,
+                     const char **adapter_out, char **set_out)
+{
+    bool both = set && variation->set;
+
+    *adapter_out = variation->adapter ? variation->adapter : adapter;
+    *set_out = NULL;
+    if (both && asprintf(set_out, "%s;%s", set, variation->set) < 0)
+        abort();
+    if (!both)
+        *set_out = allocate_text(set ? set : variation->set);
+}
+
+const struct job *judge_job(const struct judge *judge, const struct paper *paper, const char *run,
+                            const char *adapter, const char *set)
+{
+    char *line = run_line(paper, run, judge->quick), *whole_set;
+    const char *name;
+    const struct job *job;
+
+    variation_place(judge->variation, adapter, set, &name, &whole_set);
+    job = jobs_find(judge->jobs, name, whole_set, line);
+    free(whole_set);
+    free(line);
+    return job;
+}
+
+static int __attribute__((format(printf, 2, 3))) say(struct outcome *out, const char *format, ...)
+{
+    size_t used = strlen(out->text);
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(out->text + used, sizeof(out->text) - used, format, arguments);
+    va_end(arguments);
+    return -1;
+}
+
+/* The series that a reference means, or NULL having said why there is none. */
+static const struct series *series_of(const struct job *job, const struct reference *reference,
+                                      struct outcome *out)
+{
+    const struct experiment_result *experiment;
+    const struct series *series;
+
+    if (!job->results) {
+        say(out, "%s", job->failure);
+        return NULL;
+    }
+    if (!job->results->count) {
+        say(out, "%s.json has no experiment", job->name);
+        return NULL;
+    }
+    experiment = &job->results->experiments[0];
+    series = result_find(experiment, reference->series, reference->quantity);
+    if (experiment->skipped)
+        say(out, "%s was skipped: %s", experiment->name, experiment->skipped);
+    else if (!series)
+        say(out, "%s has no curve '%s' of %s", experiment->name, reference->series,
+            reference->quantity);
+    return series;
+}
+
+static int add_points(const struct series *series, const struct reference *reference,
+                      struct values *values, struct outcome *out)
+{
+    unsigned int before = values->count;
+
+    for (unsigned int i = 0; i < series->count; i++) {
+        if (!reference->all && series->points[i].x != reference->x)
+            continue;
+        if (values->count == NUMBERS_MAX)
+            return say(out, "more than %d points", NUMBERS_MAX);
+        values->x[values->count] = series->points[i].x;
+        values->list[values->count++] = series->points[i].y.median;
+    }
+    if (values->count == before)
+        return say(out, "'%s' has no point at %.0f", series->name, reference->x);
+    return 0;
+}
+
+static int add_values(const struct judge *judge, const struct book_row *row, const json_t *what,
+                      struct values *values, struct outcome *out)
+{
+    struct reference reference;
+    const struct series *series;
+    const struct job *job;
+    char error[256];
+
+    if (reference_read(row, what, &reference, error, sizeof(error)))
+        return say(out, "%s", error);
+    job = judge_job(judge, row->paper, reference.run, reference.adapter, reference.set);
+    if (!job)
+        return say(out, "run %s on %s was not asked for", reference.run, reference.adapter);
+    series = series_of(job, &reference, out);
+    return series ? add_points(series, &reference, values, out) : -1;
+}
+
+static int gather(const struct judge *judge, const struct book_row *row, const json_t *list,
+                  struct values *values, struct outcome *out)
+{
+    const json_t *what;
+    size_t i;
+
+    values->count = 0;
+    json_array_foreach(list, i, what)
+    {
+        if (add_values(judge, row, what, values, out))
+            return -1;
+    }
+    return values->count ? 0 : say(out, "a check looks at nothing");
+}
+
+static double least(const struct values *values)
+{
+    double found = INFINITY;
+
+    for (unsigned int i = 0; i < values->count; i++)
+        found = fmin(found, values->list[i]);
+    return found;
+}
+
+static double most(const struct values *values)
+{
+    double found = -INFINITY;
+
+    for (unsigned int i = 0; i < values->count; i++)
+        found = fmax(found, values->list[i]);
+    return found;
+}
+
+/* All of them within a share of each other. */
+static bool is_flat(double share, const struct values *of, const struct values *than)
+{
+    return most(of) <= least(of) * (1 + share);
+}
+
+/* Each at least by that share above the one before, the last above the first. */
+static bool rises(double share, const struct values *of, const struct values *than)
+{
+    for (unsigned int i = 1; i < of->count; i++) {
+        if (of->list[i] < of->list[i - 1] * (1 + share))
+            return false;
+    }
+    return of->list[of->count - 1] > of->list[0];
+}
+
+static bool is_below(double factor, const struct values *of, const struct values *than)
+{
+    return most(of) < factor * least(than);
+}
+
+static bool is_above(double factor, const struct values *of, const struct values *than)
+{
+    return least(of) > factor * most(than);
+}
+
+static const struct shape {
+    const char *name;
+    bool compares; /* with others, the "than" */
+    bool (*holds)(double number, const struct values *of, const struct values *than);
+} shapes[] = {
+    { "flat", false, is_flat },
+    { "rises", false, rises },
+    { "below", true, is_below },
+    { "above", true, is_above },
+};
+
+static const struct shape *shape_of(const json_t *check)
+{
+    for (size_t i = 0; i < sizeof(shapes) / sizeof(*shapes); i++) {
+        if (json_is_number(json_object_get(check, shapes[i].name)))
+            return &shapes[i];
+    }
+    return NULL;
+}
+
+static void say_values(struct outcome *out, const struct values *values)
+{
+    for (unsigned int i = 0; i < values->count; i++)
+        say(out, "%s%.4g", i ? ", " : "", values->list[i]);
+}
+
+/* The seen values follow each other in out->text; the first check that fails ends it. */
+static int judge_check(const struct judge *judge, const struct book_row *row, const json_t *check,
+                       struct outcome *out)
+{
+    const struct shape *shape = shape_of(check);
+    struct values of, than = { 0 };
+    double number;
+
+    if (!shape)
+        return say(out, "a check of no known kind");
+    if (gather(judge, row, json_object_get(check, "of"), &of, out) ||
+        (shape->compares && gather(judge, row, json_object_get(check, "than"), &than, out)))
+        return -1;
+    number = json_number_value(json_object_get(check, shape->name));
+    if (shape->holds(number, &of, &than)) {
+        say(out, *out->text ? "; " : "");
+    } else {
+        out->verdict = VERDICT_MISSES;
+        out->text[0] = '\0';
+        say(out, "not %s: ", shape->name);
+    }
+    say_values(out, &of);
+    if (shape->compares) {
+        say(out, " against ");
+        say_values(out, &than);
+    }
+    return 0;
+}
+
+static int judge_shape(const struct judge *judge, const struct book_row *row, struct outcome *out)
+{
+    const json_t *check;
+    size_t i;
+
+    out->verdict = VERDICT_HOLDS;
+    json_array_foreach(json_object_get(row->how, "checks"), i, check)
+    {
+        struct outcome seen = *out;
+
+        if (judge_check(judge, row, check, &seen)) {
+            out->text[0] = '\0';
+            return say(out, "%s", seen.text);
+        }
+        *out = seen;
+        if (out->verdict != VERDICT_HOLDS)
+            break;
+    }
+    return 0;
+}
+
+/* The largest x at which the curve has this share of its peak. */
+static double kept(const struct values *values, double share)
+{
+    double found = -INFINITY;
+
+    for (unsigned int i = 0; i < values->count; i++) {
+        if (values->list[i] >= share * most(values))
+            found = fmax(found, values->x[i]);
+    }
+    return found;
+}
+
+/* The value, or by how many percent it is over or under another, the most of them if it is a curve.
+ */
+static int compute(const struct judge *judge, const struct book_row *row, struct outcome *out)
+{
+    const json_t *over = json_object_get(row->how, "over");
+    const json_t *under = json_object_get(row->how, "under");
+    const json_t *times = json_object_get(row->how, "times");
+    const json_t *keeps = json_object_get(row->how, "keeps");
+    struct values mine = { 0 }, other = { 0 };
+
+    if (add_values(judge, row, json_object_get(row->how, "value"), &mine, out))
+        return -1;
+    if (over || under) {
+        if (add_values(judge, row, over ? over : under, &other, out))
+            return -1;
+        if (mine.count != other.count)
+            return say(out, "the curves have not the same points");
+        for (unsigned int i = 0; i < mine.count; i++)
+            mine.list[i] =
+                100 * (over ? mine.list[i] / other.list[i] - 1 : 1 - mine.list[i] / other.list[i]);
+    }
+    out->ours = (keeps ? kept(&mine, json_number_value(keeps)) : most(&mine)) *
+                (times ? json_number_value(times) : 1);
+    return 0;
+}
+
+static int judge_value(const struct judge *judge, const struct book_row *row, struct outcome *out)
+{
+    bool bound = !strcmp(row->fields[FIELD_KIND], "bound"), holds;
+
+    if (compute(judge, row, out))
+        return -1;
+    out->error = 100 * (out->ours / row->value - 1);
+    holds = bound ? out->ours <= row->value : fabs(out->error) <= judge->tolerance;
+    out->verdict = holds ? VERDICT_HOLDS : VERDICT_MISSES;
+    return 0;
+}
+
+void judge_row(const struct judge *judge, const struct book_row *row, struct outcome *out)
+{
+    const char *reason = text_of(row->how, "not_run");
+
+    *out = (struct outcome){ .verdict = VERDICT_NOT_RUN, .ours = NAN, .error = NAN };
+    if (reason) {
+        say(out, "%s", reason);
+        return;
+    }
+    if (json_object_get(row->how, "checks") ? judge_shape(judge, row, out)
+                                            : judge_value(judge, row, out))
+        out->verdict = VERDICT_NOT_RUN;
+}
