@@ -50,20 +50,24 @@ static hwloc_bitmap_t choose_cores(const struct bench *bench, int processes)
     return allowed;
 }
 
-static int bind_to(hwloc_bitmap_t cores, int place)
+static bool bind_to_core(int core)
 {
     hwloc_bitmap_t one = hwloc_bitmap_alloc();
+    bool bound;
+
+    hwloc_bitmap_only(one, core);
+    bound = !hwloc_set_cpubind(machine.topology, one, HWLOC_CPUBIND_PROCESS);
+    hwloc_bitmap_free(one);
+    return bound;
+}
+
+static int bind_to(hwloc_bitmap_t cores, int place)
+{
     int core = hwloc_bitmap_first(cores);
 
     while (place-- > 0 && core >= 0)
         core = hwloc_bitmap_next(cores, core);
-    if (core >= 0) {
-        hwloc_bitmap_only(one, core);
-        if (hwloc_set_cpubind(machine.topology, one, HWLOC_CPUBIND_PROCESS))
-            core = -1;
-    }
-    hwloc_bitmap_free(one);
-    return core;
+    return core >= 0 && bind_to_core(core) ? core : -1;
 }
 
 /* In virtual time one process runs at a time, and the turn changes hands fastest on one core: the
@@ -98,4 +102,12 @@ void pin_process(const struct bench *bench, int place, int processes, char *text
     hwloc_bitmap_free(cores);
     if (core >= 0)
         snprintf(text, size, "core %d", core);
+}
+
+void pin_together(const struct bench *bench, int core, char *text, size_t size)
+{
+    bool bound =
+        bench->settings->pin != PIN_NONE && core >= 0 && know_machine() && bind_to_core(core);
+
+    snprintf(text, size, bound ? "one core for all" : "not pinned");
 }

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -74,6 +75,7 @@ static uint64_t machine_mark(void)
 struct whereabouts {
     uint64_t machine;
     uint32_t mtu; /* enum ibv_mtu */
+    int core;
 };
 
 /* What the ports on all hosts can carry is what the path can, and what all ranks go by. */
@@ -91,11 +93,13 @@ static int agree_on_mtu(struct bench *bench, const struct whereabouts *all)
     return BENCH_OK;
 }
 
-/* Collective: the processes on one machine share its cores. */
+/* Collective: the processes on one machine share its cores. In virtual time they take turns, which
+ * is quickest on one core, wherever the first of them is. */
 static int find_place(struct bench *bench)
 {
     struct whereabouts mine = { .machine = machine_mark(),
-                                .mtu = bench->adapter->port_attributes.active_mtu };
+                                .mtu = bench->adapter->port_attributes.active_mtu,
+                                .core = sched_getcpu() };
     struct whereabouts all[CONTROL_RANKS_MAX];
     int place = 0, processes = 0;
     char where[64];
@@ -106,7 +110,10 @@ static int find_place(struct bench *bench)
         processes += all[i].machine == mine.machine;
         place += all[i].machine == mine.machine && i < bench->rank;
     }
-    pin_process(bench, place, processes, where, sizeof(where));
+    if (virtual_time.on)
+        pin_together(bench, all[0].core, where, sizeof(where));
+    else
+        pin_process(bench, place, processes, where, sizeof(where));
     bench_note(bench, "placement", "%s", where);
     return BENCH_OK;
 }

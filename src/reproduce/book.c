@@ -190,10 +190,37 @@ static int read_rows(struct book *book, const char *directory, char *error, size
     return status;
 }
 
+static bool has_row(const struct book *book, const char *id)
+{
+    for (unsigned int i = 0; i < book->row_count; i++) {
+        if (!strcmp(book->rows[i].fields[FIELD_ID], id))
+            return true;
+    }
+    return false;
+}
+
+/* A row that the table does not have would never be looked at. */
+static int check_known(const struct book *book, char *error, size_t size)
+{
+    for (unsigned int i = 0; i < book->paper_count; i++) {
+        json_t *rows = json_object_get(book->papers[i].document, "rows"), *how;
+        const char *id;
+
+        json_object_foreach(rows, id, how)
+        {
+            if (!has_row(book, id))
+                return refuse(error, size, "%s: rows: results.csv has no '%s'",
+                              book->papers[i].path, id);
+        }
+    }
+    return 0;
+}
+
 int book_read(const char *directory, struct book *out, char *error, size_t size)
 {
     *out = (struct book){ 0 };
-    if (!read_papers(out, directory, error, size) && !read_rows(out, directory, error, size))
+    if (!read_papers(out, directory, error, size) && !read_rows(out, directory, error, size) &&
+        !check_known(out, error, size))
         return 0;
     book_free(out);
     return -1;
