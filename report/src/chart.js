@@ -68,9 +68,10 @@ function marks(spec, shown) {
     points.push(...quoted);
     list.push(Plot.tip(points, Plot.pointer({
         x: 'x', y: 'y', fill: 'var(--surface)', stroke: 'var(--border)', fontSize: 12,
+        className: 'tip',
         title: point => describe(spec, point),
     })));
-    return { list, points };
+    return list;
 }
 
 function describe(spec, point) {
@@ -86,8 +87,12 @@ function summary(spec) {
         `${count(names.length, 'curve')}: ${names.join(', ')}. The table below has the figures.`;
 }
 
+/* To a screen reader the picture is one thing, and names of its parts say nothing. */
+function hideParts(svg) {
+    svg.querySelectorAll('g[aria-label]').forEach(part => part.removeAttribute('aria-label'));
+}
+
 function draw(spec, shown, width) {
-    const { list, points } = marks(spec, shown);
     const svg = Plot.plot({
         width,
         height: HEIGHT,
@@ -105,10 +110,11 @@ function draw(spec, shown, width) {
             tickFormat: figure,
             ticks: 6,
         },
-        marks: list,
+        marks: marks(spec, shown),
     });
     svg.setAttribute('role', 'img');
-    return { svg, points };
+    hideParts(svg);
+    return svg;
 }
 
 /* Arrow keys move what the pointer would: left and right along a curve, up and down between curves. */
@@ -201,13 +207,14 @@ export function chart(spec) {
                                   'aria-label': `${spec.title}: chart, arrow keys read its points`,
                                   style: `min-height:${HEIGHT}px` });
     const redraw = () => {
-        const drawn = draw(spec, view.shown, Math.max(plot.clientWidth, WIDTH_MIN));
-        view.svg = drawn.svg;
-        drawn.svg.addEventListener('input', () => {
-            const point = drawn.svg.value;
+        const svg = draw(spec, view.shown, Math.max(plot.clientWidth, WIDTH_MIN));
+        view.svg = svg;
+        svg.addEventListener('input', () => {
+            const point = svg.value;
+            hideParts(svg);
             output.textContent = point ? describe(spec, point).replace('\n', ', ') : '';
         });
-        plot.replaceChildren(drawn.svg);
+        plot.replaceChildren(svg);
     };
     plot.addEventListener('keydown', keys(view, spec));
     waiting.set(plot, () => {

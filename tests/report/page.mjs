@@ -1,0 +1,158 @@
+/* A report in a real browser:
+ *
+ *     node page.mjs CHROMIUM SCREENSHOTS NAME=PAGE.html...
+ *
+ * Prints a line for each test, as tests/run wants it. */
+import { chromium } from 'playwright-core';
+import axe from 'axe-core';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+
+const PHONE = 390;
+const DESK = 1280;
+
+const [browserPath, screenshots, ...pages] = process.argv.slice(2);
+let failed = 0;
+
+function require(condition, reason) {
+    if (!condition)
+        throw new Error(reason);
+}
+
+async function test(name, check) {
+    try {
+        await check();
+        console.log(`ok ${name}`);
+    } catch (error) {
+        failed++;
+        console.log(`FAIL ${name}: ${error.message.split('\n')[0]}`);
+    }
+}
+
+/* Opens the page and scrolls through it, so that every chart is drawn. */
+async function open(browser, path, width, colorScheme) {
+    const page = await browser.newPage({ viewport: { width, height: 900 }, colorScheme });
+    const seen = { requests: [], complaints: [] };
+    page.on('request', request => seen.requests.push(request.url()));
+    page.on('console', message => ['error', 'warning'].includes(message.type()) &&
+            seen.complaints.push(message.text()));
+    page.on('pageerror', error => seen.complaints.push(error.message));
+    await page.goto(pathToFileURL(path).href);
+    for (const plot of await page.$$('.plot')) {
+        await plot.scrollIntoViewIfNeeded();
+        await plot.waitForSelector('svg');
+    }
+    await page.evaluate(() => scrollTo(0, 0));
+    return { page, seen };
+}
+
+const drawn = chart => chart.locator('.curve path').count();
+
+async function checkAlone({ page, seen }, path) {
+    const own = pathToFileURL(path).href;
+    const others = seen.requests.filter(url => url !== own && !url.startsWith('data:'));
+    require(!others.length, `asks for ${others[0]}`);
+    require(!seen.complaints.length, `console: ${seen.complaints[0]}`);
+    require(await page.evaluate(() => !window.planted), 'text of the results was run as a script');
+}
+
+/* The table behind a chart has a column for each curve. */
+async function checkCurves({ page }) {
+    const charts = await page.locator('figure.chart').all();
+    require(charts.length, 'has no chart');
+    for (const chart of charts) {
+        const name = await chart.locator('figcaption').textContent();
+        const curves = await chart.locator('.figures thead th').count() - 1;
+        require(curves > 0, `${name}: no curve`);
+        require(await drawn(chart) === curves, `${name}: ${await drawn(chart)} of ${curves} curves drawn`);
+        require(await chart.locator('.figures tbody tr').count(), `${name}: the table is empty`);
+    }
+}
+
+async function checkHover({ page }) {
+    for (const chart of await page.locator('figure.chart').all()) {
+        const name = await chart.locator('figcaption').textContent();
+        await chart.locator('.plot').scrollIntoViewIfNeeded();
+        const box = await chart.locator('.plot circle').first().boundingBox();
+        await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
+        require(/: [\d.]+(e[+-]?\d+)? /.test(await chart.locator('.value').textContent()),
+                `${name}: no value under the pointer`);
+        require(await chart.locator('.tip text').count(), `${name}: no tip at the pointer`);
+    }
+}
+
+async function checkSwitch({ page }) {
+    const chart = page.locator('figure.chart:has(.legend input)').first();
+    const before = await drawn(chart);
+    const box = chart.locator('.legend input').first();
+    await box.focus();
+    await page.keyboard.press('Space');
+    require(await drawn(chart) === before - 1, 'a curve that is switched off stays');
+    await page.keyboard.press('Space');
+    require(await drawn(chart) === before, 'a curve that is switched on again does not come');
+}
+
+async function checkKeys({ page }) {
+    const chart = page.locator('figure.chart:has(tbody tr + tr)').first();
+    await chart.locator('.plot').focus();
+    await page.keyboard.press('ArrowRight');
+    const first = await chart.locator('.value').textContent();
+    await page.keyboard.press('ArrowRight');
+    const second = await chart.locator('.value').textContent();
+    require(first && second && first !== second, `arrow keys show "${first}", then "${second}"`);
+}
+
+async function checkWidth({ page }) {
+    const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+    require(over <= 0, `${over} pixels wider than the window`);
+}
+
+async function checkAccess({ page }) {
+    await page.evaluate(axe.source);
+    const { violations } = await page.evaluate(() => axe.run());
+    const grave = violations.filter(one => ['serious', 'critical'].includes(one.impact));
+    require(!grave.length, grave.map(one => `${one.id} (${one.nodes[0].html.slice(0, 80)})`).join(', '));
+}
+
+async function checkPrint(browser, path) {
+    const page = await browser.newPage({ viewport: { width: DESK, height: 900 } });
+    await page.goto(pathToFileURL(path).href);
+    const pdf = await page.pdf({ format: 'A4' });
+    require(pdf.length > 10000, `${pdf.length} bytes on paper`);
+    require(await page.locator('.plot svg').count() === await page.locator('.plot').count(),
+            'charts are missing on paper');
+    await page.close();
+}
+
+async function checkPage(browser, name, path) {
+    const colours = {};
+    for (const scheme of ['light', 'dark']) {
+        const desk = await open(browser, path, DESK, scheme);
+        colours[scheme] = await desk.page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+        if (scheme === 'light') {
+            await test(`${name} curves`, () => checkCurves(desk));
+            await test(`${name} hover`, () => checkHover(desk));
+            await test(`${name} switch`, () => checkSwitch(desk));
+            await test(`${name} keys`, () => checkKeys(desk));
+            await desk.page.evaluate(() => scrollTo(0, 0));
+        }
+        await test(`${name} ${scheme} access`, () => checkAccess(desk));
+        await desk.page.screenshot({ path: join(screenshots, `${name}-${scheme}.png`) });
+        await test(`${name} ${scheme} alone`, () => checkAlone(desk, path));
+        await desk.page.close();
+        const phone = await open(browser, path, PHONE, scheme);
+        await test(`${name} ${scheme} phone`, () => checkWidth(phone));
+        await phone.page.screenshot({ path: join(screenshots, `${name}-phone-${scheme}.png`) });
+        await phone.page.close();
+    }
+    await test(`${name} dark`, () => require(colours.light !== colours.dark, `both are ${colours.light}`));
+    await test(`${name} print`, () => checkPrint(browser, path));
+}
+
+const browser = await chromium.launch({ executablePath: browserPath, args: ['--no-sandbox'] });
+for (const argument of pages) {
+    const [name, path] = argument.split('=');
+    await checkPage(browser, name, path);
+}
+await browser.close();
+process.exit(failed ? 1 : 0);
