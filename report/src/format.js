@@ -29,7 +29,7 @@ export function place(number, unit) {
 export function percent(number) {
     if (number == null)
         return '–';
-    return `${number > 0 ? '+' : number < 0 ? '−' : ''}${Math.abs(number).toFixed(1)} %`;
+    return `${number > 0 ? '+' : number < 0 ? '−' : ''}${Math.abs(number).toFixed(1)}%`;
 }
 
 export function count(number, one, many = `${one}s`) {

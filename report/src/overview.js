@@ -45,7 +45,7 @@ function reproduced(reproduction) {
         element('p', {}, 'Five papers have measured InfiniBand adapters and their ancestors. Here the same ' +
             'experiments run on models of those adapters, packet by packet in virtual time, and each ' +
             'figure that a paper quotes is held against ours. A number holds if it is within ' +
-            `${reproduction.tolerance} % of the paper's; a shape, such as "flat" or "rises", if the curve ` +
+            `${reproduction.tolerance}% of the paper's; a shape, such as "flat" or "rises", if the curve ` +
             'has it.'),
         element('p', {}, element('strong', {}, `${counts.holds} of ${rows.length} figures hold`),
                 `; ${count(counts.misses, 'misses', 'miss')}, ${counts['not run']} could not be run.`),

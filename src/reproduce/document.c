@@ -34,16 +34,19 @@ static json_t *row_json(const struct reproduction *reproduction, const struct ju
     return object;
 }
 
-static json_t *curve_json(const struct series *series, const char *label)
+/* A curve, named after its series and, if that is given, after its adapter; 'label' tells it from
+ * others of the same name. */
+static json_t *curve_json(const struct series *series, const char *adapter, const char *label)
 {
     json_t *points = json_array();
+    json_t *name =
+        json_sprintf("%s%s%s", series->name, adapter ? ", " : "", adapter ? adapter : "");
 
     for (unsigned int i = 0; i < series->count; i++)
         json_array_append_new(points,
                               json_pack("[ff]", series->points[i].x, series->points[i].y.median));
-    return json_pack("{ss ss? ss ss ss so}", "name", series->name, "run", label, "unit",
-                     series->unit, "axis", series->axis, "axis_unit", series->axis_unit, "points",
-                     points);
+    return json_pack("{so ss? ss ss ss so}", "name", name, "run", label, "unit", series->unit,
+                     "axis", series->axis, "axis_unit", series->axis_unit, "points", points);
 }
 
 static bool listed(const json_t *names, const char *name)
@@ -66,7 +69,7 @@ static bool has_text(const json_t *array, const char *text)
 
 /* Adds the curves that one job has for the figure, its command, or why it has none. */
 static void add_curves(json_t *object, const json_t *figure, const struct job *job,
-                       const char *label)
+                       const char *adapter, const char *label)
 {
     json_t *commands = json_object_get(object, "commands");
     const struct experiment_result *experiment;
@@ -90,7 +93,8 @@ static void add_curves(json_t *object, const json_t *figure, const struct job *j
 
         if (!strcmp(series->quantity, text_of(figure, "quantity")) &&
             listed(json_object_get(figure, "series"), series->name))
-            json_array_append_new(json_object_get(object, "curves"), curve_json(series, label));
+            json_array_append_new(json_object_get(object, "curves"),
+                                  curve_json(series, adapter, label));
     }
 }
 
@@ -105,14 +109,12 @@ static void add_variation(json_t *object, const json_t *figure, const struct pap
     json_array_foreach(adapters, i, adapter)
     {
         const char *name = json_string_value(adapter);
-        char *label = NULL;
+        const struct job *job = judge_job(judge, paper, text_of(figure, "run"), name, NULL);
 
-        if ((several || when) && asprintf(&label, "%s%s%s", several ? name : "",
-                                          several && when ? " " : "", when ? when : "") < 0)
-            abort();
-        add_curves(object, figure, judge_job(judge, paper, text_of(figure, "run"), name, NULL),
-                   label);
-        free(label);
+        if (when)
+            add_curves(object, figure, job, several ? name : NULL, when);
+        else
+            add_curves(object, figure, job, NULL, several ? name : NULL);
     }
 }
 
