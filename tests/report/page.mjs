@@ -10,6 +10,7 @@ import { pathToFileURL } from 'node:url';
 
 const PHONE = 390;
 const DESK = 1280;
+const HEIGHT = 900;
 
 const [browserPath, screenshots, ...pages] = process.argv.slice(2);
 let failed = 0;
@@ -30,8 +31,8 @@ async function test(name, check) {
 }
 
 /* Opens the page and scrolls through it, so that every chart is drawn. */
-async function open(browser, path, width, colorScheme) {
-    const page = await browser.newPage({ viewport: { width, height: 900 }, colorScheme });
+async function open(browser, path) {
+    const page = await browser.newPage({ viewport: { width: DESK, height: HEIGHT } });
     const seen = { requests: [], complaints: [] };
     page.on('request', request => seen.requests.push(request.url()));
     page.on('console', message => ['error', 'warning'].includes(message.type()) &&
@@ -115,7 +116,7 @@ async function checkAccess({ page }) {
 }
 
 async function checkPrint(browser, path) {
-    const page = await browser.newPage({ viewport: { width: DESK, height: 900 } });
+    const page = await browser.newPage({ viewport: { width: DESK, height: HEIGHT } });
     await page.goto(pathToFileURL(path).href);
     const pdf = await page.pdf({ format: 'A4' });
     require(pdf.length > 10000, `${pdf.length} bytes on paper`);
@@ -124,28 +125,30 @@ async function checkPrint(browser, path) {
     await page.close();
 }
 
+/* One page, light and dark, wide and narrow: charts are drawn anew for each width. */
 async function checkPage(browser, name, path) {
-    const colours = {};
-    for (const scheme of ['light', 'dark']) {
-        const desk = await open(browser, path, DESK, scheme);
-        colours[scheme] = await desk.page.evaluate(() => getComputedStyle(document.body).backgroundColor);
-        if (scheme === 'light') {
-            await test(`${name} curves`, () => checkCurves(desk));
-            await test(`${name} hover`, () => checkHover(desk));
-            await test(`${name} switch`, () => checkSwitch(desk));
-            await test(`${name} keys`, () => checkKeys(desk));
-            await desk.page.evaluate(() => scrollTo(0, 0));
-        }
-        await test(`${name} ${scheme} access`, () => checkAccess(desk));
-        await desk.page.screenshot({ path: join(screenshots, `${name}-${scheme}.png`) });
-        await test(`${name} ${scheme} alone`, () => checkAlone(desk, path));
-        await desk.page.close();
-        const phone = await open(browser, path, PHONE, scheme);
-        await test(`${name} ${scheme} phone`, () => checkWidth(phone));
-        await phone.page.screenshot({ path: join(screenshots, `${name}-phone-${scheme}.png`) });
-        await phone.page.close();
+    const opened = await open(browser, path);
+    const { page } = opened;
+    const colours = new Set();
+    const picture = suffix => page.screenshot({ path: join(screenshots, `${name}-${suffix}.png`) });
+    await test(`${name} curves`, () => checkCurves(opened));
+    await test(`${name} hover`, () => checkHover(opened));
+    await test(`${name} switch`, () => checkSwitch(opened));
+    await test(`${name} keys`, () => checkKeys(opened));
+    await page.evaluate(() => scrollTo(0, 0));
+    for (const colorScheme of ['light', 'dark']) {
+        await page.emulateMedia({ colorScheme });
+        colours.add(await page.evaluate(() => getComputedStyle(document.body).backgroundColor));
+        await test(`${name} ${colorScheme} access`, () => checkAccess(opened));
+        await picture(colorScheme);
+        await page.setViewportSize({ width: PHONE, height: HEIGHT });
+        await test(`${name} ${colorScheme} phone`, () => checkWidth(opened));
+        await picture(`phone-${colorScheme}`);
+        await page.setViewportSize({ width: DESK, height: HEIGHT });
     }
-    await test(`${name} dark`, () => require(colours.light !== colours.dark, `both are ${colours.light}`));
+    await test(`${name} dark`, () => require(colours.size === 2, `light and dark are ${[...colours]}`));
+    await test(`${name} alone`, () => checkAlone(opened, path));
+    await page.close();
     await test(`${name} print`, () => checkPrint(browser, path));
 }
 
