@@ -3,6 +3,7 @@
 #   make            build into build/; build/verbena runs from there
 #   make run        the same, then the quick tour of the suite
 #   make test       build, and run every test
+#   make test-long  the NAS kernels in classes A and B, live and in virtual time
 #   make test-rxe   the suite on the kernel's RDMA stack, in virtual machines
 #   make bench      figures against UCX's shared memory, the bare system call and perftest
 #   make asan, tsan build with sanitizers into build-asan/, build-tsan/
@@ -38,6 +39,9 @@ run: packages-run all
 test: packages-test all
 	@tests/run
 
+test-long: packages-test all
+	@tests/run nas-long
+
 test-rxe: packages-test all
 	@tests/run rxe-all
 
@@ -66,5 +70,5 @@ uninstall:
 clean:
 	rm -rf build build-*
 
-.PHONY: all run test test-rxe bench asan tsan fuzz install uninstall clean deps
+.PHONY: all run test test-long test-rxe bench asan tsan fuzz install uninstall clean deps
 .PHONY: packages-build packages-run packages-test
