@@ -52,6 +52,7 @@ struct settings {
     const char *adapter;
     const char *set;
     const char *faults;
+    const char *compute;
     const char *trace;
     const char *pcap;
     const char *stats_file;

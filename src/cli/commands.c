@@ -43,6 +43,8 @@
       .help = "change a number of the modelled adapter: bus.rate=4GB/s; several with ';'" }, \
     { .name = "faults", .argument = "LIST", .kind = OPTION_TEXT, .environment = "VERBENA_FAULTS", \
       .help = "what goes wrong between modelled adapters: drop=1e-3,corrupt=0,duplicate=0,reorder=0,seed=7" }, \
+    { .name = "compute", .argument = "WAY", .kind = OPTION_TEXT, .environment = "VERBENA_COMPUTE", \
+      .help = "what the program does between its calls takes no virtual time (none), or the processor time it really used (measured), times a factor (measured=2)" }, \
     { .name = "stats", .kind = OPTION_FLAG, .environment = "VERBENA_STATS", \
       .help = "say at the end how busy each part of the modelled adapters was; live: what became of registered memory" }, \
     { .name = "stats-file", .argument = "FILE", .kind = OPTION_PATH, \

@@ -1,4 +1,5 @@
 #include "model.h"
+#include "sim/compute.h"
 #include "sim/faults.h"
 #include "sim/parameters.h"
 
@@ -16,7 +17,7 @@ static bool is_modelled(const struct invocation *invocation)
 
 int model_check(const struct invocation *invocation)
 {
-    static const char *const only_modelled[] = { "set",     "faults", "stats-file",
+    static const char *const only_modelled[] = { "set",     "faults", "compute", "stats-file",
                                                  "explain", "trace",  "pcap" };
 
     if (is_modelled(invocation))
@@ -38,6 +39,17 @@ static int check_faults(const struct invocation *invocation)
     char error[512];
 
     if (!text || !faults_read(text, &faults, error, sizeof(error)))
+        return CLI_OK;
+    return cli_usage_error(invocation->command, "%s", error);
+}
+
+static int check_compute(const struct invocation *invocation)
+{
+    const char *text = option_value(invocation, "compute");
+    char error[512];
+    double factor;
+
+    if (!text || !compute_read(text, &factor, error, sizeof(error)))
         return CLI_OK;
     return cli_usage_error(invocation->command, "%s", error);
 }
@@ -82,7 +94,8 @@ int model_export(const struct invocation *invocation)
         cli_error("%s", error);
         return CLI_USAGE;
     }
-    if (check_faults(invocation) || export_file(invocation, "trace", "VERBENA_TRACE") ||
+    if (check_faults(invocation) || check_compute(invocation) ||
+        export_file(invocation, "trace", "VERBENA_TRACE") ||
         export_file(invocation, "pcap", "VERBENA_PCAP") ||
         export_file(invocation, "stats-file", "VERBENA_STATS_FILE"))
         return CLI_USAGE;

@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-#define CLI_OPTIONS_MAX 64
+#define CLI_OPTIONS_MAX 128
 
 enum {
     CLI_OK = 0,

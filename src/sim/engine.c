@@ -5,6 +5,7 @@
 #include "hca/addr.h"
 #include "hca/cq.h"
 #include "live/live.h"
+#include "sim/compute.h"
 #include "sim/models/hca.h"
 #include "sim/turn.h"
 
@@ -146,6 +147,7 @@ static void sim_poll_end(int count)
     if (!may_rest(me) || !turn_park(p->host.poll_empty))
         me->clock += ns_of(p->host.poll_empty);
     me->only_polls = false;
+    compute_begin();
 }
 
 static bool sim_sleep(void)
@@ -227,6 +229,7 @@ void event_dispatch(const struct event *event)
 static void sim_send(struct hca_qp *qp, struct send_wqe *wqe)
 {
     queue_post(qp, wqe);
+    compute_begin();
 }
 
 static bool sim_send_short(struct hca_qp *qp, const struct ibv_sge *sge, unsigned int flags)

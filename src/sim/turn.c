@@ -1,6 +1,7 @@
 #include "sim/turn.h"
 
 #include "hca/proc.h"
+#include "sim/compute.h"
 #include "sim/watch.h"
 #include "util/log.h"
 
@@ -402,14 +403,27 @@ uint64_t turn_now(void)
     return me ? me->clock : world->now;
 }
 
+uint64_t turn_read(void)
+{
+    struct entity *me = turn_self();
+
+    if (!me)
+        return world->now;
+    me->clock += compute_end();
+    compute_begin();
+    return me->clock;
+}
+
 static void await(struct entity *me)
 {
+    me->clock += compute_end();
     come_back(me);
     me->calls++;
     store_release(&me->state, ENTITY_READY);
     if (!pass_on(me))
         wait_for_turn(me, false);
     me->shown_at = me->clock;
+    compute_begin();
 }
 
 void turn_charge(double ns)
@@ -430,6 +444,7 @@ void turn_await(void)
 
 static bool rest(struct entity *me, enum entity_state state, double period)
 {
+    me->clock += compute_end();
     come_back(me);
     me->rested_at = me->clock;
     me->period = period < 1 ? 1 : llround(period);
@@ -440,6 +455,7 @@ static bool rest(struct entity *me, enum entity_state state, double period)
     /* Nothing else makes time pass: then the looking of a guest does. */
     if (state == ENTITY_PARKED && me->guest && me->clock == me->rested_at)
         me->clock += round_up(PATIENCE_NS, me->period);
+    compute_begin();
     return me->woken;
 }
 
@@ -481,8 +497,8 @@ static uint64_t waking_time(enum turn_change change)
 {
     const struct parameters *p = &world->parameters;
 
-    return llround(change == CHANGE_SENT && p->host.wake_send > 0 ? p->host.wake_send :
-                                                                    p->host.wake_receive);
+    return llround(change == CHANGE_SENT && p->host.wake_send > 0 ? p->host.wake_send
+                                                                  : p->host.wake_receive);
 }
 
 void turn_wake(uint32_t proc, enum turn_change change)
@@ -656,11 +672,13 @@ void turn_glance(double ns)
 
     if (!me)
         return;
-    me->clock += llround(ns);
+    me->clock += compute_end() + llround(ns);
     me->calls++;
     ahead = me->clock - me->shown_at;
     if (!has_turn(me) || ahead > GLANCES_NS || ahead * 4 > me->clock - me->acted_at)
         await(me);
+    else
+        compute_begin();
 }
 
 void turn_wait(uint64_t deadline, uint32_t waits_for)

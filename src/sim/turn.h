@@ -52,6 +52,8 @@ void turn_leave(void);
 void turn_stop(void);
 
 uint64_t turn_now(void);
+/* The same for a program that asks: with what it has computed since its last call. */
+uint64_t turn_read(void);
 
 /* ---- for programs that know nothing of turns (guest/) ---- */
 

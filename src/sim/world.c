@@ -2,6 +2,7 @@
 
 #include "hca/arena.h"
 #include "hca/proc.h"
+#include "sim/compute.h"
 #include "util/log.h"
 
 #include <errno.h>
@@ -89,6 +90,20 @@ static int read_parameters(void)
     return EINVAL;
 }
 
+static int read_compute(void)
+{
+    const char *text = getenv("VERBENA_COMPUTE");
+    double factor = 0;
+    char error[512];
+
+    if (text && compute_read(text, &factor, error, sizeof(error))) {
+        log_error("%s", error);
+        return EINVAL;
+    }
+    compute_set(factor);
+    return 0;
+}
+
 static int make(void)
 {
     int err;
@@ -113,8 +128,10 @@ static int make(void)
 int world_attach(void)
 {
     uint64_t root;
-    int err = 0;
+    int err = read_compute();
 
+    if (err)
+        return err;
     if ((uintptr_t)seg != SIM_BASE_ADDRESS) {
         log_error("the place where modelled fabrics are mapped is taken in this process");
         return ENOMEM;

@@ -33,7 +33,7 @@ EXPORT int verbena_is_virtual(void)
 
 EXPORT uint64_t verbena_now(void)
 {
-    return in_virtual_time() ? turn_now() : 0;
+    return in_virtual_time() ? turn_read() : 0;
 }
 
 EXPORT void verbena_compute(uint64_t ns)

@@ -42,6 +42,7 @@ void guest_leave(void)
 {
     guest_inside--;
     spin_watch();
+    turns->computes();
 }
 
 void guest_restart(struct entity *reserved)

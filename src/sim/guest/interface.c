@@ -2,6 +2,7 @@
 
 #include "hca/proc.h"
 #include "hca/segment.h"
+#include "sim/compute.h"
 #include "sim/engine.h"
 
 #include <sched.h>
@@ -67,4 +68,8 @@ __attribute__((visibility("default"))) const struct guest_turns verbena_guest_tu
     .give_back = turn_give_back,
     .name = name,
     .leave = turn_leave,
+    .computes = compute_begin,
+    .look = compute_look,
+    .computes_on = compute_go_on,
+    .waited = compute_waited,
 };

@@ -35,6 +35,13 @@ struct guest_turns {
     void (*give_back)(struct entity *entity);
     void (*name)(struct entity *entity, int pid); /* the process that a place is reserved for */
     void (*leave)(void);
+
+    /* Of what it computes (sim/compute.h): it goes back to its program; it is looked at, and then
+     * goes on computing or has been found to wait. */
+    void (*computes)(void);
+    void (*look)(void);
+    void (*computes_on)(void);
+    void (*waited)(void);
 };
 
 extern const struct guest_turns verbena_guest_turns;

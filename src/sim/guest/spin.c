@@ -100,6 +100,7 @@ static void on_timer(int number, siginfo_t *info, void *context)
         set_timer(activity);
         return;
     }
+    turns->look();
     watch.steps = STEPS;
     watch.taken = 0;
     watch.next_mark = 0;
@@ -117,6 +118,7 @@ static void end_of_steps(greg_t *registers, bool spins)
     int saved = errno;
 
     registers[REG_EFL] &= ~TRAP_FLAG;
+    (spins ? turns->waited : turns->computes_on)();
     if (spins) {
         watch.interval = FIRST_LOOK_NS;
         guest_inside++;
