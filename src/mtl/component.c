@@ -206,12 +206,14 @@ void mtl_join(void)
 /* In virtual time whoever has the lock may not have the turn, and gets it only if time passes. */
 void mtl_wait_for_lock(void)
 {
-    if (!virtual_time.on) {
+    if (virtual_time.on) {
+        while (!spin_trylock(&mtl.lock))
+            virtual_time.compute(LOCK_TRY_NS);
+    } else if (!spin_trylock(&mtl.lock)) {
+        atomic_fetch_add_explicit(&mtl.waiting, 1, memory_order_relaxed);
         spin_lock(&mtl.lock);
-        return;
+        atomic_fetch_sub_explicit(&mtl.waiting, 1, memory_order_relaxed);
     }
-    while (!spin_trylock(&mtl.lock))
-        virtual_time.compute(LOCK_TRY_NS);
 }
 
 void mtl_report_done(void)

@@ -10,6 +10,8 @@
 #include <ompi/runtime/mpiruntime.h>
 #include <opal/runtime/opal_progress.h>
 
+#include <sched.h>
+
 #define PROBE_LOOKS 1024 /* between two looks at the clock while nothing happens */
 #define QUIET_LOOKS 32   /* between two looks for greetings while there are no connections */
 
@@ -79,6 +81,33 @@ static int module_isend(mca_mtl_base_module_t *module, struct ompi_communicator_
                         bool blocking, mca_mtl_request_t *request)
 {
     return begin_send((struct mtl_request *)request, comm, dest, tag, convertor, mode, blocking);
+}
+
+/* ---- looking ---- */
+
+static int look_at_memory(void)
+{
+    int count = inbox_look();
+
+    if (connections)
+        count += rails_look();
+    if (protocol_is_greeting())
+        connections_greet_again();
+    return count + endpoints_flush() + rendezvous_go_on();
+}
+
+/* Greetings from processes that are not known yet can wait. */
+static int look_everywhere(void)
+{
+    static uint32_t quiet;
+    int count = look_at_memory();
+
+    quiet += !count;
+    if (connections || (!count && quiet % QUIET_LOOKS == 0))
+        count += rails_poll();
+    if (!count && connections && quiet % PROBE_LOOKS == 0)
+        rails_probe();
+    return count;
 }
 
 /* ---- receives ---- */
@@ -151,6 +180,11 @@ static struct unexpected *probe(struct ompi_communicator_t *comm, int source, in
 
     mtl_enter();
     found = match_find(&mtl.matching, &key);
+    if (!found && mtl.threads && !virtual_time.on) {
+        /* Threads that only probe may keep each other from looking. */
+        look_everywhere();
+        found = match_find(&mtl.matching, &key);
+    }
     if (!found) {
         mtl_leave();
         opal_progress();
@@ -213,31 +247,6 @@ static int module_cancel(mca_mtl_base_module_t *module, mca_mtl_request_t *mtl_r
 
 /* ---- the rest ---- */
 
-static int look_at_memory(void)
-{
-    int count = inbox_look();
-
-    if (connections)
-        count += rails_look();
-    if (protocol_is_greeting())
-        connections_greet_again();
-    return count + endpoints_flush() + rendezvous_go_on();
-}
-
-/* Greetings from processes that are not known yet can wait. */
-static int look_everywhere(void)
-{
-    static uint32_t quiet;
-    int count = look_at_memory();
-
-    quiet += !count;
-    if (connections || (!count && quiet % QUIET_LOOKS == 0))
-        count += rails_poll();
-    if (!count && connections && quiet % PROBE_LOOKS == 0)
-        rails_probe();
-    return count;
-}
-
 /* Looking at completions takes time, and is not done twice in vain: only after something has
  * happened. When there is nothing, time goes on to whatever comes next; not with the lock held, for
  * which others may be waiting. */
@@ -264,13 +273,26 @@ static int progress_in_virtual_time(void)
     return count;
 }
 
+/* Who has something to do goes before those who only look: they would take the lock again as soon
+ * as they have given it back, before anybody who waits for it gets a processor. */
+static bool may_look(void)
+{
+    if (!mtl.threads)
+        return true;
+    if (load_relaxed(&mtl.waiting)) {
+        sched_yield();
+        return false;
+    }
+    return spin_trylock(&mtl.lock);
+}
+
 int module_progress(void)
 {
     int count;
 
     if (virtual_time.on)
         return progress_in_virtual_time();
-    if (mtl.threads && !spin_trylock(&mtl.lock))
+    if (!may_look())
         return 0;
     count = look_everywhere();
     mtl_leave();

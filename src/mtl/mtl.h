@@ -75,8 +75,9 @@ struct mtl {
     struct matching matching;
     struct rails_traffic traffic;
     struct spinlock lock;
-    bool threads; /* several may call at a time */
-    bool joined;  /* virtual time: takes part */
+    atomic_uint waiting; /* threads, for the lock */
+    bool threads;        /* several may call at a time */
+    bool joined;         /* virtual time: takes part */
     struct mtl_request *done, *last_done;
 };
 
