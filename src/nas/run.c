@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 
 #define ALIGNMENT      64
+#define PAGE           4096
 #define HUGE_PAGE      (UINT64_C(2) << 20)
 #define PROGRESS_EVERY 5.0 /* s */
 
@@ -19,7 +20,9 @@ struct nas_block {
 void *run_allocate(struct nas_run *run, size_t count, size_t size)
 {
     size_t bytes = round_up(count * size, ALIGNMENT);
-    size_t alignment = bytes < HUGE_PAGE ? ALIGNMENT : HUGE_PAGE;
+    /* At least at a page: where in its pages a buffer lies is seen in a model's time, and heaps differ
+     * from run to run. */
+    size_t alignment = bytes < HUGE_PAGE ? PAGE : HUGE_PAGE;
     size_t whole = round_up(sizeof(struct nas_block) + bytes, alignment);
     struct nas_block *block = aligned_alloc(alignment, whole);
     char what[32];
