@@ -340,6 +340,7 @@ static void end_planned(struct rail_link *link, const struct sent *sent)
     plan.begun = sent->begun;
     plan.sharing = sent->sharing;
     plan.count = 1;
+    plan.piece[0] = sent->rails;
     rails_ended(set, &plan);
 }
 

@@ -106,8 +106,9 @@ bool rails_plan(struct rails_set *set, const struct rails_message *message, stru
 
     if (!rails_replan(set, message, plan))
         return false;
-    plan->begun = traffic->begun++;
+    plan->begun = traffic->begun;
     plan->sharing = plan->begun - traffic->ended;
+    traffic->begun += plan->piece[0].rated;
     return true;
 }
 
@@ -118,6 +119,8 @@ void rails_ended(struct rails_set *set, const struct rails_plan *plan)
     uint64_t others = plan->sharing + since;
     double *overlap = &traffic->overlap[plan->class];
 
+    if (!plan->piece[0].rated)
+        return;
     traffic->ended++;
     if (others > RAILS_MAX)
         others = RAILS_MAX;

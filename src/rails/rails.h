@@ -57,9 +57,9 @@ struct rails_limits {
 struct rails_traffic {
     const struct rails_policy *policy;
     struct rails_limits limits;
-    uint64_t begun;
-    uint64_t ended;
-    double overlap[RAILS_CLASSES]; /* how many other messages share the life of one, on average */
+    uint64_t begun; /* messages long enough to be cut: short ones are often known to have ended */
+    uint64_t ended; /* only long after */
+    double overlap[RAILS_CLASSES]; /* how many others of them share the life of one, on average */
     uint32_t sets;
     uint32_t port_count;
     struct rails_port port[RAILS_MAX];
@@ -84,7 +84,7 @@ struct rails_piece {
 struct rails_plan {
     enum rails_class class;
     uint32_t count;
-    uint64_t begun;   /* messages of the process before this one */
+    uint64_t begun;   /* long messages of the process before this one */
     uint64_t sharing; /* of them, those still under way */
     struct rails_piece piece[RAILS_MAX];
 };
