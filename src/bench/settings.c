@@ -171,6 +171,8 @@ const struct option_row settings_rows[] = {
     { .name = "policies", .argument = "LIST", .fallback = "adaptive", .kind = OPTION_CHOICES,
       .choices = RAILS_POLICY_NAMES, AT(policies),
       .help = "of MPI messages over rails: " RAILS_POLICY_NAMES },
+    { .name = "mca", .argument = "LIST", .kind = OPTION_TEXT, AT(mca),
+      .help = "parameters of Open MPI: coll_tuned_use_dynamic_rules=1; several with ';'" },
     { .name = "ranks", .argument = "N", .fallback = "2", .kind = OPTION_NUMBER, .minimum = 2,
       .maximum = 256, AT(ranks), .help = "MPI processes" },
     { .name = "ranks-per-node", .argument = "N", .fallback = "1", .kind = OPTION_NUMBER,

@@ -53,6 +53,7 @@ struct settings {
     const char *set;
     const char *faults;
     const char *compute;
+    const char *mca;
     const char *trace;
     const char *pcap;
     const char *stats_file;

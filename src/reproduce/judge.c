@@ -294,11 +294,14 @@ static int compute(const struct judge *judge, const struct book_row *row, struct
 static int judge_value(const struct judge *judge, const struct book_row *row, struct outcome *out)
 {
     bool bound = !strcmp(row->fields[FIELD_KIND], "bound"), holds;
+    const json_t *within = json_object_get(row->how, "within");
 
     if (compute(judge, row, out))
         return -1;
     out->error = 100 * (out->ours / row->value - 1);
     holds = bound ? out->ours <= row->value : fabs(out->error) <= judge->tolerance;
+    if (within)
+        holds = fabs(out->ours - row->value) <= json_number_value(within);
     out->verdict = holds ? VERDICT_HOLDS : VERDICT_MISSES;
     return 0;
 }

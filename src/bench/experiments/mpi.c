@@ -125,7 +125,21 @@ static void forget_own_place(void)
     sched_setaffinity(0, sizeof(all), &all);
 }
 
-static pid_t start(char **words, int *fd)
+/* NAME=VALUE, several with ';': what Open MPI finds in its environment. */
+static void set_parameters(const char *list)
+{
+    char text[TEXT_MAX], name[TEXT_MAX], *rest = NULL;
+
+    snprintf(text, sizeof(text), "%s", list);
+    for (char *one = strtok_r(text, ";", &rest); one; one = strtok_r(NULL, ";", &rest)) {
+        size_t length = strcspn(one, "=");
+
+        snprintf(name, sizeof(name), "OMPI_MCA_%.*s", (int)length, one);
+        setenv(name, one[length] ? one + length + 1 : "", 1);
+    }
+}
+
+static pid_t start(const struct settings *settings, char **words, int *fd)
 {
     int pipes[2];
     pid_t pid;
@@ -144,6 +158,8 @@ static pid_t start(char **words, int *fd)
         close(pipes[0]);
         close(pipes[1]);
         forget_own_place();
+        if (settings->mca)
+            set_parameters(settings->mca);
         execv("/proc/self/exe", words);
         _exit(NOT_THERE);
     }
@@ -240,7 +256,7 @@ static int measure_curve(struct bench *bench, const struct mpi_spec *spec, struc
     pid_t pid;
 
     make_line(bench, spec, curve, &line);
-    pid = start(line.words, &output.fd);
+    pid = start(bench->settings, line.words, &output.fd);
     if (pid < 0)
         return bench_fail(bench, "starting an MPI program: %s", strerror(errno));
     status = follow(bench, &output, curve);
