@@ -42,8 +42,7 @@ struct rail_link {
     struct ibv_qp *qp;
     uint32_t index;
     bool up;
-    bool shut;     /* the other side has taken out all it ever will */
-    bool silenced; /* the other side wants it not to be used */
+    bool shut; /* the other side has taken out all it ever will */
 
     uint32_t posted, completed, freed; /* messages sent, so far */
     uint32_t credits_posted;

@@ -119,7 +119,7 @@ bool rail_has_room(struct rail_link *link)
 
     if ((int32_t)(freed - link->freed) > 0)
         link->freed = freed;
-    return link->up && !link->silenced && link->posted - link->completed < window &&
+    return link->up && link->posted - link->completed < window &&
            link->posted - link->freed < window;
 }
 
@@ -207,7 +207,7 @@ void rail_write(struct rail_link *link, const struct remote_copy *copy)
 
 bool rail_can_read(const struct rail_link *link)
 {
-    return link->up && !link->silenced && link->reads < READS_MAX;
+    return link->up && link->reads < READS_MAX;
 }
 
 void rail_read(struct rail_link *link, const struct remote_copy *copy, struct work *work)
@@ -332,16 +332,14 @@ int rails_look(void)
 
 static void end_planned(struct rail_link *link, const struct sent *sent)
 {
-    struct rails_set *set = &link->connection->set;
     struct rails_plan plan;
 
-    rails_completed(set, &sent->rails, true, mtl_now());
     plan.class = sent->class;
     plan.begun = sent->begun;
     plan.sharing = sent->sharing;
     plan.count = 1;
     plan.piece[0] = sent->rails;
-    rails_ended(set, &plan);
+    rails_ended(&link->connection->set, &plan);
 }
 
 /* All messages up to that one have arrived. */
@@ -350,10 +348,12 @@ static void sent_until(struct rail_link *link, uint32_t end)
     while ((int32_t)(end - link->completed) > 0) {
         struct sent *sent = &link->sent[link->completed++ % link->connection->window];
 
-        if (sent->planned)
+        if (sent->planned) {
+            rails_completed(&link->connection->set, &sent->rails, true, mtl_now());
             end_planned(link, sent);
+        }
         if (sent->piece)
-            piece_sent(sent->piece);
+            piece_over(sent->piece);
     }
 }
 
@@ -394,7 +394,7 @@ static void completed(const struct ibv_wc *completion)
         break;
     case WORK_READ:
         work->link->reads--;
-        piece_read((struct piece *)work);
+        piece_over((struct piece *)work);
         break;
     default:
         break;
@@ -426,6 +426,19 @@ static void stop(struct rail_link *link)
     link->up = false;
 }
 
+/* Whatever becomes of the messages on a rail that has failed, the policy hears no more of them. */
+static void forget_plans(struct rail_link *link)
+{
+    rails_failed(&link->connection->set, link->index);
+    for (uint32_t i = link->completed; i != link->posted; i++) {
+        struct sent *sent = &link->sent[i % link->connection->window];
+
+        if (sent->planned)
+            end_planned(link, sent);
+        sent->planned = false;
+    }
+}
+
 void rail_fail(struct rail_link *link, const char *reason)
 {
     struct connection *connection = link->connection;
@@ -434,7 +447,7 @@ void rail_fail(struct rail_link *link, const char *reason)
     if (!link->up)
         return;
     stop(link);
-    rails_failed(&connection->set, link->index);
+    forget_plans(link);
     mtl.counters.rail_failures++;
     mtl_log("rail %u (%s port %u) to process %u failed: %s; %u of %u left", link->index,
             ibv_get_device_name(link->path->device->context->device), link->path->port,
@@ -446,13 +459,24 @@ void rail_fail(struct rail_link *link, const char *reason)
         endpoint_fail(connection->endpoint);
 }
 
+static struct rail_link *rail_named(struct connection *connection, uint32_t rail)
+{
+    if (rail < connection->rail_count)
+        return &connection->rails[rail];
+    mtl_log("process %u speaks of rail %u; there are %u", connection->endpoint->name.vpid, rail,
+            connection->rail_count);
+    return NULL;
+}
+
 /* The other side has given it up. What it had sent and has arrived is taken out; nothing comes
  * after that, so the other side may send the rest by another way. */
 void rail_down(struct connection *connection, uint32_t rail)
 {
-    struct rail_link *link = &connection->rails[rail < connection->rail_count ? rail : 0];
-    struct wire_rail body = { .rail = link->index };
+    struct rail_link *link = rail_named(connection, rail);
+    struct wire_rail body = { .rail = rail };
 
+    if (!link)
+        return;
     if (link->up)
         rail_fail(link, "the other side has given it up");
     if (connection->written_ours)
@@ -464,9 +488,9 @@ void rail_down(struct connection *connection, uint32_t rail)
  * follows them. */
 void rail_shut(struct connection *connection, uint32_t rail)
 {
-    struct rail_link *link = &connection->rails[rail < connection->rail_count ? rail : 0];
+    struct rail_link *link = rail_named(connection, rail);
 
-    if (link->up || link->shut)
+    if (!link || link->up || link->shut)
         return;
     link->shut = true;
     for (; link->completed != link->posted; link->completed++) {

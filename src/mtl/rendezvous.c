@@ -233,13 +233,16 @@ static int post_pieces(struct transfer *transfer)
     return count;
 }
 
-static void piece_over(struct piece *piece)
+void piece_over(struct piece *piece)
 {
     struct transfer *transfer = piece->transfer;
-    struct rails_set *set = &transfer->endpoint->connection->set;
+    struct connection *connection = transfer->endpoint->connection;
+    struct rails_set *set = &connection->set;
 
-    rails_completed(set, &piece->rails, true, mtl_now());
-    piece->over = true;
+    if (transfer->endpoint->failed)
+        return;
+    if (connection->rails[piece->rails.rail].up)
+        rails_completed(set, &piece->rails, true, mtl_now());
     if (--transfer->left)
         return;
     rails_ended(set, &transfer->plan);
@@ -249,16 +252,6 @@ static void piece_over(struct piece *piece)
         tell_done(transfer->endpoint, transfer->peer_cookie);
         end_receive(transfer);
     }
-}
-
-void piece_sent(struct piece *piece)
-{
-    piece_over(piece);
-}
-
-void piece_read(struct piece *piece)
-{
-    piece_over(piece);
 }
 
 void piece_lost(struct piece *piece)
@@ -492,6 +485,8 @@ static void fail_one(enum cookie_kind kind, void *object, void *endpoint)
         if (transfer->endpoint != endpoint)
             return;
         request = transfer->request;
+        if (transfer->left)
+            rails_ended(&transfer->endpoint->connection->set, &transfer->plan);
         cookie_free(transfer->cookie);
     } else {
         if (request->endpoint != endpoint)

@@ -14,7 +14,6 @@ struct piece {
     struct transfer *transfer;
     struct rails_piece rails;
     bool posted;
-    bool over;
 };
 
 struct transfer {
@@ -67,9 +66,9 @@ int rendezvous_go_on(void);
 void rendezvous_fail(struct endpoint *endpoint);
 void rendezvous_free(void);
 
-void piece_sent(struct piece *piece);
+/* It has been written and the message behind it has arrived, or it has been read. */
+void piece_over(struct piece *piece);
 void piece_lost(struct piece *piece);
-void piece_read(struct piece *piece);
 void piece_read_failed(struct piece *piece);
 
 #endif
