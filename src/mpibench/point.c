@@ -2,6 +2,8 @@
 #include "task.h"
 #include "util/virtual.h"
 
+#include <limits.h>
+
 #define TAG            1
 #define LATENCY_VOLUME (64u << 20)
 #define STREAM_VOLUME  (512u << 20)
@@ -157,11 +159,34 @@ static double overlap(const struct task_spec *spec)
     return hidden < 0 ? 0 : hidden > 100 ? 100 : hidden;
 }
 
+/* Microseconds of a receive out of 'iterations' messages that have come unexpected, each with a tag
+ * of its own; the newest is asked for first, as those who search a list like least. */
+static double unexpected(const struct task_spec *spec)
+{
+    int count = spec->iterations < INT_MAX ? spec->iterations : INT_MAX - 1;
+    double start;
+
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (spec->rank == 1) {
+        for (int tag = 0; tag <= count; tag++)
+            MPI_Send(spec->out, spec->size, MPI_BYTE, 0, tag, MPI_COMM_WORLD);
+    }
+    if (spec->rank)
+        return 0;
+    /* The last one is there: so are all before it. */
+    MPI_Recv(spec->in, spec->size, MPI_BYTE, 1, count, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    start = MPI_Wtime();
+    for (int tag = count; tag--;)
+        MPI_Recv(spec->in, spec->size, MPI_BYTE, 1, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    return (MPI_Wtime() - start) / count * 1e6;
+}
+
 static const struct task latency_task = { "latency", "us", 2, one_message, latency };
 static const struct task bw_task = { "bw", "MB/s", 2, one_message, bandwidth };
 static const struct task bibw_task = { "bibw", "MB/s", 2, one_message, both_ways };
 static const struct task rate_task = { "msg-rate", "M/s", 2, one_message, message_rate };
 static const struct task overlap_task = { "overlap", "%", 2, one_message, overlap };
+static const struct task unexpected_task = { "unexpected", "us", 2, one_message, unexpected };
 
-const struct task *const point_tasks[] = { &latency_task, &bw_task,      &bibw_task,
-                                           &rate_task,    &overlap_task, NULL };
+const struct task *const point_tasks[] = { &latency_task, &bw_task,         &bibw_task, &rate_task,
+                                           &overlap_task, &unexpected_task, NULL };
