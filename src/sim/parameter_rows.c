@@ -111,6 +111,8 @@ const struct parameter_row parameter_rows[] = {
     TIME(hca.segment, "0 ns", "an engine gathers a further segment"),
     TIME(hca.packet, "0 ns", "an engine makes a packet"),
     TIME(hca.queue_lock, "0 ns", "each packet, in or out, keeps others from the queue's context"),
+    BYTES(hca.turn, "0 B", 0,
+          "what an engine sends of a message while other queues wait; 0: all of it"),
     YES_NO(hca.drain, "no", "an engine takes a new message only when its packets have left"),
     YES_NO(hca.wait_for_ack, "no",
            "a queue goes on after a send only when that is acknowledged"),

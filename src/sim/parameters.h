@@ -59,6 +59,7 @@ struct parameters {
         uint64_t buffer;                 /* bytes of packets on their way out; 0: not limited */
         double message, segment, packet; /* to begin a message, a further segment, a packet */
         double queue_lock; /* a queue's context is held for this, by packets in and out */
+        uint64_t turn;     /* bytes of a message before other queues are served; 0: all of it */
         bool drain;        /* an engine takes its next message when its packets have left */
         bool wait_for_ack; /* a queue that has sent a SEND goes on after the acknowledgement */
         double ack_turnaround;

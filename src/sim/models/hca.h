@@ -42,6 +42,7 @@ struct engine {
     bool waits_for_drain;
     struct flight *next_flight; /* pulled, not yet on its way */
     uint32_t under_way; /* packets */
+    uint64_t turn; /* bytes of its queue since that was given to it */
     uint64_t translated; /* payloads are asked for in order, not before this */
     uint64_t messages;
 };

@@ -1,6 +1,6 @@
 /* The sending half of the adapter. A work request is fetched across the bus after the doorbell; queues
- * with something to send wait in turn for an engine, which sends one message at a time, packet by
- * packet: fetch the payload, then hand it to the link. That an engine's packets are limited in
+ * with something to send wait in turn for an engine, which sends one message at a time, or some of it
+ * while others wait, packet by packet: fetch the payload, then hand it to the link. That an engine's packets are limited in
  * number, and all of them by a buffer, is what bounds one queue's rate on adapters whose links are
  * faster than their engines; the adapter files say which. */
 #include "sim/models/hca.h"
@@ -82,11 +82,16 @@ static bool is_idle(const struct engine *engine)
     return !engine->queue && !engine->waits_for_drain;
 }
 
+static bool begins_message(const struct flight *flight)
+{
+    return opcode_info(flight->packet.opcode)->flags & OPCODE_START;
+}
+
 static double message_service(const struct flight *flight)
 {
     const struct parameters *p = &world->parameters;
 
-    if (flight->response || !flight->message)
+    if (flight->response || !flight->message || !begins_message(flight))
         return 0;
     return p->hca.message +
            (flight->message->stretches > 1 ? flight->message->stretches - 1 : 0) * p->hca.segment;
@@ -123,7 +128,8 @@ static void assign(struct port *port)
             engine->queue = queue;
             queue->is_served = true;
             engine->next_flight = flight;
-            engine->messages++;
+            engine->messages += begins_message(flight);
+            engine->turn = 0;
             trace_about(queue, flight);
             time = context_queue(&port->hca->context, &queue->context, world->now);
             event_at(time + ns_of(message_service(flight)), EVENT_ENGINE, engine, 0);
@@ -168,6 +174,25 @@ static void finish_message(struct engine *engine, const struct flight *last)
     send_kick(queue);
     queue_release(queue);
     assign(port);
+}
+
+/* The queue goes on with its message when the others that wait have had their turn. */
+static void yield(struct engine *engine)
+{
+    struct queue *queue = engine->queue;
+
+    engine->queue = NULL;
+    queue->is_served = false;
+    send_kick(queue);
+    queue_release(queue);
+    assign(engine->port);
+}
+
+static bool turn_is_over(const struct engine *engine)
+{
+    uint64_t turn = world->parameters.hca.turn;
+
+    return turn && engine->turn >= turn && engine->port->ready_first;
 }
 
 static bool has_slot(const struct engine *engine, const struct flight *flight)
@@ -249,6 +274,11 @@ void send_step(struct engine *engine)
     }
     start_packet(engine, flight);
     engine->next_flight = NULL;
+    engine->turn += flight->payload;
+    if (!flight->last && !engine->responding && turn_is_over(engine)) {
+        yield(engine);
+        return;
+    }
     if (!flight->last && !engine->queue->dead)
         engine->next_flight = pull(engine->queue, &responding);
     if (engine->next_flight)
