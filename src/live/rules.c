@@ -188,21 +188,28 @@ enum share_reason rules_after_swap(int err)
     return WHY_NO_MEMORY;
 }
 
-enum mr_mode mr_mode(void)
+static enum mr_mode asked_mode(void)
 {
     static const char *const words[] = {
         [MR_AUTO] = "auto", [MR_COPY] = "copy", [MR_SHARE] = "share"
     };
-    static _Atomic int mode = -1;
     const char *asked = getenv("VERBENA_MR");
 
-    if (likely(mode >= 0))
-        return mode;
     if (!asked || !*asked)
-        return mode = MR_AUTO;
+        return MR_AUTO;
     for (unsigned i = 0; i < ARRAY_SIZE(words); i++)
         if (!strcmp(asked, words[i]))
-            return mode = i;
+            return (enum mr_mode)i;
     log_warn("VERBENA_MR=%s: auto, copy or share are wanted", asked);
-    return mode = MR_AUTO;
+    return MR_AUTO;
+}
+
+enum mr_mode mr_mode(void)
+{
+    static _Atomic int known = -1;
+    int mode = known;
+
+    if (unlikely(mode < 0))
+        known = mode = (int)asked_mode();
+    return (enum mr_mode)mode;
 }
