@@ -5,7 +5,7 @@
 #   make test       build, and run every test
 #   make test-long  the NAS kernels in classes A and B, live and in virtual time
 #   make test-rxe   the suite on the kernel's RDMA stack, in virtual machines
-#   make bench      figures against UCX's shared memory, the bare system call and perftest
+#   make bench      figures against UCX's shared memory, the bare system call, perftest and other MPIs
 #   make asan, tsan build with sanitizers into build-asan/, build-tsan/
 #   make fuzz       fuzz for longer than "make test" does (FUZZ_SECONDS=300)
 #   make install    honours DESTDIR and prefix; make uninstall takes it away again
@@ -48,6 +48,7 @@ test-rxe: packages-test all
 bench: packages-test all
 	@bench/run
 	@bench/suite
+	@bench/mpi
 	@bench/model
 
 asan tsan: packages-build
