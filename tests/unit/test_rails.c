@@ -318,6 +318,24 @@ static void test_adaptive_learns(void **state)
     assert_int_equal(out.count, 1);
 }
 
+/* Short messages whose end nobody has heard of yet do not make a long one share the rails. */
+static void test_adaptive_ignores_short_ones(void **state)
+{
+    struct rails_plan shorts[16], out;
+    struct rig rig;
+
+    rig_init(&rig, "adaptive", 4);
+    for (int round = 0; round < 20; round++) {
+        for (int i = 0; i < 16; i++)
+            plan(&rig, RAILS_BLOCKING, 1 << 10, &shorts[i]);
+        plan(&rig, RAILS_BLOCKING, 64 << 10, &out);
+        assert_int_equal(out.count, 4);
+        rails_ended(&rig.set, &out);
+        for (int i = 0; i < 16; i++)
+            rails_ended(&rig.set, &shorts[i]);
+    }
+}
+
 static void test_adaptive_avoids_the_busy(void **state)
 {
     struct rails_message message = { .class = RAILS_NONBLOCKING, .size = 64 << 10 };
@@ -392,6 +410,7 @@ int main(void)
         cmocka_unit_test(test_close_rates_are_equal),
         cmocka_unit_test(test_epc_by_marker),
         cmocka_unit_test(test_adaptive_learns),
+        cmocka_unit_test(test_adaptive_ignores_short_ones),
         cmocka_unit_test(test_adaptive_avoids_the_busy),
         cmocka_unit_test(test_failed_rail_is_forgotten),
         cmocka_unit_test(test_set_is_full),
