@@ -3,7 +3,7 @@
 #include <math.h>
 
 /* Measured rates of equal rails differ by noise, and noise must not make pieces unequal. */
-#define RATE_CLOSE 0.9
+#define RATE_CLOSE 0.6
 #define RATE_FLOOR (1.0 / 16)
 
 bool pieces_may_stripe(const struct rails_set *set, uint64_t size)
