@@ -10,6 +10,10 @@
 /* Striping is free if all its pieces cost less than this part of the message's time. */
 #define COST_SHARE 0.01
 
+/* Completions are seen late, several at a time: equal rails that seem to differ by no more messages
+ * than that may not differ at all. */
+#define SEEN_LATE 6
+
 struct candidate {
     uint32_t rail;
     double rate;
@@ -52,6 +56,22 @@ static void gather(const struct rails_set *set, struct candidates *found)
             .backlog = fmax((double)set->rail[which].bytes, port_backlog(set, rate, which)),
         };
     }
+}
+
+static void level_out(struct candidates *candidates, uint64_t size)
+{
+    double least = INFINITY, most = 0;
+
+    for (uint32_t i = 0; i < candidates->count; i++) {
+        const struct candidate *one = &candidates->list[i];
+
+        if (one->rate != candidates->list[0].rate)
+            return;
+        least = fmin(least, one->backlog);
+        most = fmax(most, one->backlog);
+    }
+    for (uint32_t i = 0; i < candidates->count && most - least <= SEEN_LATE * (double)size; i++)
+        candidates->list[i].backlog = most;
 }
 
 static double finish(const struct candidate *candidate, uint64_t size)
@@ -159,6 +179,7 @@ static void plan_adaptive(struct rails_set *set, const struct rails_message *mes
     uint32_t wanted;
 
     gather(set, &candidates);
+    level_out(&candidates, message->size);
     wanted = rails_for(set, &candidates, message);
     if (wanted == 1) {
         pieces_whole(plan, soonest(&candidates, message->size), message->size);
