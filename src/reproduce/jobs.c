@@ -102,10 +102,25 @@ char *job_command(const struct job *job)
                    job->line + command);
 }
 
+/* The next word of a line, which is taken apart; blanks within single quotes belong to it. */
+static char *next_word(char **rest)
+{
+    char *word = *rest + strspn(*rest, " ");
+    char end = *word == '\'' ? '\'' : ' ';
+
+    if (!*word)
+        return NULL;
+    word += end == '\'';
+    *rest = word + strcspn(word, (char[]){ end, 0 });
+    if (**rest)
+        *(*rest)++ = 0;
+    return word;
+}
+
 /* The words of the command; they point into 'line', which is taken apart, and to the job. */
 static void words_of(const struct job *job, char *line, char *output, char **words)
 {
-    char *rest, *word = strtok_r(line, " ", &rest);
+    char *rest = line, *word = next_word(&rest);
     bool placed = strstr(job->line, OUTPUT_MARK);
     int count = 0;
 
@@ -121,7 +136,7 @@ static void words_of(const struct job *job, char *line, char *output, char **wor
         words[count++] = "--output";
         words[count++] = output;
     }
-    while ((word = strtok_r(NULL, " ", &rest)) && count < WORDS_MAX)
+    while ((word = next_word(&rest)) && count < WORDS_MAX)
         words[count++] = strcmp(word, OUTPUT_MARK) ? word : output;
     words[count] = NULL;
 }
