@@ -12,6 +12,8 @@
 
 #include <ompi/mca/mtl/mtl.h>
 
+#define PAGE 4096
+
 struct mtl_request;
 
 enum eager_way { EAGER_AUTO, EAGER_SEND, EAGER_WRITE };

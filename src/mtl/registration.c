@@ -13,8 +13,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define PAGE 4096
-
 static struct spinlock lock;
 static struct registration **table; /* by address */
 static uint32_t room, count;

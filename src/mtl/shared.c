@@ -16,7 +16,6 @@
 #define CELLS      256
 #define CELL_SIZE  128
 #define DATA_BYTES (256u << 10)
-#define PAGE       4096
 
 struct cell {
     struct wire_header header; /* its mark is written last */
