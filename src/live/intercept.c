@@ -77,6 +77,18 @@ EXPORT int madvise(void *addr, size_t length, int advice)
     return NEXT(madvise)(addr, length, advice);
 }
 
+/* With a sanitizer in the program itself the next definitions are the C library's, whose memory the
+ * sanitizer's free() does not know. */
+#if defined(__SANITIZE_ADDRESS__)
+#define ALLOCATIONS_STAY 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define ALLOCATIONS_STAY 1
+#endif
+#endif
+
+#ifndef ALLOCATIONS_STAY
+
 /* ---- page-aligned allocations get whole pages ----
  *
  * What is registered from there is mapped by peers in whole pages: nothing else should lie in them.
@@ -108,3 +120,5 @@ EXPORT void *valloc(size_t size)
 {
     return NEXT(valloc)(whole_pages(PAGE_BYTES, size));
 }
+
+#endif
