@@ -31,9 +31,12 @@ void verbena_copy(uint64_t bytes);
  * number of that name; '*value' is set only on success. */
 int verbena_parameter(const char *key, double *value);
 
-/* It has looked at memory that a peer writes, and found nothing: returns 1 when that may have
- * changed, or there is a completion; 0 if nothing can happen now. */
-int verbena_spin(void);
+/* How often memory that peers write may have changed so far, or a completion has come. */
+uint32_t verbena_changes(void);
+
+/* It has looked, after so many changes, and found nothing: returns 1 when there has been another; 0
+ * at that time of its clock (UINT64_MAX: none), or if nothing can happen now. */
+int verbena_spin(uint32_t changes, uint64_t until);
 
 /* It has written memory that threads of that process look at: those who spin look again. */
 void verbena_wrote(int pid);

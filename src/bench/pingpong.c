@@ -29,7 +29,7 @@ static int wait_for_memory(struct flow *flow, uint64_t message)
 
     while (*last != mark) {
         if (virtual_time.on)
-            virtual_time.spin();
+            virtual_time.spin(virtual_time.changes(), UINT64_MAX);
         if (patience_ends(flow->bench, &patience))
             return BENCH_FAILED;
     }

@@ -131,6 +131,16 @@ static void limit_queue_pairs(void)
         mtl.parameters.qps--;
 }
 
+/* See program.c. Until MPI is ready its processes deal with each other in real time. */
+static void meet_after_init(void)
+{
+    void (**meet)(void) = dlsym(RTLD_DEFAULT, "verbena_mpi_meet");
+
+    if (meet)
+        *meet = mtl_join;
+    virtual_time.leave();
+}
+
 static mca_mtl_base_module_t *component_init(bool progress_threads, bool mpi_threads)
 {
     uint32_t greeter;
@@ -162,7 +172,7 @@ static mca_mtl_base_module_t *component_init(bool progress_threads, bool mpi_thr
     mtl.module.mtl_request_size = sizeof(struct mtl_request) - sizeof(mca_mtl_request_t);
     opal_progress_register(module_progress);
     if (virtual_time.on)
-        virtual_time.leave();
+        meet_after_init();
     return &mtl.module;
 close_greeter:
     greeter_close();
@@ -196,6 +206,8 @@ void mtl_join(void)
 {
     uint64_t *start = dlsym(RTLD_DEFAULT, "verbena_mpi_start");
 
+    if (mtl.joined)
+        return;
     mtl.joined = true;
     virtual_time.together_begin(ompi_process_info.num_procs);
     virtual_time.together_end(1);

@@ -7,8 +7,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#define GREETING_NS         100000000ull
-#define VIRTUAL_GREETING_NS 2000000000ull /* of real time: nothing is lost in a model */
+#define GREETING_NS 100000000ull
 
 struct connection *connections;
 
@@ -163,7 +162,7 @@ static void greet(struct connection *connection)
     for (uint32_t i = 0; i < connection->rail_count; i++)
         greeting.qps[i] = connection->rails[i].qp->qp_num;
     greeter_send(connection, &greeting);
-    connection->next_greeting = now_ns() + (virtual_time.on ? VIRTUAL_GREETING_NS : GREETING_NS);
+    connection->next_greeting = mtl_now() + GREETING_NS;
 }
 
 void connection_begin(struct connection *connection)
@@ -177,12 +176,23 @@ void connection_begin(struct connection *connection)
 
 void connections_greet_again(void)
 {
-    uint64_t now = now_ns();
+    uint64_t now = mtl_now();
 
     for (struct connection *connection = connections; connection; connection = connection->next) {
-        if (connection->state == CONNECTION_GREETING && now > connection->next_greeting)
+        if (connection->state == CONNECTION_GREETING && now >= connection->next_greeting)
             greet(connection);
     }
+}
+
+uint64_t connections_next_greeting(void)
+{
+    uint64_t next = UINT64_MAX;
+
+    for (struct connection *connection = connections; connection; connection = connection->next) {
+        if (connection->state == CONNECTION_GREETING && connection->next_greeting < next)
+            next = connection->next_greeting;
+    }
+    return next;
 }
 
 /* The other side's numbers are known. */

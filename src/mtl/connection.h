@@ -122,6 +122,7 @@ void greeter_completed(const struct ibv_wc *completion, const struct work *work)
 
 /* Says it again to those who have not answered. */
 void connections_greet_again(void);
+uint64_t connections_next_greeting(void);
 void connection_greeted(const struct greeting *greeting);
 
 /* ---- rail.c ---- */

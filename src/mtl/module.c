@@ -253,22 +253,28 @@ static int module_cancel(mca_mtl_base_module_t *module, mca_mtl_request_t *mtl_r
 static int progress_in_virtual_time(void)
 {
     static bool changed = true;
+    static uint32_t looked_after;
+    uint64_t until = UINT64_MAX;
+    uint32_t changes;
     bool rests = false;
     int count;
 
     if (!mtl.joined && ompi_mpi_state < OMPI_MPI_STATE_INIT_COMPLETED)
         return 0;
     mtl_enter();
+    changes = virtual_time.changes();
     count = look_at_memory();
     if (!count && changed) {
         changed = false;
+        looked_after = changes;
         count = rails_poll();
     } else if (!count) {
         rests = true;
+        until = connections_next_greeting();
     }
     changed |= count > 0;
     mtl_leave();
-    if (rests && virtual_time.spin())
+    if (rests && virtual_time.spin(looked_after, until))
         changed = true;
     return count;
 }

@@ -60,7 +60,7 @@ static uint64_t due_time(const struct entity *entity, uint32_t state)
 {
     if (state == ENTITY_READY)
         return entity->clock;
-    return state == ENTITY_WAITING ? entity->deadline : TURN_NEVER;
+    return state == ENTITY_WAITING || state == ENTITY_PARKED ? entity->deadline : TURN_NEVER;
 }
 
 /* A guest that rests may have limits of patience of its own. It looks up now and then, but only if
@@ -442,12 +442,13 @@ void turn_await(void)
     turn_charge(0);
 }
 
-static bool rest(struct entity *me, enum entity_state state, double period)
+static bool rest(struct entity *me, enum entity_state state, double period, uint64_t deadline)
 {
     me->clock += compute_end();
     come_back(me);
     me->rested_at = me->clock;
     me->period = period < 1 ? 1 : llround(period);
+    me->deadline = deadline;
     me->woken = false;
     store_release(&me->state, state);
     if (!pass_on(me))
@@ -463,27 +464,32 @@ bool turn_park(double period)
 {
     struct entity *me = turn_self();
 
-    return me && rest(me, ENTITY_PARKED, period);
+    return me && rest(me, ENTITY_PARKED, period, TURN_NEVER);
 }
 
-bool turn_spin(double period)
+uint32_t turn_changes(void)
 {
     struct entity *me = turn_self();
-    uint32_t changes;
+
+    return me ? me->changes : 0;
+}
+
+bool turn_spin(double period, uint32_t changes, uint64_t until)
+{
+    struct entity *me = turn_self();
 
     if (!me)
         return false;
     me->spins = true;
-    changes = me->changes;
     turn_await();
-    return me->changes != changes || rest(me, ENTITY_PARKED, period);
+    return me->changes != changes || rest(me, ENTITY_PARKED, period, until);
 }
 
 bool turn_block(void)
 {
     struct entity *me = turn_self();
 
-    return me && rest(me, ENTITY_BLOCKED, 0);
+    return me && rest(me, ENTITY_BLOCKED, 0, TURN_NEVER);
 }
 
 /* A descriptor that it waits for may be that of a completion channel. */
@@ -687,9 +693,8 @@ void turn_wait(uint64_t deadline, uint32_t waits_for)
 
     if (!me)
         return;
-    me->deadline = deadline;
     me->waits_for = waits_for;
-    rest(me, ENTITY_WAITING, 0);
+    rest(me, ENTITY_WAITING, 0, deadline);
 }
 
 void turn_idle(double period)
@@ -702,7 +707,7 @@ void turn_idle(double period)
         turn_charge(period);
         return;
     }
-    rest(me, ENTITY_PARKED, period);
+    rest(me, ENTITY_PARKED, period, TURN_NEVER);
 }
 
 struct entity *turn_reserve(void)

@@ -21,8 +21,10 @@ void turn_await(void);
  * now, and no time has passed. */
 bool turn_park(double period);
 
-/* The same for one that has looked at its memory since its last turn. */
-bool turn_spin(double period);
+/* The same for one that has also looked at its memory, after so many changes of its process; and
+ * only until that time. */
+uint32_t turn_changes(void);
+bool turn_spin(double period, uint32_t changes, uint64_t until);
 
 /* The same for one that sleeps in the kernel, until an interrupt. */
 bool turn_block(void);

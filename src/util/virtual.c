@@ -14,6 +14,7 @@ void virtual_find(void)
         { "verbena_now", (void **)&virtual_time.now },
         { "verbena_compute", (void **)&virtual_time.compute },
         { "verbena_copy", (void **)&virtual_time.copy },
+        { "verbena_changes", (void **)&virtual_time.changes },
         { "verbena_spin", (void **)&virtual_time.spin },
         { "verbena_wrote", (void **)&virtual_time.wrote },
         { "verbena_together_begin", (void **)&virtual_time.together_begin },

@@ -11,7 +11,8 @@ struct virtual_time {
     uint64_t (*now)(void);
     void (*compute)(uint64_t ns);
     void (*copy)(uint64_t bytes);
-    int (*spin)(void);
+    uint32_t (*changes)(void);
+    int (*spin)(uint32_t changes, uint64_t until);
     void (*wrote)(int pid);
     void (*together_begin)(uint32_t count);
     void (*together_end)(int all);

@@ -55,9 +55,14 @@ EXPORT int verbena_parameter(const char *key, double *value)
     return 0;
 }
 
-EXPORT int verbena_spin(void)
+EXPORT uint32_t verbena_changes(void)
 {
-    return in_virtual_time() && turn_spin(world->parameters.host.poll_empty);
+    return in_virtual_time() ? turn_changes() : 0;
+}
+
+EXPORT int verbena_spin(uint32_t changes, uint64_t until)
+{
+    return in_virtual_time() && turn_spin(world->parameters.host.poll_empty, changes, until);
 }
 
 EXPORT void verbena_wrote(int pid)

@@ -40,7 +40,7 @@ static void before_exec(void)
 
 static void spin(void)
 {
-    turn_spin(world->parameters.host.poll_empty);
+    turn_spin(world->parameters.host.poll_empty, turn_changes(), TURN_NEVER);
 }
 
 static void name(struct entity *entity, int pid)
