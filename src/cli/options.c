@@ -54,22 +54,11 @@ const char *option_value_or_fallback(const struct invocation *invocation, const 
                  : option_find(invocation->command->options, name, strlen(name))->fallback;
 }
 
-static const struct option_row *row_of_word(const struct command *command, const char *word)
-{
-    if (word[1] == '-')
-        return option_find(command->options, word + 2, strcspn(word + 2, "="));
-    for (const struct option_row *row = command->options; row->name; row++) {
-        if (row->letter && row->letter == word[1] && !word[2])
-            return row;
-    }
-    return NULL;
-}
-
 /* Takes one option, and the next word if that is its value; *used counts the words. */
 static int option_take(const struct command *command, char **words, int count,
                        struct invocation *out, int *used)
 {
-    const struct option_row *row = row_of_word(command, words[0]);
+    const struct option_row *row = option_of_word(command->options, words[0]);
     const char *equals = words[0][1] == '-' ? strchr(words[0], '=') : NULL;
     const char *value = "1";
     char error[512];

@@ -72,30 +72,11 @@ uint64_t task_warmup(const struct task_spec *spec, uint64_t rounds)
     return spec->warmup < rounds ? spec->warmup : rounds;
 }
 
-/* Reads "--name value" and "--name=value". */
 static int read_words(struct wanted *wanted, int count, char **words, char *error, size_t size)
 {
     for (const struct option_row *row = rows; row->name; row++)
         option_store(row, row->fallback, wanted, error, size);
-    for (int i = 0; i < count; i++) {
-        const struct option_row *row = NULL;
-        const char *value = strchr(words[i], '=');
-
-        if (!strncmp(words[i], "--", 2))
-            row = option_find(rows, words[i] + 2, strcspn(words[i] + 2, "="));
-        if (!row) {
-            snprintf(error, size, "'%s' is no option", words[i]);
-            return -1;
-        }
-        value = value ? value + 1 : words[++i];
-        if (!value) {
-            snprintf(error, size, "--%s needs a value", row->name);
-            return -1;
-        }
-        if (option_store(row, value, wanted, error, size))
-            return -1;
-    }
-    return 0;
+    return option_read_words(rows, 0, count, words, wanted, error, size);
 }
 
 /* Never of the heap, where it may overlap what was registered before: heaps differ from run to run,

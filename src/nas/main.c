@@ -22,19 +22,6 @@ static void print_usage(FILE *out)
     }
 }
 
-static const struct option_row *row_of(const char *word)
-{
-    const struct option_row *row = NULL;
-
-    if (!strncmp(word, "--", 2))
-        row = option_find(nas_rows, word + 2, strcspn(word + 2, "="));
-    else if (word[0] == '-' && word[1] && !word[2]) {
-        for (row = nas_rows; row->name && row->letter != word[1]; row++)
-            ;
-    }
-    return row && row->name && !(row->tags & NAS_LAUNCH) ? row : NULL;
-}
-
 static int read_words(struct nas_settings *settings, int count, char **words, char *error,
                       size_t size)
 {
@@ -44,22 +31,8 @@ static int read_words(struct nas_settings *settings, int count, char **words, ch
     }
     if (nas_read_kernel(words[0], &settings->kernel, error, size))
         return -1;
-    for (int i = 1; i < count; i++) {
-        const struct option_row *row = row_of(words[i]);
-        const char *value = strchr(words[i], '=');
-
-        if (!row) {
-            snprintf(error, size, "'%s' is no option", words[i]);
-            return -1;
-        }
-        value = value ? value + 1 : words[++i];
-        if (!value) {
-            snprintf(error, size, "--%s needs a value", row->name);
-            return -1;
-        }
-        if (option_store(row, value, settings, error, size))
-            return -1;
-    }
+    if (option_read_words(nas_rows, NAS_LAUNCH, count - 1, words + 1, settings, error, size))
+        return -1;
     return settings->output ? nas_check_output(settings->output, error, size) : 0;
 }
 

@@ -56,6 +56,40 @@ const struct option_row *option_find(const struct option_row *rows, const char *
     return NULL;
 }
 
+const struct option_row *option_of_word(const struct option_row *rows, const char *word)
+{
+    if (word[0] != '-')
+        return NULL;
+    if (word[1] == '-')
+        return option_find(rows, word + 2, strcspn(word + 2, "="));
+    for (; rows->name; rows++) {
+        if (rows->letter && rows->letter == word[1] && !word[2])
+            return rows;
+    }
+    return NULL;
+}
+
+int option_read_words(const struct option_row *rows, unsigned int hidden, int count, char **words,
+                      void *base, char *error, size_t size)
+{
+    for (int i = 0; i < count; i++) {
+        const struct option_row *row = option_of_word(rows, words[i]);
+        const char *value = strchr(words[i], '=');
+
+        if (!row || row->tags & hidden) {
+            snprintf(error, size, "'%s' is no option", words[i]);
+            return -1;
+        }
+        if (!value && ++i == count) {
+            snprintf(error, size, "--%s needs a value", row->name);
+            return -1;
+        }
+        if (option_store(row, value ? value + 1 : words[i], base, error, size))
+            return -1;
+    }
+    return 0;
+}
+
 bool option_shown(const struct option_row *row)
 {
     return row->kind != OPTION_LATER;

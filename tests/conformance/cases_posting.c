@@ -123,6 +123,14 @@ static void inline_read(struct bed *bed)
     post_opcode(bed, IBV_WR_RDMA_READ, IBV_SEND_INLINE);
 }
 
+static void outcome_fit(struct bed *bed, uint32_t posted, uint32_t room, int error)
+{
+    outcome(bed, posted < room   ? "fewer fit than the queue holds"
+                 : posted > room ? "more fit than the queue holds"
+                                 : "as many fit as the queue holds");
+    outcome_call(bed, "the next", error);
+}
+
 static void too_many_sends(struct bed *bed)
 {
     struct ibv_qp_init_attr init;
@@ -138,10 +146,7 @@ static void too_many_sends(struct bed *bed)
     bed_request(bed, IBV_WR_RDMA_WRITE, &request);
     while (posted <= init.cap.max_send_wr && !(error = bed_post(bed, &request)))
         posted++;
-    outcome(bed, posted < init.cap.max_send_wr   ? "fewer fit than the queue holds"
-                 : posted > init.cap.max_send_wr ? "more fit than the queue holds"
-                                                 : "as many fit as the queue holds");
-    outcome_call(bed, "the next", error);
+    outcome_fit(bed, posted, init.cap.max_send_wr, error);
 }
 
 static void too_many_receives(struct bed *bed)
@@ -154,10 +159,7 @@ static void too_many_receives(struct bed *bed)
     ibv_query_qp(bed->qp[RESPONDER], &attr, IBV_QP_CAP, &init);
     while (posted <= init.cap.max_recv_wr && !(error = bed_receive(bed, posted, 8, bed->mr->lkey)))
         posted++;
-    outcome(bed, posted < init.cap.max_recv_wr   ? "fewer fit than the queue holds"
-                 : posted > init.cap.max_recv_wr ? "more fit than the queue holds"
-                                                 : "as many fit as the queue holds");
-    outcome_call(bed, "the next", error);
+    outcome_fit(bed, posted, init.cap.max_recv_wr, error);
 }
 
 static void many_segments(struct bed *bed)

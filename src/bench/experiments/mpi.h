@@ -4,6 +4,9 @@
 
 #include "bench/bench.h"
 
+#define MPI_SWEEP            "--policies binding,round-robin,striping,epc,adaptive --qps 1,4"
+#define MPI_COLLECTIVE_QUICK "--sizes 8,16K --iterations 20 --policies adaptive --qps 1"
+
 struct mpi_spec {
     const char *task; /* of verbena-mpi-bench */
     const char *quantity;

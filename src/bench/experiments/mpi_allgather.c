@@ -12,9 +12,8 @@ const struct experiment experiment_mpi_allgather = {
     .group = "mpi",
     .title = "How long does MPI_Allgather take, under each policy?",
     .source = "PCI Express, collectives",
-    .options = "--ranks 4 --sizes 1..1M --iterations 100 --warmup 10 --repetitions 1 "
-               "--policies binding,round-robin,striping,epc,adaptive --qps 1,4",
-    .quick = "--sizes 8,16K --iterations 20 --policies adaptive --qps 1",
+    .options = "--ranks 4 --sizes 1..1M --iterations 100 --warmup 10 --repetitions 1 " MPI_SWEEP,
+    .quick = MPI_COLLECTIVE_QUICK,
     .ranks = 1,
     .run = run,
 };

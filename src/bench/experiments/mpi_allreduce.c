@@ -12,9 +12,8 @@ const struct experiment experiment_mpi_allreduce = {
     .group = "mpi",
     .title = "How long does MPI_Allreduce take, under each policy?",
     .source = "Not of the papers",
-    .options = "--ranks 4 --sizes 4..1M --iterations 100 --warmup 10 --repetitions 1 "
-               "--policies binding,round-robin,striping,epc,adaptive --qps 1,4",
-    .quick = "--sizes 8,16K --iterations 20 --policies adaptive --qps 1",
+    .options = "--ranks 4 --sizes 4..1M --iterations 100 --warmup 10 --repetitions 1 " MPI_SWEEP,
+    .quick = MPI_COLLECTIVE_QUICK,
     .ranks = 1,
     .run = run,
 };

@@ -13,8 +13,7 @@ const struct experiment experiment_mpi_latency = {
     .group = "mpi",
     .title = "How long does an MPI message take, under each policy?",
     .source = "12x figures 3 and 4; PCI Express figure 12",
-    .options = "--sizes 1..4M --iterations 1000 --warmup 10 --repetitions 1 "
-               "--policies binding,round-robin,striping,epc,adaptive --qps 1,4",
+    .options = "--sizes 1..4M --iterations 1000 --warmup 10 --repetitions 1 " MPI_SWEEP,
     .quick = "--sizes 8,64K --iterations 50 --policies adaptive --qps 1",
     .ranks = 1,
     .run = run,
