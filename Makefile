@@ -3,7 +3,7 @@
 #   make            build into build/; build/verbena runs from there
 #   make run        the same, then the quick tour of the suite
 #   make test       build, and run every test
-#   make test-long  the NAS kernels in classes A and B, live and in virtual time
+#   make test-long  the NAS kernels in classes A and B, live and in virtual time; all of MPI
 #   make test-rxe   the suite on the kernel's RDMA stack, in virtual machines
 #   make bench      figures against UCX's shared memory, the bare system call, perftest and other MPIs
 #   make asan, tsan build with sanitizers into build-asan/, build-tsan/
@@ -40,7 +40,7 @@ test: packages-test all
 	@tests/run
 
 test-long: packages-test all
-	@tests/run nas-long
+	@tests/run nas-long mpi-all mpi-seeds
 
 test-rxe: packages-test all
 	@tests/run rxe-all

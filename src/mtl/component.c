@@ -131,7 +131,7 @@ static void limit_queue_pairs(void)
         mtl.parameters.qps--;
 }
 
-/* See program.c. Until MPI is ready its processes deal with each other in real time. */
+/* See sim/guest/mpi.c. Until MPI is ready its processes deal with each other in real time. */
 static void meet_after_init(void)
 {
     void (**meet)(void) = dlsym(RTLD_DEFAULT, "verbena_mpi_meet");
@@ -204,15 +204,15 @@ __attribute__((visibility("default"))) mca_mtl_base_component_2_0_0_t mca_mtl_ve
 /* All processes of the job begin at the same time, when each of them first uses MPI. */
 void mtl_join(void)
 {
-    uint64_t *start = dlsym(RTLD_DEFAULT, "verbena_mpi_start");
+    void (*started)(void) = (void (*)(void))dlsym(RTLD_DEFAULT, "verbena_mpi_started");
 
     if (mtl.joined)
         return;
     mtl.joined = true;
     virtual_time.together_begin(ompi_process_info.num_procs);
     virtual_time.together_end(1);
-    if (start)
-        *start = virtual_time.now();
+    if (started)
+        started();
 }
 
 /* In virtual time whoever has the lock may not have the turn, and gets it only if time passes. */

@@ -13,7 +13,11 @@
 #include <sched.h>
 
 #define PROBE_LOOKS 1024 /* between two looks at the clock while nothing happens */
-#define QUIET_LOOKS 32   /* between two looks for greetings while there are no connections */
+/* Virtual time: looks in vain before resting. What else Open MPI calls when it looks, such as the
+ * steps of a collective, may go on without a message; some of it is called every eighth time only.
+ */
+#define RESTLESS_LOOKS 16
+#define QUIET_LOOKS    32 /* between two looks for greetings while there are no connections */
 
 static enum rails_class class_of(const struct mtl_request *request, int tag, bool blocking)
 {
@@ -252,8 +256,8 @@ static int module_cancel(mca_mtl_base_module_t *module, mca_mtl_request_t *mtl_r
  * which others may be waiting. */
 static int progress_in_virtual_time(void)
 {
-    static bool changed = true;
-    static uint32_t looked_after;
+    static __thread bool changed = true;
+    static __thread uint32_t looked_after, quiet;
     uint64_t until = UINT64_MAX;
     uint32_t changes;
     bool rests = false;
@@ -268,12 +272,14 @@ static int progress_in_virtual_time(void)
         changed = false;
         looked_after = changes;
         count = rails_poll();
-    } else if (!count) {
+    } else if (!count && ++quiet > RESTLESS_LOOKS) {
         rests = true;
         until = connections_next_greeting();
     }
     changed |= count > 0;
     mtl_leave();
+    if (count || rests)
+        quiet = 0;
     if (rests && virtual_time.spin(looked_after, until))
         changed = true;
     return count;

@@ -7,6 +7,7 @@
 #include "live/live.h"
 #include "sim/compute.h"
 #include "sim/models/hca.h"
+#include "sim/place.h"
 #include "sim/turn.h"
 
 #include <stdlib.h>
@@ -104,12 +105,17 @@ static uint32_t cq_count(bool *any_channel)
 
 /* A program that knows of virtual time waits for memory by other means (verbena_spin): once one
  * that has not done so has looked at all its queues, and all are empty, only a completion is worth
- * waking it for. One that has a completion channel may be about to sleep on it instead. */
+ * waking it for. One that has a completion channel may be about to sleep on it instead. One that
+ * waits by those other means does so without the locks that it may hold now, and that other threads
+ * want.
+ */
 static bool may_rest(struct entity *me)
 {
     bool may_sleep;
     uint32_t queues = cq_count(&may_sleep);
 
+    if (!me->guest && me->spins && !place_is_alone(me))
+        return false;
     me->only_polls =
         !me->guest && !me->spins && !may_sleep && me->quiet_polls >= queues && !cq_any_waits();
     return me->only_polls || me->quiet_polls >= 2 * queues + 2;

@@ -2,6 +2,7 @@
 
 #include "hca/proc.h"
 #include "sim/compute.h"
+#include "sim/place.h"
 #include "sim/watch.h"
 #include "util/log.h"
 
@@ -23,8 +24,6 @@
 #define PATIENCE_NS 1000000 /* virtual: between two looks of a guest that rests */
 #define GLANCES_NS  10000   /* virtual: that a guest may be ahead by looking at its clock */
 #define QUIET_LOOKS 8       /* in vain, before a guest that polls is put to rest */
-/* Virtual: guests that come from outside start at multiples of this. */
-#define ARRIVAL_NS 100000000
 
 static __thread struct entity *self;
 static void (*resumed)(void);
@@ -63,13 +62,11 @@ static uint64_t due_time(const struct entity *entity, uint32_t state)
     return state == ENTITY_WAITING || state == ENTITY_PARKED ? entity->deadline : TURN_NEVER;
 }
 
-/* A guest that rests may have limits of patience of its own. It looks up now and then, but only if
- * time passes anyway. */
+/* A guest that rests may have limits of patience of its own, and what a thread waits for may be
+ * done by one that takes no part. They look up now and then, but only if time passes anyway. */
 static uint64_t restless_time(const struct entity *entity, uint32_t state)
 {
-    if (!entity->guest)
-        return TURN_NEVER;
-    if (state == ENTITY_PARKED)
+    if (state == ENTITY_PARKED && entity->guest)
         return entity->rested_at + round_up(PATIENCE_NS, entity->period);
     return state == ENTITY_WAITING ? entity->clock + PATIENCE_NS : TURN_NEVER;
 }
@@ -169,9 +166,7 @@ static void stir_at(uint64_t time, uint32_t what)
         struct entity *entity = &world->entities[i];
         uint32_t state = load_relaxed(&entity->state);
 
-        if (!entity->guest)
-            continue;
-        if (state == ENTITY_PARKED && what & STIR_DATA && time > entity->rested_at)
+        if (state == ENTITY_PARKED && entity->guest && what & STIR_DATA && time > entity->rested_at)
             entity->clock = entity->rested_at + round_up(time - entity->rested_at, entity->period);
         else if (state == ENTITY_WAITING && entity->waits_for & what)
             entity->clock = time > entity->clock ? time : entity->clock;
@@ -208,8 +203,8 @@ static bool take_free_turn(struct entity *me)
     return true;
 }
 
-/* A guest may sleep in the kernel in ways that are not seen from here. Found so, it loses the turn;
- * it comes back at its next call. Nothing else in here depends on real time. */
+/* A thread may sleep in the kernel in ways that are not seen from here. Found so, it loses the
+ * turn; it comes back at its next call. Nothing else in here depends on real time. */
 static bool take_from_sleeper(struct entity *me, struct watch *watch)
 {
     uint32_t turn = load_acquire(&world->turn);
@@ -310,45 +305,6 @@ static void prepare(void)
     pthread_atfork(NULL, NULL, forget_in_child);
 }
 
-static uint32_t own_order(void)
-{
-    static _Atomic uint32_t threads;
-    const char *rank = getenv("VERBENA_RANK");
-    uint32_t place = rank ? strtoul(rank, NULL, 10) : segment_config()->node;
-
-    return place << 12 | (atomic_fetch_add(&threads, 1) & 0xfff);
-}
-
-/* Called with the lock held. */
-static struct entity *find_free(void)
-{
-    for (uint32_t i = 0; i < ENTITIES_MAX; i++) {
-        struct entity *entity = &world->entities[i];
-
-        if (load_acquire(&entity->state) != ENTITY_FREE)
-            continue;
-        if (i >= world->entity_high)
-            world->entity_high = i + 1;
-        entity->process = proc_word(proc_self);
-        entity->proc = proc_self;
-        entity->quiet_polls = 0;
-        entity->guest = entity->known_by_pid = entity->spins = false;
-        entity->pid = entity->tid = 0;
-        entity->waits_for = 0;
-        entity->deadline = TURN_NEVER;
-        return entity;
-    }
-    log_error("more than %d threads in the modelled fabric", ENTITIES_MAX);
-    return NULL;
-}
-
-static void make_guest(struct entity *entity, uint32_t order)
-{
-    entity->guest = true;
-    entity->number = ++world->guest_count;
-    entity->order = order + entity->number;
-}
-
 static void become(struct entity *me)
 {
     self = me;
@@ -362,16 +318,24 @@ static struct entity *join(void)
     struct entity *me;
 
     shm_lock(&world->join_lock);
-    me = find_free();
+    me = place_find_free();
     if (me) {
-        me->order = own_order();
+        me->order = place_own_order();
         me->clock = world->now;
+        me->pid = getpid();
+        me->tid = syscall(SYS_gettid);
+        place_joined_unannounced(me);
         store_release(&me->state, ENTITY_READY);
     }
     shm_unlock(&world->join_lock);
     if (me)
         become(me);
     return me;
+}
+
+bool turn_takes_part(void)
+{
+    return self != NULL;
 }
 
 struct entity *turn_self(void)
@@ -389,10 +353,10 @@ void turn_leave(void)
         return;
     self = NULL;
     pthread_setspecific(end_of_thread, NULL);
-    if (me->guest) {
+    if (me->guest)
         come_back(me);
+    if (has_turn(me))
         stir_at(me->clock, STIR_DATA | STIR_LOCK);
-    }
     give_up_turn(me, ENTITY_FREE);
 }
 
@@ -471,7 +435,10 @@ uint32_t turn_changes(void)
 {
     struct entity *me = turn_self();
 
-    return me ? me->changes : 0;
+    if (!me)
+        return 0;
+    me->spins = true;
+    return me->changes;
 }
 
 bool turn_spin(double period, uint32_t changes, uint64_t until)
@@ -480,7 +447,6 @@ bool turn_spin(double period, uint32_t changes, uint64_t until)
 
     if (!me)
         return false;
-    me->spins = true;
     turn_await();
     return me->changes != changes || rest(me, ENTITY_PARKED, period, until);
 }
@@ -697,6 +663,14 @@ void turn_wait(uint64_t deadline, uint32_t waits_for)
     rest(me, ENTITY_WAITING, 0, deadline);
 }
 
+void turn_step_out(void)
+{
+    if (!self)
+        return;
+    come_back(self);
+    give_up_turn(self, ENTITY_OUT);
+}
+
 void turn_idle(double period)
 {
     struct entity *me = turn_self();
@@ -718,9 +692,12 @@ struct entity *turn_reserve(void)
         return NULL;
     turn_await();
     shm_lock(&world->join_lock);
-    entity = find_free();
+    entity = place_find_free();
     if (entity) {
-        make_guest(entity, me->order);
+        if (me->guest)
+            place_make_guest(entity, me->order);
+        else
+            entity->order = place_own_order();
         entity->clock = me->clock;
         store_release(&entity->state, ENTITY_READY);
     }
@@ -743,42 +720,6 @@ void turn_take(struct entity *entity)
     become(entity);
 }
 
-/* One that this process left for the program it was to become. */
-static struct entity *left_behind(void)
-{
-    struct entity *found = NULL;
-
-    for (uint32_t i = 0; i < world->entity_high; i++) {
-        struct entity *entity = &world->entities[i];
-
-        if (load_acquire(&entity->state) == ENTITY_FREE || !entity->known_by_pid ||
-            entity->pid != getpid())
-            continue;
-        if (found || entity->tid != entity->pid)
-            store_release(&entity->state, ENTITY_FREE);
-        else
-            found = entity;
-    }
-    return found;
-}
-
-static uint64_t next_round_time(void)
-{
-    uint64_t latest = world->now;
-    bool alone = true;
-
-    for (uint32_t i = 0; i < world->entity_high; i++) {
-        const struct entity *entity = &world->entities[i];
-
-        if (load_acquire(&entity->state) == ENTITY_FREE)
-            continue;
-        alone = false;
-        if (entity->clock > latest)
-            latest = entity->clock;
-    }
-    return alone && !latest ? 0 : round_up(latest + 1, ARRIVAL_NS);
-}
-
 bool turn_arrive(void)
 {
     struct entity *me;
@@ -786,10 +727,10 @@ bool turn_arrive(void)
     if (self)
         return true;
     shm_lock(&world->join_lock);
-    me = left_behind();
-    if (!me && (me = find_free())) {
-        make_guest(me, segment_config()->node << 20);
-        me->clock = next_round_time();
+    me = place_left_behind();
+    if (!me && (me = place_find_free())) {
+        place_make_guest(me, segment_config()->node << 20);
+        me->clock = place_next_round_time();
         store_release(&me->state, ENTITY_READY);
     }
     shm_unlock(&world->join_lock);

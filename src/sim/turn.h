@@ -9,6 +9,9 @@
 /* This thread's place; it joins on first use. NULL if there is no room. */
 struct entity *turn_self(void);
 
+/* Whether it has joined. */
+bool turn_takes_part(void);
+
 /* The verbs call that follows takes so long. Returns when it is this thread's turn at the end of
  * it. */
 void turn_charge(double ns);
@@ -90,6 +93,10 @@ void turn_on_resume(void (*call)(void));
 /* Waits until the deadline, or until somebody stirs; returns early, without time passing, when
  * nothing can happen now, so that the thread can look at the world outside. */
 void turn_wait(uint64_t deadline, uint32_t waits_for);
+
+/* This thread is about to sleep in a way of its own: nobody is kept waiting for it, and with its
+ * next call it is back at the present. */
+void turn_step_out(void);
 
 /* Those who wait for one of these look again 'latency' ns from now. */
 void turn_stir(uint32_t what, double latency);

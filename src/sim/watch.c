@@ -52,7 +52,7 @@ bool watch_finds_asleep(struct watch *watch, const struct entity *holder)
     char state;
 
     watch->holder = NULL;
-    if (!holder || !holder->guest || !holder->tid || load_acquire(&holder->awaits_turn) ||
+    if (!holder || !(holder->guest || holder->watched) || !holder->tid || load_acquire(&holder->awaits_turn) ||
         !look_at_thread(holder->pid, holder->tid, &state, &used) || state != 'S')
         return false;
     *watch = (struct watch){ holder, used };

@@ -12,7 +12,7 @@ struct watch {
     uint64_t used;
 };
 
-/* True if the guest that has the turn sleeps in the kernel, and has not run since the last time it
+/* True if the guest, or watched thread, that has the turn sleeps in the kernel, and has not run since the last time it
  * was asked for. One that has been given the turn and has not noticed yet does not count, nor one
  * that is stopped, or waits for a disk. */
 bool watch_finds_asleep(struct watch *watch, const struct entity *holder);

@@ -59,7 +59,7 @@ enum entity_state {
     ENTITY_BLOCKED, /* the same, and waking it takes an interrupt */
     ENTITY_TOGETHER, /* waits for others outside the modelled world */
     ENTITY_WAITING, /* until its deadline, or something that its 'waits_for' names */
-    ENTITY_OUT,     /* was found asleep in the kernel with the turn, and has lost it */
+    ENTITY_OUT,     /* sleeps in the kernel, for what nobody knows here, and has lost the turn */
 };
 
 /* A thread that takes part. */
@@ -79,6 +79,8 @@ struct entity {
     uint64_t clock;
     uint64_t rested_at;
     uint64_t period; /* between two looks of a parked one; what waking a blocked one takes */
+
+    bool watched; /* may sleep in ways that are not seen */
 
     /* of a program that knows nothing of all this */
     bool guest;

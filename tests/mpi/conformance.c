@@ -1,7 +1,8 @@
-/* conformance [-t] [GROUP...]: what MPI promises, on any library and any number of ranks. Rank 0
- * prints "ok NAME" for each case that held on all ranks, "skip NAME: reason" for one that cannot be
- * tried. With -t the library is asked for MPI_THREAD_MULTIPLE, for which it may have to give up
- * something else. At the end it prints "all" and their number. */
+/* conformance [-t] [-c] [GROUP...]: what MPI promises, on any library and any number of ranks. Rank
+ * 0 prints "ok NAME" for each case that held on all ranks, "skip NAME: reason" for one that cannot
+ * be tried. With -t the library is asked for MPI_THREAD_MULTIPLE, for which it may have to give up
+ * something else; with -c it also says when each case was over. At the end it prints "all" and
+ * their number. */
 #include "case.h"
 #include "spawned.h"
 
@@ -9,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 int rank, ranks;
 int thread_level;
@@ -18,6 +20,7 @@ const size_t sizes[] = { 0, 1, 7, 64, 65, 1024, 4096, 8191, 16383, 16384, 65539,
 const size_t size_count = sizeof(sizes) / sizeof(*sizes);
 
 static const char *current = "start";
+static bool threads_wanted, shows_clock;
 
 struct group {
     const char *name;
@@ -76,7 +79,9 @@ static int run_group(const struct group *group)
         current = row->name;
         row->run();
         MPI_Barrier(MPI_COMM_WORLD);
-        if (!rank)
+        if (!rank && shows_clock)
+            printf("ok %s at %.9f s\n", row->name, MPI_Wtime());
+        else if (!rank)
             printf("ok %s\n", row->name);
         fflush(stdout);
         held++;
@@ -84,20 +89,32 @@ static int run_group(const struct group *group)
     return held;
 }
 
+/* Returns the first word that is none. */
+static int read_options(int argc, char **argv)
+{
+    int option;
+
+    while ((option = getopt(argc, argv, "tc")) >= 0) {
+        threads_wanted |= option == 't';
+        shows_clock |= option == 'c';
+    }
+    return optind;
+}
+
 int main(int argc, char **argv)
 {
-    int held = 0;
-    bool threads = argc > 1 && !strcmp(argv[1], "-t");
+    int held = 0, first = read_options(argc, argv);
 
     arguments = argv;
-    MPI_Init_thread(&argc, &argv, threads ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &thread_level);
+    MPI_Init_thread(&argc, &argv, threads_wanted ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE,
+                    &thread_level);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     if (argc > 1 && !strcmp(argv[1], SPAWNED)) {
         be_spawned();
     } else {
         for (size_t i = 0; i < sizeof(groups) / sizeof(*groups); i++) {
-            if (wanted(groups[i].name, argc - 1 - threads, argv + 1 + threads))
+            if (wanted(groups[i].name, argc - first, argv + first))
                 held += run_group(&groups[i]);
         }
         if (!rank)

@@ -1,6 +1,7 @@
 /* Programs that know nothing of virtual time: calls of the C library that ask for the time, or
- * wait, are answered here and cost virtual time. This library is loaded only where a model is
- * named, so programs on the live adapter never meet it. */
+ * wait, are answered here and cost virtual time. Of MPI programs (mpi.c) only what their threads do
+ * with each other is. These libraries are loaded only where a model is named, so programs on the
+ * live adapter never meet them. */
 #ifndef SIM_GUEST_GUEST_H
 #define SIM_GUEST_GUEST_H
 
@@ -37,11 +38,14 @@ extern bool guest_on;
 /* Calls from within these are meant as they stand: those of libverbena.so, and of signal handlers
  * that come while a call of ours waits. */
 extern __thread int guest_inside;
+void guest_find_internal(void);
 bool guest_is_internal(const void *caller);
+/* So are those of threads that take no part. */
+bool guest_is_one(void);
 
 /* Whether the call that this stands in is one of the program's own. */
 #define IS_GUEST_CALL() \
-    (guest_on && !guest_inside && !guest_is_internal(__builtin_return_address(0)))
+    (guest_is_one() && !guest_inside && !guest_is_internal(__builtin_return_address(0)))
 
 static inline void guest_enter(void)
 {
@@ -50,6 +54,12 @@ static inline void guest_enter(void)
 
 /* Returns to the program. */
 void guest_leave(void);
+
+/* Those of a library take part from their start on if this is NULL or says so, else from their
+ * first verbs call on. */
+extern bool (*guest_adopts)(const void *caller);
+/* Called by every thread that does, if not NULL. */
+extern void (*guest_thread_begins)(void), (*guest_thread_ends)(void);
 
 /* A forked child is a guest of its own. */
 void guest_restart(struct entity *reserved);

@@ -4,6 +4,7 @@
 #include "hca/segment.h"
 #include "sim/compute.h"
 #include "sim/engine.h"
+#include "sim/place.h"
 
 #include <sched.h>
 
@@ -53,6 +54,9 @@ __attribute__((visibility("default"))) const struct guest_turns verbena_guest_tu
     .begin = begin,
     .before_exec = before_exec,
     .ending = turn_ending,
+    .takes_part = turn_takes_part,
+    .watch_strangers = place_watch_strangers,
+    .step_out = turn_step_out,
     .activity = turn_activity,
     .on_resume = turn_on_resume,
     .number = turn_number,

@@ -16,6 +16,10 @@ struct guest_turns {
     /* The end of the process keeps the turn until its descriptors are closed. */
     void (*ending)(void);
 
+    bool (*takes_part)(void);
+    void (*watch_strangers)(void);
+    void (*step_out)(void);
+
     /* Changes with every call of this thread that has to do with turns; 0 while it has none. */
     uint64_t (*activity)(void);
     /* Called by threads that have waited for their turn and got it. */

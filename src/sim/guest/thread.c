@@ -23,6 +23,9 @@ struct started {
     atomic_bool ended;
 };
 
+bool (*guest_adopts)(const void *caller);
+void (*guest_thread_begins)(void), (*guest_thread_ends)(void);
+
 static struct started *all_started;
 static pthread_mutex_t started_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -63,7 +66,8 @@ static void end_thread(void *argument)
     struct started *started = argument;
 
     guest_inside++; /* and never back */
-    spin_finish();
+    if (guest_thread_ends)
+        guest_thread_ends();
     if (started->detached)
         unlist_started(started);
     else
@@ -78,7 +82,8 @@ static void *run_thread(void *argument)
 
     guest_inside++;
     turns->take(started->place);
-    spin_prepare();
+    if (guest_thread_begins)
+        guest_thread_begins();
     guest_leave();
     pthread_cleanup_push(end_thread, started);
     result = started->body(started->argument);
@@ -92,7 +97,7 @@ EXPORT int pthread_create(pthread_t *restrict thread, const pthread_attr_t *rest
     struct started *started;
     int state = PTHREAD_CREATE_JOINABLE, err = EAGAIN;
 
-    if (!IS_GUEST_CALL())
+    if (!IS_GUEST_CALL() || (guest_adopts && !guest_adopts(__builtin_return_address(0))))
         return REAL(pthread_create)(thread, attributes, body, argument);
     started = calloc(1, sizeof(*started));
     if (!started)
@@ -122,7 +127,7 @@ EXPORT int pthread_create(pthread_t *restrict thread, const pthread_attr_t *rest
 
 EXPORT int pthread_detach(pthread_t thread)
 {
-    struct started *started = guest_on ? find_started(thread) : NULL;
+    struct started *started = find_started(thread);
 
     if (started && atomic_load(&started->ended))
         unlist_started(started);
@@ -136,9 +141,15 @@ EXPORT int pthread_join(pthread_t thread, void **result)
     struct started *started;
     int err;
 
-    if (!IS_GUEST_CALL() || !(started = find_started(thread)))
+    if (!IS_GUEST_CALL())
         return REAL(pthread_join)(thread, result);
     guest_enter();
+    started = find_started(thread);
+    if (!started) {
+        turns->step_out();
+        guest_leave();
+        return REAL(pthread_join)(thread, result);
+    }
     while (!atomic_load(&started->ended))
         turns->wait(TURN_NEVER, STIR_DATA);
     err = REAL(pthread_join)(thread, result);
@@ -406,22 +417,21 @@ EXPORT int pthread_cond_clockwait(pthread_cond_t *restrict condition,
     return wait_condition(condition, mutex, clock_deadline(clock, time->tv_sec, time->tv_nsec));
 }
 
-static void signal_condition(pthread_cond_t *condition, bool all)
+/* Threads that take no part may call those who do. */
+static void signal_condition(pthread_cond_t *condition, bool all, bool takes_part)
 {
-    if (call_sleepers(condition, all))
+    if (call_sleepers(condition, all) && takes_part)
         lock_was_freed();
 }
 
 EXPORT int pthread_cond_signal(pthread_cond_t *condition)
 {
-    if (IS_GUEST_CALL())
-        signal_condition(condition, false);
+    signal_condition(condition, false, IS_GUEST_CALL());
     return REAL_CONDITION(pthread_cond_signal)(condition);
 }
 
 EXPORT int pthread_cond_broadcast(pthread_cond_t *condition)
 {
-    if (IS_GUEST_CALL())
-        signal_condition(condition, true);
+    signal_condition(condition, true, IS_GUEST_CALL());
     return REAL_CONDITION(pthread_cond_broadcast)(condition);
 }
