@@ -103,6 +103,20 @@ static struct match_queue *new_queue(struct matching *matching, struct match_tab
     return queue;
 }
 
+static void ring_add(struct match_link *head, struct match_link *link)
+{
+    link->next = head;
+    link->previous = head->previous;
+    link->previous->next = link;
+    head->previous = link;
+}
+
+static void ring_remove(struct match_link *link)
+{
+    link->previous->next = link->next;
+    link->next->previous = link->previous;
+}
+
 static int append(struct matching *matching, struct match_table *table, const struct match_key *key,
                   struct match_link *link)
 {
@@ -113,10 +127,7 @@ static int append(struct matching *matching, struct match_table *table, const st
     if (!queue)
         return ENOMEM;
     link->queue = queue;
-    link->next = &queue->first;
-    link->previous = queue->first.previous;
-    link->previous->next = link;
-    queue->first.previous = link;
+    ring_add(&queue->first, link);
     return 0;
 }
 
@@ -124,8 +135,7 @@ static void detach(struct matching *matching, struct match_table *table, struct 
 {
     struct match_queue *queue = link->queue, **place;
 
-    link->previous->next = link->next;
-    link->next->previous = link->previous;
+    ring_remove(link);
     link->queue = NULL;
     if (queue->first.next != &queue->first)
         return;
@@ -156,7 +166,8 @@ static bool opened(const struct match_key *key, int kind, struct match_key *out)
 
 int matching_init(struct matching *matching)
 {
-    *matching = (struct matching){ .order = 0 };
+    *matching = (struct matching){ .indexed[MATCH_EXACT] = true };
+    matching->all.next = matching->all.previous = &matching->all;
     if (table_init(&matching->receives, FIRST_BUCKETS))
         return ENOMEM;
     if (!table_init(&matching->messages, FIRST_BUCKETS))
@@ -226,38 +237,86 @@ static void forget(struct matching *matching, struct match_message *message)
     }
 }
 
-int match_keep(struct matching *matching, struct match_message *message)
+static int keep_as(struct matching *matching, struct match_message *message, int kind)
 {
     struct match_key key;
 
+    if (!opened(&message->key, kind, &key))
+        return 0;
+    return append(matching, &matching->messages, &key, &message->link[kind]);
+}
+
+int match_keep(struct matching *matching, struct match_message *message)
+{
     for (int kind = 0; kind < MATCH_KINDS; kind++)
         message->link[kind].queue = NULL;
     for (int kind = 0; kind < MATCH_KINDS; kind++) {
-        if (!opened(&message->key, kind, &key))
-            continue;
-        if (append(matching, &matching->messages, &key, &message->link[kind])) {
+        if (matching->indexed[kind] && keep_as(matching, message, kind)) {
             forget(matching, message);
             return ENOMEM;
         }
     }
+    ring_add(&matching->all, &message->age);
     matching->unexpected++;
     return 0;
 }
 
-struct match_message *match_find(const struct matching *matching, const struct match_key *key)
+static struct match_message *message_of(struct match_link *age)
+{
+    return container_of(age, struct match_message, age);
+}
+
+/* Most programs ask in one way, and what is kept for the others would double the memory that a
+ * message touches. Without memory for it, it is tried again the next time. */
+static bool make_index(struct matching *matching, int kind)
+{
+    struct match_link *age;
+
+    for (age = matching->all.next; age != &matching->all; age = age->next) {
+        if (keep_as(matching, message_of(age), kind))
+            break;
+    }
+    matching->indexed[kind] = age == &matching->all;
+    if (matching->indexed[kind])
+        return true;
+    while ((age = age->previous) != &matching->all) {
+        if (message_of(age)->link[kind].queue)
+            detach(matching, &matching->messages, &message_of(age)->link[kind]);
+    }
+    return false;
+}
+
+static struct match_message *search(struct matching *matching, const struct match_key *key)
+{
+    struct match_key asked;
+
+    for (struct match_link *age = matching->all.next; age != &matching->all; age = age->next) {
+        struct match_message *message = message_of(age);
+
+        if (opened(&message->key, kind_of(key), &asked) && same(&asked, key))
+            return message;
+    }
+    return NULL;
+}
+
+struct match_message *match_find(struct matching *matching, const struct match_key *key)
 {
     const struct match_queue *queue;
+    int kind = kind_of(key);
 
     if (!matching->unexpected)
         return NULL;
+    if (!matching->indexed[kind] && !make_index(matching, kind))
+        return search(matching, key);
     queue = find_queue(&matching->messages, key);
     if (!queue)
         return NULL;
-    return container_of(queue->first.next - kind_of(key), struct match_message, link[0]);
+    return container_of(queue->first.next - kind, struct match_message, link[0]);
 }
 
 void match_take(struct matching *matching, struct match_message *message)
 {
+    ring_remove(&message->age);
     forget(matching, message);
     matching->unexpected--;
 }

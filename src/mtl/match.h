@@ -25,7 +25,7 @@ struct match_link {
 };
 
 /* What asks for a message has one link; a message is in the queues of all the keys under which it
- * can be asked for. */
+ * can be asked for, as far as anybody has ever asked in that way. */
 enum { MATCH_EXACT, MATCH_ANY_TAG, MATCH_ANY_SOURCE, MATCH_ANY_BOTH, MATCH_KINDS };
 
 struct match_receive {
@@ -36,6 +36,7 @@ struct match_receive {
 
 struct match_message {
     struct match_key key;
+    struct match_link age; /* among all messages; in no queue */
     struct match_link link[MATCH_KINDS];
 };
 
@@ -52,6 +53,8 @@ struct matching {
     uint64_t order;
     uint64_t waiting[MATCH_KINDS]; /* receives, by what they leave open */
     uint64_t unexpected;
+    struct match_link all; /* messages, oldest first: head of a ring */
+    bool indexed[MATCH_KINDS];
 };
 
 /* Returns 0 or ENOMEM. */
@@ -70,7 +73,7 @@ struct match_receive *match_arrived(struct matching *matching, const struct matc
 int match_keep(struct matching *matching, struct match_message *message);
 
 /* The oldest message for that key, which may leave source and tag open; it stays. */
-struct match_message *match_find(const struct matching *matching, const struct match_key *key);
+struct match_message *match_find(struct matching *matching, const struct match_key *key);
 void match_take(struct matching *matching, struct match_message *message);
 
 /* Calls for each receive that waits; 'call' may withdraw it. */

@@ -173,6 +173,29 @@ static void test_each_receive_once(void **state)
     matching_free(&matching);
 }
 
+/* Ways of asking that nobody has used before find what has come until then. */
+static void test_wildcards_come_late(void **state)
+{
+    static const struct match_key asked[] = { { 0, MATCH_ANY, 7 },
+                                              { 0, 3, MATCH_ANY },
+                                              { 0, MATCH_ANY, MATCH_ANY } };
+    static const uint32_t oldest[] = { 7, 3, 1 };
+    struct match_message messages[300];
+    struct matching matching;
+
+    assert_int_equal(matching_init(&matching), 0);
+    for (uint32_t i = 0; i < ARRAY_SIZE(messages); i++) {
+        messages[i].key = (struct match_key){ 0, i % 4, i % 10 ? (int)i % 10 : -20 - (int)i };
+        assert_int_equal(match_keep(&matching, &messages[i]), 0);
+    }
+    for (uint32_t i = 0; i < ARRAY_SIZE(asked); i++) {
+        assert_ptr_equal(match_find(&matching, &asked[i]), &messages[oldest[i]]);
+        match_take(&matching, &messages[oldest[i]]);
+        assert_ptr_not_equal(match_find(&matching, &asked[i]), &messages[oldest[i]]);
+    }
+    matching_free(&matching);
+}
+
 /* Nanoseconds to find and take the newest of so many messages, each with a tag of its own. */
 static double cost_of_newest(uint32_t count)
 {
@@ -210,6 +233,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_like_a_list),
         cmocka_unit_test(test_each_receive_once),
+        cmocka_unit_test(test_wildcards_come_late),
         cmocka_unit_test(test_cost_does_not_grow_with_number),
     };
 
