@@ -161,7 +161,7 @@ uint32_t message_write(void *to, struct message *message)
     memcpy(to, message->body, message->body_length);
     if (message->request) {
         request_pack(message->request, data);
-    } else {
+    } else if (message->data_length) {
         mtl_charge_copy(message->data_length);
         memcpy(data, message->data, message->data_length);
     }

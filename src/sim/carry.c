@@ -65,6 +65,7 @@ static bool list_here(const struct place *places, uint32_t count, uint64_t lengt
 {
     list->count = count;
     list->length = length;
+    list->unmapped = false;
     for (uint32_t i = 0; i < count; i++) {
         if (places[i].kind == PLACE_SEGMENT)
             list->iov[i].iov_base = (char *)seg + places[i].addr;
@@ -118,6 +119,7 @@ static bool payload_here(const struct request *request, struct local_list *list)
     if (!kept)
         return list_fetched(places, places_of(request, places), request->length, list);
     list->length = request->length;
+    list->unmapped = false;
     list->count = request->length > 0;
     list->iov[0] = (struct iovec){ (void *)kept, request->length };
     return true;
