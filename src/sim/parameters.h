@@ -78,7 +78,7 @@ struct parameters {
         uint64_t queues;       /* contexts in the cache; 0: all */
         uint64_t translations; /* pages */
         double access;         /* to memory of the adapter */
-        double fetch; /* what a work request occupies the unit, where contexts are in the host */
+        double crowded; /* what a queue takes longer behind others, where contexts are in the host */
         double queue_accesses, translation_accesses, write_back_accesses;
     } context;
 

@@ -73,3 +73,13 @@ uint64_t bus_read_short(struct bus *bus, uint64_t now, uint64_t bytes)
 
     return serve(down_of(bus), now, service) + ns_of(p->bus.read_latency);
 }
+
+uint64_t bus_fetch_request(struct bus *bus, uint64_t now, uint64_t bytes)
+{
+    uint64_t there;
+
+    trace_work = "fetch request";
+    there = bus_read_short(bus, now, bytes);
+    trace_work = NULL;
+    return there;
+}

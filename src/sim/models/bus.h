@@ -29,5 +29,7 @@ void bus_hold(struct bus *bus, uint64_t now, double time);
 
 /* A short read for the adapter's own purposes, request to end. */
 uint64_t bus_read_short(struct bus *bus, uint64_t now, uint64_t bytes);
+/* The same, of a work request. */
+uint64_t bus_fetch_request(struct bus *bus, uint64_t now, uint64_t bytes);
 
 #endif

@@ -70,8 +70,10 @@ int context_init(struct context_memory *memory, const struct parameters *paramet
     return memory->page_entries && memory->page_table ? 0 : ENOMEM;
 }
 
-/* Dependent accesses of 64 bytes, wherever the entry lies. Across the bus they also take its time. */
-static uint64_t access_memory(struct context_memory *memory, uint64_t now, double accesses)
+/* Dependent accesses of 64 bytes, wherever the entry lies, and what they take longer. Across the
+ * bus they also take its time. */
+static uint64_t access_memory(struct context_memory *memory, uint64_t now, double accesses,
+                              double longer)
 {
     const struct parameters *p = memory->parameters;
     uint64_t end;
@@ -80,7 +82,7 @@ static uint64_t access_memory(struct context_memory *memory, uint64_t now, doubl
     if (p->context.place == CONTEXT_IN_HOST)
         for (double i = 0; i < accesses; i++)
             bus_read_short(memory->bus, now, 64);
-    end = serve(&memory->unit, now, accesses * p->context.access);
+    end = serve(&memory->unit, now, accesses * p->context.access + longer);
     trace_work = NULL;
     return end;
 }
@@ -90,12 +92,13 @@ uint64_t context_queue(struct context_memory *memory, struct cached *queue, uint
     const struct parameters *p = memory->parameters;
     struct cached *evicted;
     double accesses = p->context.queue_accesses;
+    bool crowded = p->context.place == CONTEXT_IN_HOST && memory->unit.free_at > now;
 
     if (!memory->queues.room || cache_use(&memory->queues, queue, &evicted))
         return now;
     if (evicted)
         accesses += p->context.write_back_accesses;
-    return access_memory(memory, now, accesses);
+    return access_memory(memory, now, accesses, crowded ? p->context.crowded : 0);
 }
 
 static struct page_entry **bucket_of(struct context_memory *memory, uint32_t proc, uint64_t page)
@@ -155,26 +158,7 @@ uint64_t context_pages(struct context_memory *memory, uint32_t proc, uint64_t ad
         if (!cache_use(&memory->pages, &entry->cached, &evicted))
             accesses += p->context.translation_accesses;
     }
-    return accesses > 0 ? access_memory(memory, now, accesses) : now;
-}
-
-/* Without memory of its own the adapter fetches work requests through the unit that fetches contexts. */
-uint64_t context_fetch(struct context_memory *memory, uint64_t bytes, uint64_t now)
-{
-    const struct parameters *p = memory->parameters;
-    uint64_t there;
-
-    trace_work = "fetch request";
-    there = bus_read_short(memory->bus, now, bytes);
-    if (p->context.place == CONTEXT_IN_HOST) {
-        uint64_t free_at = memory->unit.free_at;
-
-        serve(&memory->unit, now, p->context.fetch);
-        if (free_at > now)
-            there += free_at - now;
-    }
-    trace_work = NULL;
-    return there;
+    return accesses > 0 ? access_memory(memory, now, accesses, 0) : now;
 }
 
 void context_forget(struct context_memory *memory, struct cached *queue)

@@ -44,9 +44,6 @@ uint64_t context_queue(struct context_memory *memory, struct cached *queue, uint
 uint64_t context_pages(struct context_memory *memory, uint32_t proc, uint64_t address,
                        uint64_t length, uint64_t now);
 
-/* A work request or descriptor is fetched from host memory; returns when it is there. */
-uint64_t context_fetch(struct context_memory *memory, uint64_t bytes, uint64_t now);
-
 /* The translations of that range are not valid any more. */
 void context_forget_pages(struct context_memory *memory, uint32_t proc, uint64_t address,
                           uint64_t length);

@@ -78,10 +78,9 @@ static bool prepare(struct flight *flight, enum stage stage)
         uint64_t time;
 
         carry_look_at_receive(flight->to, flight->packet.srq);
-        time = context_fetch(&hca->context,
-                             p->hca.request_bytes +
-                                 (flight->to->receive_entry - 1) * p->hca.segment_bytes,
-                             world->now);
+        time = bus_fetch_request(&hca->bus, world->now,
+                                 p->hca.request_bytes +
+                                     (flight->to->receive_entry - 1) * p->hca.segment_bytes);
         if (p->hca.receive_ahead)
             time = world->now; /* the bus had to carry it all the same */
         if (postpone(flight, time + ns_of(p->hca.receive_request), STAGE_REQUEST))

@@ -28,7 +28,7 @@ static void fetch_next(struct queue *queue)
     queue->fetching = true;
     trace_about(queue, NULL);
     time = context_queue(&hca->context, &queue->context, time);
-    time = context_fetch(&hca->context, request_bytes(queue_message(queue, queue->fetched)), time);
+    time = bus_fetch_request(&hca->bus, time, request_bytes(queue_message(queue, queue->fetched)));
     queue->users++;
     event_at(time, EVENT_REQUEST_FETCHED, queue, 0);
 }
