@@ -50,6 +50,7 @@ bench: packages-test all
 	@bench/suite
 	@bench/mpi
 	@bench/model
+	@bench/nas
 
 asan tsan: packages-build
 	@tools/configure build-$@ $@

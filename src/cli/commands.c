@@ -177,7 +177,7 @@ const struct command cli_commands[] = {
     { .name = "report", .operands = "FILE.json...", .run = command_report,
       .options = report_options,
       .summary = "Make a page with charts of one run, or of several side by side" },
-    { .name = "reproduce", .operands = "[PAPER|ID...]", .run = command_reproduce,
+    { .name = "reproduce", .operands = "[PAPER|ID|EXPERIMENT...]", .run = command_reproduce,
       .options = reproduce_options,
       .summary = "Run the experiments of the papers on modelled adapters, and judge each figure" },
     { .name = "mpirun", .operands = "-- [OPTION-OF-MPIRUN...] PROGRAM [ARGUMENT...]",

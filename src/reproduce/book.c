@@ -249,6 +249,22 @@ void book_choose_all(struct book *book)
         book->rows[i].chosen = true;
 }
 
+/* "nas" is of the experiments nas, nas-is and nas-ft. */
+static bool is_of_experiment(const struct book_row *row, const char *name)
+{
+    const char *experiment = row->fields[FIELD_EXPERIMENT];
+    size_t length = strlen(name);
+
+    return length && !strncmp(experiment, name, length) &&
+           (!experiment[length] || experiment[length] == '-');
+}
+
+static bool is_row_of(const struct book_row *row, const char *name)
+{
+    return !strcmp(row->fields[FIELD_ID], name) || !strcmp(row->paper->name, name) ||
+           !strcmp(row->paper->number, name) || is_of_experiment(row, name);
+}
+
 int book_choose(struct book *book, const char *name, char *error, size_t size)
 {
     bool found = false;
@@ -258,16 +274,13 @@ int book_choose(struct book *book, const char *name, char *error, size_t size)
             book->papers[i].whole = true;
     }
     for (unsigned int i = 0; i < book->row_count; i++) {
-        struct book_row *row = &book->rows[i];
-        const char *id = row->fields[FIELD_ID];
-
-        if (strcmp(id, name) && strcmp(row->paper->name, name) && strcmp(row->paper->number, name))
-            continue;
-        found = row->chosen = true;
+        if (is_row_of(&book->rows[i], name))
+            found = book->rows[i].chosen = true;
     }
     return found ? 0
                  : refuse(error, size,
-                          "'%s' is no paper and no figure of one; 'verbena list papers' shows them",
+                          "'%s' is no paper, and no figure or experiment of one; 'verbena list "
+                          "papers' shows them",
                           name);
 }
 

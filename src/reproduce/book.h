@@ -51,7 +51,7 @@ struct book {
 /* These return 0, or -1 with the reason in 'error'. */
 int book_read(const char *directory, struct book *out, char *error, size_t size);
 int book_choose(struct book *book, const char *name, char *error,
-                size_t size); /* a paper or a row */
+                size_t size); /* a paper, a row, or rows of one experiment */
 
 void book_choose_all(struct book *book);
 void book_free(struct book *book);
