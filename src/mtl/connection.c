@@ -298,7 +298,7 @@ bool connection_send(struct connection *connection, struct message *message, enu
         connection->next_sent.planned = false;
     }
     if (is_matched(&message->header))
-        message->header.sequence = connection->next_sequence++;
+        message->header.sequence = sent.sequence = connection->next_sequence++;
     rail_send(link, message, &sent);
     return true;
 }

@@ -32,6 +32,7 @@ struct sent {
     struct piece *piece; /* the data that went before it, if any */
     bool planned;        /* the policy has chosen the rail, and is told when it is over */
     enum rails_class class;
+    uint32_t sequence; /* if planned */
     uint64_t begun, sharing;
     struct rails_piece rails;
 };
@@ -45,6 +46,7 @@ struct rail_link {
     bool shut; /* the other side has taken out all it ever will */
 
     uint32_t posted, completed, freed; /* messages sent, so far */
+    uint32_t arrived;                  /* of them, so that the policy has been told */
     uint32_t credits_posted;
     uint32_t reads;
     char *staging;
@@ -80,7 +82,8 @@ struct connection {
     struct ibv_mr *regions[DEVICES_MAX];
     struct sent next_sent; /* its rail has been chosen, if 'planned' */
     uint32_t next_sequence, expected_sequence;
-    struct held *held; /* messages that came before their turn, in order */
+    uint16_t other_heard; /* what the other side said last of 'next_sequence' */
+    struct held *held;    /* messages that came before their turn, in order */
 };
 
 /* ---- connection.c ---- */

@@ -32,7 +32,7 @@ static const struct parameter numbers[] = {
         "Longest message that is copied through shared memory, in bytes"),
     ROW(stripe_threshold, 16384, 1, INT32_MAX,
         "Shortest message that is divided among rails, in bytes"),
-    ROW(minimum_stripe, 4096, 1, INT32_MAX, "Shortest piece of a divided message, in bytes"),
+    ROW(minimum_stripe, 8192, 1, INT32_MAX, "Shortest piece of a divided message, in bytes"),
     ROW(stripe_cost, 1000, 0, INT32_MAX,
         "What one more piece costs an adapter, in nanoseconds, for the policy 'adaptive'"),
     ROW(inline_limit, 128, 0, 1024, "Longest message that is posted with its data, in bytes"),

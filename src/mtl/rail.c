@@ -165,6 +165,7 @@ void rail_send(struct rail_link *link, struct message *message, const struct sen
     header->length = length;
     header->mark = mark_of(link->posted);
     header->consumed = link->told = link->consumed;
+    header->heard = connection->expected_sequence;
     *tail_of(staging, length) = header->mark;
     piece.length = (char *)(tail_of(staging, length) + 1) - staging;
     if (connection->write_theirs) {
@@ -178,7 +179,7 @@ void rail_send(struct rail_link *link, struct message *message, const struct sen
     link->sends[slot].index = link->posted;
     link->sent[slot] = *sent;
     if (sent->planned)
-        rails_posted(&connection->set, &link->sent[slot].rails, mtl_now());
+        rails_given(&connection->set, &link->sent[slot].rails, mtl_now());
     link->posted++;
     mtl.counters.rail_messages[link->index]++;
     mtl.counters.rail_bytes[link->index] += length;
@@ -273,12 +274,57 @@ void rails_probe(void)
     }
 }
 
+static void end_planned(struct rail_link *link, const struct sent *sent)
+{
+    struct rails_plan plan;
+
+    plan.class = sent->class;
+    plan.begun = sent->begun;
+    plan.sharing = sent->sharing;
+    plan.count = 1;
+    plan.piece[0] = sent->rails;
+    rails_ended(&link->connection->set, &plan);
+}
+
+/* The policy hears of the next message that it is over. */
+static void arrived(struct rail_link *link)
+{
+    struct sent *sent = &link->sent[link->arrived++ % link->connection->window];
+
+    if (!sent->planned)
+        return;
+    sent->planned = false;
+    rails_completed(&link->connection->set, &sent->rails, true, mtl_now());
+    end_planned(link, sent);
+}
+
+/* The other side has had so many messages to be matched, over whatever rails: their completions
+ * come much later, one for many. */
+static void heard_until(struct connection *connection, uint16_t heard)
+{
+    if (connection->other_heard == heard)
+        return;
+    connection->other_heard = heard;
+    for (uint32_t i = 0; i < connection->rail_count; i++) {
+        struct rail_link *link = &connection->rails[i];
+
+        while (link->up && link->arrived != link->posted) {
+            const struct sent *sent = &link->sent[link->arrived % connection->window];
+
+            if (sent->planned && (int16_t)(heard - (uint16_t)sent->sequence) <= 0)
+                break;
+            arrived(link);
+        }
+    }
+}
+
 static void take_out(struct rail_link *link, char *slot)
 {
     const struct wire_header *header = (struct wire_header *)slot;
 
     if ((int32_t)(header->consumed - link->freed) > 0)
         link->freed = header->consumed;
+    heard_until(link->connection, header->heard);
     connection_arrived(link->connection, header, header + 1);
     link->consumed++;
 }
@@ -330,28 +376,14 @@ int rails_look(void)
     return count;
 }
 
-static void end_planned(struct rail_link *link, const struct sent *sent)
-{
-    struct rails_plan plan;
-
-    plan.class = sent->class;
-    plan.begun = sent->begun;
-    plan.sharing = sent->sharing;
-    plan.count = 1;
-    plan.piece[0] = sent->rails;
-    rails_ended(&link->connection->set, &plan);
-}
-
-/* All messages up to that one have arrived. */
+/* All messages up to that one have arrived, and their slots are free. */
 static void sent_until(struct rail_link *link, uint32_t end)
 {
+    while ((int32_t)(end - link->arrived) > 0)
+        arrived(link);
     while ((int32_t)(end - link->completed) > 0) {
         struct sent *sent = &link->sent[link->completed++ % link->connection->window];
 
-        if (sent->planned) {
-            rails_completed(&link->connection->set, &sent->rails, true, mtl_now());
-            end_planned(link, sent);
-        }
         if (sent->piece)
             piece_over(sent->piece);
     }

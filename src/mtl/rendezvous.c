@@ -133,9 +133,11 @@ static void plan_pieces(struct transfer *transfer, enum rails_class class)
     if (!rails_plan(&connection->set, &message, &transfer->plan))
         return; /* the endpoint is about to fail, and the transfer with it */
     transfer->left = transfer->plan.count;
-    for (uint32_t i = 0; i < transfer->plan.count; i++)
+    for (uint32_t i = 0; i < transfer->plan.count; i++) {
         transfer->piece[i] =
             (struct piece){ .transfer = transfer, .rails = transfer->plan.piece[i] };
+        rails_given(&connection->set, &transfer->piece[i].rails, mtl_now());
+    }
 }
 
 static void describe(const struct piece *piece, const struct rail_link *link,
@@ -189,6 +191,7 @@ static bool move_piece(struct piece *piece)
     if (!rails_replan(&transfer->endpoint->connection->set, &message, &plan))
         return false;
     piece->rails.rail = plan.piece[0].rail;
+    rails_given(&transfer->endpoint->connection->set, &piece->rails, mtl_now());
     return true;
 }
 
@@ -207,7 +210,6 @@ static bool post_piece(struct piece *piece)
         return false;
     /* Set first: the rail may fail within, and the piece be given back. */
     piece->posted = true;
-    rails_posted(&connection->set, &piece->rails, mtl_now());
     if (transfer->reading)
         read_piece(piece, link);
     else

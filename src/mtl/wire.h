@@ -36,7 +36,7 @@ struct wire_header {
     int32_t tag;
     uint8_t type;
     uint8_t flags;
-    uint16_t unused;
+    uint16_t heard; /* messages to be matched of the other direction, so far; its lower bits */
 };
 
 struct wire_offer {

@@ -171,6 +171,16 @@ static void level(struct candidates *candidates, uint64_t size, struct pieces_sh
     }
 }
 
+/* Whether nothing is under way to this peer, as far as is known. */
+static bool is_alone(const struct rails_set *set)
+{
+    for (uint32_t i = 0; i < set->count; i++) {
+        if (set->rail[i].up && set->rail[i].messages)
+            return false;
+    }
+    return true;
+}
+
 static void plan_adaptive(struct rails_set *set, const struct rails_message *message,
                           struct rails_plan *plan)
 {
@@ -178,6 +188,11 @@ static void plan_adaptive(struct rails_set *set, const struct rails_message *mes
     struct pieces_shares shares;
     uint32_t wanted;
 
+    if (!pieces_may_stripe(set, message->size) && is_alone(set)) {
+        pieces_whole(plan, pieces_nth_up(set, set->home), message->size);
+        set->next = plan->piece[0].rail + 1;
+        return;
+    }
     gather(set, &candidates);
     level_out(&candidates, message->size);
     wanted = rails_for(set, &candidates, message);
@@ -189,7 +204,7 @@ static void plan_adaptive(struct rails_set *set, const struct rails_message *mes
         level(&candidates, message->size, &shares);
         pieces_cut(plan, &set->traffic->limits, message->size, &shares);
     }
-    if (message->class != RAILS_BLOCKING || wanted > 1)
+    if (wanted < set->count)
         set->next = plan->piece[plan->count - 1].rail + 1;
 }
 

@@ -1,7 +1,7 @@
 /* Enhanced point-to-point and collective (Vishnu, Benton and Panda, "High Performance MPI on IBM
  * 12x InfiniBand Architecture"): the kind of communication chooses. A blocking message is alone and
  * gets all rails; non-blocking ones come in numbers and take turns; the steps of a collective wait
- * for one another, so each is striped. */
+ * for one another, so each is striped. What is alone and too short for that keeps to one rail. */
 #include "pieces.h"
 #include "policies.h"
 
@@ -9,7 +9,7 @@ static const struct rails_policy *const short_policy[RAILS_CLASSES] = {
     [RAILS_BLOCKING] = &rails_binding,
     [RAILS_NONBLOCKING] = &rails_round_robin,
     [RAILS_PERSISTENT] = &rails_round_robin,
-    [RAILS_COLLECTIVE] = &rails_round_robin,
+    [RAILS_COLLECTIVE] = &rails_binding,
 };
 
 static const struct rails_policy *const long_policy[RAILS_CLASSES] = {

@@ -49,6 +49,19 @@ static uint32_t lightest(const struct pieces_shares *shares)
     return found;
 }
 
+/* The same part of a buffer goes over the same rail each time: its adapter then knows the pages. */
+static void sort_by_rail(struct pieces_shares *shares)
+{
+    for (uint32_t i = 1; i < shares->count; i++) {
+        struct pieces_share moved = shares->share[i];
+        uint32_t place = i;
+
+        for (; place && shares->share[place - 1].rail > moved.rail; place--)
+            shares->share[place] = shares->share[place - 1];
+        shares->share[place] = moved;
+    }
+}
+
 void pieces_cut(struct rails_plan *plan, const struct rails_limits *limits, uint64_t size,
                 struct pieces_shares *shares)
 {
@@ -66,6 +79,7 @@ void pieces_cut(struct rails_plan *plan, const struct rails_limits *limits, uint
         total -= shares->share[candidate].weight;
         leave_out(shares, candidate);
     }
+    sort_by_rail(shares);
     plan->count = shares->count;
     for (uint32_t i = 0; i < shares->count; i++) {
         uint64_t end;
@@ -82,11 +96,14 @@ void pieces_cut(struct rails_plan *plan, const struct rails_limits *limits, uint
 void pieces_even(struct rails_set *set, uint64_t size, struct rails_plan *plan)
 {
     struct pieces_shares shares = { .count = rails_up(set) };
+    uint32_t first = set->next;
 
     for (uint32_t i = 0; i < shares.count; i++)
         shares.share[i] = (struct pieces_share){ .rail = pieces_next_up(set), .weight = 1 };
     pieces_cut(plan, &set->traffic->limits, size, &shares);
-    set->next = plan->piece[plan->count - 1].rail + 1;
+    set->next = first;
+    for (uint32_t i = 0; i < plan->count; i++)
+        pieces_next_up(set);
 }
 
 uint32_t pieces_nth_up(const struct rails_set *set, uint32_t n)

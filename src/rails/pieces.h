@@ -20,13 +20,13 @@ bool pieces_may_stripe(const struct rails_set *set, uint64_t size);
 
 void pieces_whole(struct rails_plan *plan, uint32_t rail, uint64_t size);
 
-/* Cuts in proportion to the weights, in the order of the shares. Shares that would get less than
+/* Cuts in proportion to the weights, in the order of the rails. Shares that would get less than
  * the minimum are left out, the lightest and of these the last first. There is at least one share.
  */
 void pieces_cut(struct rails_plan *plan, const struct rails_limits *limits, uint64_t size,
                 struct pieces_shares *shares);
 
-/* Even pieces over all rails that are up. */
+/* Even pieces over all rails that are up; if there are more rails than pieces, in turn. */
 void pieces_even(struct rails_set *set, uint64_t size, struct rails_plan *plan);
 
 /* The n-th rail that is up, counted modulo how many there are. */

@@ -15,7 +15,7 @@ const char *const rails_class_names[RAILS_CLASSES] = { "blocking", "non-blocking
 
 const struct rails_limits rails_default_limits = {
     .stripe_threshold = 16 << 10,
-    .minimum_stripe = 4 << 10,
+    .minimum_stripe = 8 << 10,
     .alignment = 64,
     .stripe_cost_ns = 2000,
 };
@@ -40,12 +40,12 @@ void rails_traffic_init(struct rails_traffic *traffic, const struct rails_policy
     traffic->overlap[RAILS_PERSISTENT] = RAILS_MAX;
 }
 
-/* Sets begin their turn at different rails, or the first messages to all peers would share one. */
+/* Sets begin at different rails, or the first messages to all peers would share one. */
 void rails_set_init(struct rails_set *set, struct rails_traffic *traffic)
 {
     memset(set, 0, sizeof(*set));
     set->traffic = traffic;
-    set->next = traffic->sets++;
+    set->next = set->home = traffic->sets++;
 }
 
 static uint32_t port_of(struct rails_traffic *traffic, uint32_t adapter, uint32_t port)
@@ -131,31 +131,35 @@ static void start_measuring(struct rail *rail, uint64_t now_ns)
 {
     rail->since_ns = now_ns;
     rail->served = 0;
-    rail->rated = false;
 }
 
-void rails_posted(struct rails_set *set, const struct rails_piece *piece, uint64_t now_ns)
+void rails_given(struct rails_set *set, const struct rails_piece *piece, uint64_t now_ns)
 {
     struct rail *rail = &set->rail[piece->rail];
 
-    if (!rail->messages++)
+    rail->messages++;
+    if (!piece->rated)
+        return;
+    if (!rail->rated++)
         start_measuring(rail, now_ns);
     rail->bytes += piece->length;
     set->traffic->port[rail->load].bytes += piece->length;
 }
 
 /* Over what was served without a pause: completions that are seen late, several at a time, would
- * give any rate one by one. */
+ * give any rate one by one. The first time does not count, because the adapter has to learn of
+ * queue and pages: a rail thought slow for that might get no piece any more, and stay so. */
 static void measure(struct rail *rail, uint64_t now_ns)
 {
     double sample;
 
-    if (rail->served < RATE_WINDOW && rail->messages)
+    if (rail->served < RATE_WINDOW && rail->rated)
         return;
-    if (rail->rated && now_ns > rail->since_ns) {
+    if (rail->warm && now_ns > rail->since_ns) {
         sample = (double)rail->served / (double)(now_ns - rail->since_ns);
         rail->rate += rail->rate ? (sample - rail->rate) * RATE_SHARE : sample;
     }
+    rail->warm = true;
     start_measuring(rail, now_ns);
 }
 
@@ -165,12 +169,14 @@ void rails_completed(struct rails_set *set, const struct rails_piece *piece, boo
     struct rail *rail = &set->rail[piece->rail];
 
     rail->messages--;
+    if (!piece->rated)
+        return;
+    rail->rated--;
     rail->bytes -= piece->length;
     set->traffic->port[rail->load].bytes -= piece->length;
     if (!ok)
         return;
     rail->served += piece->length;
-    rail->rated |= piece->rated;
     measure(rail, now_ns);
 }
 
@@ -180,12 +186,13 @@ void rails_failed(struct rails_set *set, uint32_t which)
 
     set->traffic->port[rail->load].bytes -= rail->bytes;
     rail->bytes = 0;
-    rail->messages = 0;
+    rail->messages = rail->rated = 0;
     rail->up = false;
 }
 
 void rails_restored(struct rails_set *set, uint32_t which)
 {
+    set->rail[which].warm = false;
     set->rail[which].rate = 0;
     set->rail[which].up = true;
 }

@@ -27,15 +27,16 @@ struct rail {
     uint32_t qp;   /* which of the queue pairs on that port */
     uint32_t load; /* index of the port in rails_traffic */
     bool up;
-    uint32_t messages; /* posted and not completed */
-    uint64_t bytes;    /* of them */
-    double rate;       /* measured, bytes per nanosecond; 0 until something was */
+    uint32_t messages; /* given to it and not completed */
+    uint32_t rated;    /* of them, those of long messages: the end of others is often heard late */
+    uint64_t bytes;    /* of those */
+    bool warm;         /* has been measured once, which says little */
+    double rate;       /* measured since, bytes per nanosecond; 0 until something was */
     uint64_t since_ns; /* begin of what is being measured now */
-    uint64_t served;   /* bytes completed since then */
-    bool rated;        /* long messages among them */
+    uint64_t served;   /* bytes of long messages completed since then */
 };
 
-/* What all rails of a process on one port have to carry. */
+/* What all rails of a process on one port have to carry of long messages. */
 struct rails_port {
     uint32_t adapter;
     uint32_t port;
@@ -69,6 +70,7 @@ struct rails_set {
     struct rails_traffic *traffic;
     uint32_t count;
     uint32_t next; /* where round robin goes on */
+    uint32_t home; /* where messages go that are alone, modulo those that are up */
     struct rail rail[RAILS_MAX];
 };
 
@@ -76,7 +78,7 @@ struct rails_piece {
     uint64_t offset;
     uint64_t length;
     uint32_t rail;
-    bool rated; /* of a message long enough to tell the rate of a rail */
+    bool rated; /* of a long message: not shorter than the striping threshold */
 };
 
 /* A message under way. Pieces are in the order of their offsets; a message of no bytes has one
@@ -126,8 +128,9 @@ bool rails_plan(struct rails_set *set, const struct rails_message *message,
 bool rails_replan(struct rails_set *set, const struct rails_message *message,
                   struct rails_plan *plan);
 
-/* Around the work request of each piece. A piece that failed is completed, too, with 'ok' false. */
-void rails_posted(struct rails_set *set, const struct rails_piece *piece, uint64_t now_ns);
+/* A rail has each piece from the time that it is given to it, though it may wait to be posted,
+ * until it is completed; one that failed is completed, too, with 'ok' false. */
+void rails_given(struct rails_set *set, const struct rails_piece *piece, uint64_t now_ns);
 void rails_completed(struct rails_set *set, const struct rails_piece *piece, bool ok,
                      uint64_t now_ns);
 

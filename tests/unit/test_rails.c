@@ -38,7 +38,7 @@ static void plan(struct rig *rig, enum rails_class class, uint64_t size, struct 
 static void post(struct rig *rig, struct rails_plan *plan)
 {
     for (uint32_t i = 0; i < plan->count; i++)
-        rails_posted(&rig->set, &plan->piece[i], rig->now);
+        rails_given(&rig->set, &plan->piece[i], rig->now);
 }
 
 static void complete(struct rig *rig, const struct rails_plan *plan)
@@ -345,9 +345,9 @@ static void test_adaptive_avoids_the_busy(void **state)
 
     rig_init(&rig, "adaptive", 4);
     for (int i = 0; i < 3; i++) {
-        struct rails_piece busy = { .rail = i, .length = 1 << 20 };
+        struct rails_piece busy = { .rail = i, .length = 1 << 20, .rated = true };
 
-        rails_posted(&rig.set, &busy, rig.now);
+        rails_given(&rig.set, &busy, rig.now);
     }
     plan(&rig, RAILS_NONBLOCKING, 64 << 10, &out);
     assert_int_equal(out.piece[0].rail, 3);

@@ -66,6 +66,8 @@ struct world {
     double now;
 };
 
+static struct rails_limits limits;
+
 static void world_init(struct world *world, const struct platform *platform, const char *policy,
                        uint32_t peers)
 {
@@ -73,7 +75,7 @@ static void world_init(struct world *world, const struct platform *platform, con
     world->platform = platform;
     world->peers = peers;
     world->rails = platform->ports * platform->qps;
-    rails_traffic_init(&world->traffic, rails_policy_find(policy), &rails_default_limits);
+    rails_traffic_init(&world->traffic, rails_policy_find(policy), &limits);
     for (uint32_t port = 0; port < platform->ports; port++)
         world->engines_free[port] = platform->engines;
     for (uint32_t peer = 0; peer < peers; peer++) {
@@ -173,7 +175,7 @@ static void send(struct world *world, struct message *message, uint32_t peer,
         server->queue[server->tail % WINDOW].message = message;
         server->queue[server->tail % WINDOW].piece = i;
         server->queue[server->tail++ % WINDOW].ready = world->now;
-        rails_posted(message->set, piece, (uint64_t)world->now);
+        rails_given(message->set, piece, (uint64_t)world->now);
     }
 }
 
@@ -286,8 +288,10 @@ static void test_model_tells_policies_apart(void **state)
     double striped = time_of(platform, &patterns[0], "striping", 1 << 20);
 
     assert_true(striped < 0.7 * alone);
+    limits.minimum_stripe = 4 << 10;
     assert_true(time_of(platform, &patterns[1], "round-robin", 16 << 10) <
                 0.9 * time_of(platform, &patterns[1], "striping", 16 << 10));
+    limits = rails_default_limits;
     assert_true(time_of(&platforms[2], &patterns[0], "weighted", 1 << 20) <
                 0.8 * time_of(&platforms[2], &patterns[0], "striping", 1 << 20));
 }
@@ -301,5 +305,6 @@ int main(void)
         cmocka_unit_test(test_collective),
     };
 
+    limits = rails_default_limits;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
