@@ -278,6 +278,7 @@ static void test_epc_by_marker(void **state)
         { RAILS_NONBLOCKING, 1 << 20, 1 }, { RAILS_PERSISTENT, 1 << 20, 1 },
         { RAILS_BLOCKING, 1 << 10, 1 },    { RAILS_COLLECTIVE, 1 << 10, 1 },
     };
+    static const enum rails_class alone[] = { RAILS_BLOCKING, RAILS_COLLECTIVE };
     struct rails_plan first, second;
     struct rig rig;
 
@@ -286,9 +287,11 @@ static void test_epc_by_marker(void **state)
         plan(&rig, rows[i].class, rows[i].size, &first);
         assert_int_equal(first.count, rows[i].pieces);
     }
-    plan(&rig, RAILS_BLOCKING, 1 << 10, &first);
-    plan(&rig, RAILS_BLOCKING, 1 << 10, &second);
-    assert_int_equal(first.piece[0].rail, second.piece[0].rail);
+    for (size_t i = 0; i < sizeof(alone) / sizeof(*alone); i++) {
+        plan(&rig, alone[i], 1 << 10, &first);
+        plan(&rig, alone[i], 1 << 10, &second);
+        assert_int_equal(first.piece[0].rail, second.piece[0].rail);
+    }
     plan(&rig, RAILS_NONBLOCKING, 1 << 10, &first);
     plan(&rig, RAILS_NONBLOCKING, 1 << 10, &second);
     assert_int_not_equal(first.piece[0].rail, second.piece[0].rail);
@@ -362,6 +365,111 @@ static void test_adaptive_avoids_the_busy(void **state)
     assert_int_equal(out.piece[0].rail, 1);
 }
 
+/* Alone, short messages stay where they are; once their end is open they take turns. */
+static void test_adaptive_short_ones_stay(void **state)
+{
+    struct rails_plan first, out, window[4];
+    bool used[4] = { false };
+    struct rig rig;
+
+    rig_init(&rig, "adaptive", 4);
+    plan(&rig, RAILS_BLOCKING, 1 << 10, &first);
+    post(&rig, &first);
+    complete(&rig, &first);
+    for (int i = 0; i < 10; i++) {
+        plan(&rig, i % RAILS_CLASSES, 1 << 10, &out);
+        assert_int_equal(out.piece[0].rail, first.piece[0].rail);
+        post(&rig, &out);
+        complete(&rig, &out);
+    }
+    for (int i = 0; i < 4; i++) {
+        plan(&rig, RAILS_BLOCKING, 1 << 10, &window[i]);
+        post(&rig, &window[i]);
+        used[window[i].piece[0].rail] = true;
+    }
+    assert_true(used[0] && used[1] && used[2] && used[3]);
+    for (int i = 0; i < 4; i++)
+        complete(&rig, &window[i]);
+    rails_failed(&rig.set, first.piece[0].rail);
+    plan(&rig, RAILS_BLOCKING, 1 << 10, &out);
+    assert_int_not_equal(out.piece[0].rail, first.piece[0].rail);
+}
+
+/* Whatever went before, the same part of a buffer takes the same rail. */
+static void test_parts_keep_their_rail(void **state)
+{
+    static const char *const policies[] = { "striping", "weighted", "epc", "adaptive" };
+    struct rails_plan out;
+    struct rig rig;
+
+    for (size_t k = 0; k < sizeof(policies) / sizeof(*policies); k++) {
+        rig_init(&rig, policies[k], 4);
+        for (int round = 0; round < 8; round++) {
+            plan(&rig, RAILS_NONBLOCKING, 1 << 10, &out);
+            post(&rig, &out);
+            complete(&rig, &out);
+            plan(&rig, RAILS_COLLECTIVE, 1 << 20, &out);
+            assert_int_equal(out.count, 4);
+            for (uint32_t i = 0; i < 4; i++)
+                assert_int_equal(out.piece[i].rail, i);
+            post(&rig, &out);
+            complete(&rig, &out);
+        }
+    }
+}
+
+/* With fewer pieces than rails, all rails have their turn. */
+static void test_few_pieces_take_turns(void **state)
+{
+    bool used[4] = { false };
+    struct rails_plan out;
+    struct rig rig;
+
+    rig_init(&rig, "striping", 4);
+    for (int round = 0; round < 2; round++) {
+        plan(&rig, RAILS_BLOCKING, 2 * rig.traffic.limits.minimum_stripe, &out);
+        assert_int_equal(out.count, 2);
+        used[out.piece[0].rail] = used[out.piece[1].rail] = true;
+    }
+    assert_true(used[0] && used[1] && used[2] && used[3]);
+}
+
+/* A rail that also carries short messages, of which nobody has heard, is not slower for that. */
+static void test_rates_are_of_long_ones(void **state)
+{
+    static const double rates[] = { 1, 1 };
+    struct rails_piece unheard = { .rail = 0, .length = 1 << 10 };
+    struct rails_plan out;
+    struct rig rig;
+
+    rig_init(&rig, "weighted", 2);
+    rails_given(&rig.set, &unheard, rig.now);
+    rig.now += 1000000000;
+    exercise(&rig, rates, RAILS_BLOCKING, 1 << 20);
+    assert_in_range(rig.set.rail[0].rate * 1000, 990, 1010);
+    assert_int_equal(rig.set.rail[0].bytes, 0);
+    assert_int_equal(rig.set.rail[0].messages, 1);
+    plan(&rig, RAILS_BLOCKING, 1 << 20, &out);
+    assert_int_equal(on_rail(&out, 0), 1 << 19);
+}
+
+/* One that is slow the first time gets its part the next time. */
+static void test_first_rate_does_not_count(void **state)
+{
+    struct rails_plan out;
+    struct rig rig;
+
+    rig_init(&rig, "weighted", 2);
+    plan(&rig, RAILS_BLOCKING, 16 << 10, &out);
+    post(&rig, &out);
+    rails_completed(&rig.set, &out.piece[0], true, rig.now + 10000);
+    rails_completed(&rig.set, &out.piece[1], true, rig.now + 100000);
+    rails_ended(&rig.set, &out);
+    assert_true(rig.set.rail[0].rate == 0 && rig.set.rail[1].rate == 0);
+    plan(&rig, RAILS_BLOCKING, 16 << 10, &out);
+    assert_int_equal(on_rail(&out, 1), 8 << 10);
+}
+
 static void test_failed_rail_is_forgotten(void **state)
 {
     struct rails_message message = { .class = RAILS_BLOCKING, .size = 1 << 20 };
@@ -412,6 +520,11 @@ int main(void)
         cmocka_unit_test(test_adaptive_learns),
         cmocka_unit_test(test_adaptive_ignores_short_ones),
         cmocka_unit_test(test_adaptive_avoids_the_busy),
+        cmocka_unit_test(test_adaptive_short_ones_stay),
+        cmocka_unit_test(test_parts_keep_their_rail),
+        cmocka_unit_test(test_few_pieces_take_turns),
+        cmocka_unit_test(test_rates_are_of_long_ones),
+        cmocka_unit_test(test_first_rate_does_not_count),
         cmocka_unit_test(test_failed_rail_is_forgotten),
         cmocka_unit_test(test_set_is_full),
     };
