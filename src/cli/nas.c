@@ -5,6 +5,7 @@
 #include "model.h"
 #include "mpi.h"
 #include "nas/settings.h"
+#include "util/open_mpi.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -74,6 +75,7 @@ int command_nas(const struct invocation *invocation)
     if (!status)
         status = mpi_wants_rails(invocation) ? mpi_export_rails(invocation, &software)
                                              : model_check(invocation);
+    setenv(OPEN_MPI_MAY_LEAVE, "1", 0);
     if (!status)
         status = mpi_run(&line, software);
     free(launcher_words);

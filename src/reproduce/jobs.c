@@ -199,7 +199,8 @@ static char *last_words(const char *path)
         bool telling = strstr(line, "FAILED");
 
         line[strcspn(line, "\n")] = '\0';
-        if (!*line || (told && !telling))
+        /* Open MPI puts its words between lines of dashes. */
+        if (!line[strspn(line, "-")] || (told && !telling))
             continue;
         told = telling;
         free(last);

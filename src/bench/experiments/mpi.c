@@ -1,5 +1,6 @@
 #include "bench/experiments/mpi.h"
 #include "rails/rails.h"
+#include "util/open_mpi.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -158,6 +159,7 @@ static pid_t start(const struct settings *settings, char **words, int *fd)
         close(pipes[0]);
         close(pipes[1]);
         forget_own_place();
+        setenv(OPEN_MPI_MAY_LEAVE, "1", 0);
         if (settings->mca)
             set_parameters(settings->mca);
         execv("/proc/self/exe", words);
@@ -204,7 +206,9 @@ static void take_lines(const struct number_list *sizes, struct output *output, s
         size_t used = newline + 1 - output->text;
 
         *newline = '\0';
-        if (*output->text && *output->text != '#' && !take_figures(sizes, curve, output->text))
+        /* Open MPI puts its words between lines of dashes. */
+        if (output->text[strspn(output->text, "-")] && *output->text != '#' &&
+            !take_figures(sizes, curve, output->text))
             snprintf(output->last, sizeof(output->last), "%.200s", output->text);
         output->length -= used;
         memmove(output->text, output->text + used, output->length);
