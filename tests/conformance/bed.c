@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define PATIENCE_MS 5000
 #define SILENCE_MS  100
@@ -280,6 +281,19 @@ int bed_step(struct bed *bed, enum side side, enum ibv_qp_state to, struct ibv_q
     }
 }
 
+/* RTS may be refused before. */
+static void wait_until_drained(struct ibv_qp *qp)
+{
+    struct ibv_qp_init_attr init;
+    struct ibv_qp_attr attr;
+
+    for (int i = 0; i < PATIENCE_MS; i++) {
+        if (ibv_query_qp(qp, &attr, IBV_QP_STATE, &init) || !attr.sq_draining)
+            return;
+        usleep(1000);
+    }
+}
+
 bool bed_walk(struct bed *bed, enum side side, enum ibv_qp_state to)
 {
     enum ibv_qp_state state = rig_qp_state(bed->qp[side]);
@@ -296,6 +310,8 @@ bool bed_walk(struct bed *bed, enum side side, enum ibv_qp_state to)
             return false;
         }
         state = next;
+        if (state == IBV_QPS_SQD)
+            wait_until_drained(bed->qp[side]);
     }
     return true;
 }
