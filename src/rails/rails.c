@@ -14,10 +14,10 @@ const char *const rails_class_names[RAILS_CLASSES] = { "blocking", "non-blocking
                                                        "collective" };
 
 const struct rails_limits rails_default_limits = {
-    .stripe_threshold = 16 << 10,
-    .minimum_stripe = 8 << 10,
+    .stripe_threshold = RAILS_STRIPE_THRESHOLD,
+    .minimum_stripe = RAILS_MINIMUM_STRIPE,
     .alignment = 64,
-    .stripe_cost_ns = 2000,
+    .stripe_cost_ns = RAILS_STRIPE_COST_NS,
 };
 
 const struct rails_policy *rails_policy_find(const char *name)

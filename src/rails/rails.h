@@ -111,6 +111,9 @@ extern const struct rails_policy *const rails_policies[];
 const struct rails_policy *rails_policy_find(const char *name);
 
 /* Limits that suit adapters at large: what holds when nothing else is asked for. */
+#define RAILS_STRIPE_THRESHOLD (16 << 10)
+#define RAILS_MINIMUM_STRIPE   (8 << 10)
+#define RAILS_STRIPE_COST_NS   1000
 extern const struct rails_limits rails_default_limits;
 
 void rails_traffic_init(struct rails_traffic *traffic, const struct rails_policy *policy,

@@ -22,6 +22,7 @@ static json_t *row_json(const struct reproduction *reproduction, const struct ju
         json_object_set_new(object, field_names[told[i]],
                             json_string(judged->row->fields[told[i]]));
     json_object_set_new(object, "paper", number_or_null(judged->row->value));
+    json_object_set(object, "within", json_object_get(judged->row->how, "within"));
     json_object_set_new(object, "ours", number_or_null(now->ours));
     json_object_set_new(object, "error", number_or_null(now->error));
     json_object_set_new(object, "verdict", json_string(verdict_name(now->verdict)));
