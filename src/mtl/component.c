@@ -110,13 +110,23 @@ static void read_costs(void)
     }
 }
 
+/* Among the processes of its host, which may be one of several that the fabric has here. */
+static uint32_t rank_on_host(void)
+{
+    const char *placed = getenv("VERBENA_LOCAL_RANK");
+
+    return placed ? strtoul(placed, NULL, 10) : ompi_process_info.my_local_rank;
+}
+
 static void set_policy(void)
 {
     struct rails_limits limits = rails_default_limits;
+    int bind = mtl.parameters.bind;
 
     limits.stripe_threshold = mtl.parameters.stripe_threshold;
     limits.minimum_stripe = mtl.parameters.minimum_stripe;
     limits.stripe_cost_ns = mtl.parameters.stripe_cost;
+    limits.bound = bind >= 0 ? (uint32_t)bind : rank_on_host() % devices.path_count;
     rails_traffic_init(&mtl.traffic, parameters_policy(), &limits);
 }
 

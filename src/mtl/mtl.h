@@ -28,6 +28,7 @@ struct mtl_parameters {
     int gid_index;
     int mtu;
     int policy;
+    int bind;
     int eager;
     int rendezvous;
     int eager_limit;

@@ -24,6 +24,9 @@ static const struct parameter numbers[] = {
     ROW(priority, 5, 0, 100, "Priority of this component among the MTLs"),
     ROW(ports, 0, 0, PORTS_MAX, "Ports of each device that are used; 0: all that are active"),
     ROW(qps, 1, 1, RAILS_MAX, "Queue pairs to each process on each port"),
+    ROW(bind, -1, -1, RAILS_MAX - 1,
+        "Rail of the policy 'binding', and of short messages of others; -1: that of a port, of "
+        "which the processes of a host take one each in turn"),
     ROW(gid_index, -1, -1, 255, "Index of the GID that is used; -1: chosen by kind of network"),
     ROW(mtu, 0, 0, 4096, "Path MTU in bytes; 0: the port's"),
     ROW(eager_limit, 8192, 64, 1 << 20,

@@ -25,11 +25,15 @@ __attribute__((constructor)) static void take_place(void)
     const char *rank = own_rank();
     unsigned long each = per_node ? strtoul(per_node, NULL, 10) : 0;
     unsigned long count = nodes ? strtoul(nodes, NULL, 10) : 1;
-    char node[24];
+    char node[24], local[24];
+    unsigned long number;
 
     if (!each || !count || !rank)
         return;
-    snprintf(node, sizeof(node), "%lu", strtoul(rank, NULL, 10) / each % count);
+    number = strtoul(rank, NULL, 10);
+    snprintf(node, sizeof(node), "%lu", number / each % count);
+    snprintf(local, sizeof(local), "%lu", number / (each * count) * each + number % each);
     setenv("VERBENA_NODE", node, 1);
+    setenv("VERBENA_LOCAL_RANK", local, 1);
     setenv("VERBENA_RANK", rank, 1);
 }
