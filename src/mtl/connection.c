@@ -211,6 +211,7 @@ static int hear(struct connection *connection, const struct greeting *greeting)
         link->remote_rkey = greeting->rkeys[link->path->device->index];
         if (rail_connect(link, greeting->qps[i]))
             return ECONNREFUSED;
+        link->up = true;
     }
     connection->heard = true;
     return 0;

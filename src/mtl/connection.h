@@ -42,8 +42,14 @@ struct rail_link {
     const struct path *path;
     struct ibv_qp *qp;
     uint32_t index;
-    bool up;
-    bool shut; /* the other side has taken out all it ever will */
+    bool open;       /* its queue pair is connected: messages may come */
+    bool up;         /* and go */
+    bool shut_there; /* the other side has taken out all it ever will */
+    bool shut_here;  /* so has this one, and has said so */
+
+    uint32_t life; /* how often it was brought up again; what concerns another one is out of date */
+    bool asked;    /* the other side for a queue pair, and not answered yet */
+    uint64_t since, next_try, patience;
 
     uint32_t posted, completed, freed; /* messages sent, so far */
     uint32_t arrived;                  /* of them, so that the policy has been told */
@@ -134,6 +140,9 @@ int rail_create(struct rail_link *link);
 int rail_connect(struct rail_link *link, uint32_t number);
 void rail_destroy(struct rail_link *link);
 
+/* A new queue pair in place of the one that has failed; nothing has been sent or received on it. */
+int rail_renew(struct rail_link *link);
+
 bool rail_has_room(struct rail_link *link);
 void rail_send(struct rail_link *link, struct message *message, const struct sent *sent);
 
@@ -160,7 +169,22 @@ void rails_probe(void);
 
 /* Not used from here on; what is known not to have arrived goes over others. */
 void rail_fail(struct rail_link *link, const char *reason);
-void rail_down(struct connection *connection, uint32_t rail);
-void rail_shut(struct connection *connection, uint32_t rail);
+
+/* ---- revival.c: rails that come back ---- */
+
+/* It has failed, and is tried again later. */
+void rail_await(struct rail_link *link);
+
+/* Asks for those that could be up again. */
+void rails_revive(void);
+
+/* The other side speaks of a rail. */
+void rail_arrived(struct connection *connection, enum wire_type type, const struct wire_rail *body);
+void rail_tell(struct rail_link *link, enum wire_type type);
+
+/* ---- rail.c: what it says of one that has failed ---- */
+
+void rail_down(struct rail_link *link);
+void rail_shut(struct rail_link *link);
 
 #endif

@@ -27,6 +27,7 @@ static const struct counter {
     COUNTER(connections, 1, "Processes connected by rails"),
     COUNTER(registrations, 1, "Times that user memory was registered"),
     COUNTER(rail_failures, 1, "Rails that have failed"),
+    COUNTER(rail_revivals, 1, "Rails that came up again"),
     COUNTER(repeated, 1, "Messages and pieces sent again after that"),
 };
 

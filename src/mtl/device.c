@@ -175,6 +175,14 @@ int device_reserve(struct device *device, uint32_t completions)
     return 0;
 }
 
+bool path_is_active(const struct path *path)
+{
+    struct ibv_port_attr attr;
+
+    return !ibv_query_port(path->device->context, path->port, &attr) &&
+           attr.state == IBV_PORT_ACTIVE;
+}
+
 void path_vector(const struct path *path, const struct path_address *to, struct ibv_ah_attr *vector)
 {
     *vector = (struct ibv_ah_attr){

@@ -50,6 +50,9 @@ void devices_close(void);
 /* Room for so many more completions. Returns 0 or an errno value. */
 int device_reserve(struct device *device, uint32_t completions);
 
+/* Its port is up, as far as the adapter knows. */
+bool path_is_active(const struct path *path);
+
 /* How a queue pair on that path reaches another one. */
 void path_vector(const struct path *path, const struct path_address *to,
                  struct ibv_ah_attr *vector);

@@ -59,6 +59,7 @@ struct mtl_counters {
     unsigned long long connections;
     unsigned long long registrations;
     unsigned long long rail_failures;
+    unsigned long long rail_revivals;
     unsigned long long repeated;
 };
 

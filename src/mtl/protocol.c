@@ -328,10 +328,11 @@ void protocol_arrived(struct endpoint *endpoint, const struct wire_header *heade
         offer_arrived(endpoint, header, body);
         break;
     case WIRE_RAIL_DOWN:
-        rail_down(endpoint->connection, ((const struct wire_rail *)body)->rail);
-        break;
     case WIRE_RAIL_SHUT:
-        rail_shut(endpoint->connection, ((const struct wire_rail *)body)->rail);
+    case WIRE_RAIL_ASK:
+    case WIRE_RAIL_OPEN:
+    case WIRE_RAIL_UP:
+        rail_arrived(endpoint->connection, header->type, body);
         break;
     default:
         rendezvous_arrived(endpoint, header, body);

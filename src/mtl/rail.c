@@ -14,12 +14,20 @@
 #define COPY_MAX       (1ull << 30) /* of one request */
 #define FULL           0x80000000u
 
-int rail_create(struct rail_link *link)
+static uint32_t sends_of(const struct connection *connection)
 {
-    struct connection *connection = link->connection;
+    return 2 * connection->window + 2 * CREDIT_SIGNALS + READS_MAX;
+}
+
+static uint32_t receives_of(const struct connection *connection)
+{
+    return connection->written_ours ? 1 : connection->window;
+}
+
+static int make_queue_pair(struct rail_link *link)
+{
     struct device *device = link->path->device;
-    uint32_t sends = 2 * connection->window + 2 * CREDIT_SIGNALS + READS_MAX;
-    uint32_t receives = connection->written_ours ? 1 : connection->window;
+    uint32_t sends = sends_of(link->connection), receives = receives_of(link->connection);
     struct ibv_qp_init_attr init = {
         .send_cq = device->cq,
         .recv_cq = device->cq,
@@ -36,8 +44,6 @@ int rail_create(struct rail_link *link)
         .qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ,
     };
 
-    if (device_reserve(device, sends + receives))
-        return ENOMEM;
     link->qp = ibv_create_qp(device->pd, &init);
     if (!link->qp) {
         mtl_log("no queue pair with %u and %u requests on %s: %s", sends, receives,
@@ -46,6 +52,37 @@ int rail_create(struct rail_link *link)
     }
     return ibv_modify_qp(link->qp, &attr,
                          IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+}
+
+int rail_create(struct rail_link *link)
+{
+    struct connection *connection = link->connection;
+
+    if (device_reserve(link->path->device, sends_of(connection) + receives_of(connection)))
+        return ENOMEM;
+    return make_queue_pair(link);
+}
+
+/* The new one is made before the old one goes, so that their numbers differ: completions of the old
+ * one may still come, and are known by that. */
+int rail_renew(struct rail_link *link)
+{
+    struct ibv_qp *old = link->qp;
+    int err = make_queue_pair(link);
+
+    if (err) {
+        if (link->qp)
+            ibv_destroy_qp(link->qp);
+        link->qp = old;
+        return err;
+    }
+    ibv_destroy_qp(old);
+    link->posted = link->completed = link->freed = link->arrived = 0;
+    link->consumed = link->told = 0;
+    link->credits_posted = 0;
+    memset((void *)link->credit, 0, CACHE_LINE);
+    memset(link->ring, 0, (size_t)link->connection->window * link->connection->slot_size);
+    return 0;
 }
 
 static void post_receive(struct rail_link *link, uint32_t slot)
@@ -100,10 +137,11 @@ int rail_connect(struct rail_link *link, uint32_t number)
                 strerror(err));
         return err;
     }
-    link->up = true;
+    link->open = true;
+    link->shut_here = link->shut_there = false;
     for (uint32_t i = 0; i < connection->window && !connection->written_ours; i++)
         post_receive(link, i);
-    return 0;
+    return link->open ? 0 : EIO;
 }
 
 void rail_destroy(struct rail_link *link)
@@ -272,6 +310,7 @@ void rails_probe(void)
                 return_credit(&connection->rails[i]);
         }
     }
+    rails_revive();
 }
 
 static void end_planned(struct rail_link *link, const struct sent *sent)
@@ -392,17 +431,18 @@ static void sent_until(struct rail_link *link, uint32_t end)
 static void received(struct rail_link *link, uint32_t slot)
 {
     take_out(link, link->ring + (uint64_t)slot * link->connection->slot_size);
-    if (link->up)
+    if (link->open)
         post_receive(link, slot);
     give_credit(link);
 }
 
 static void failed(const struct ibv_wc *completion, const struct work *work)
 {
-    if (work->link->up)
-        rail_fail(work->link, ibv_wc_status_str(completion->status));
-    if (work->kind == WORK_READ)
-        piece_read_failed((struct piece *)work);
+    rail_fail(work->link, ibv_wc_status_str(completion->status));
+    if (work->kind != WORK_READ)
+        return;
+    work->link->reads--;
+    piece_read_failed((struct piece *)work);
 }
 
 static void completed(const struct ibv_wc *completion)
@@ -413,6 +453,8 @@ static void completed(const struct ibv_wc *completion)
         greeter_completed(completion, work);
         return;
     }
+    if (completion->qp_num != work->link->qp->qp_num)
+        return;
     if (completion->status != IBV_WC_SUCCESS) {
         failed(completion, work);
         return;
@@ -455,7 +497,7 @@ static void stop(struct rail_link *link)
     struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
 
     ibv_modify_qp(link->qp, &attr, IBV_QP_STATE);
-    link->up = false;
+    link->open = link->up = false;
 }
 
 /* Whatever becomes of the messages on a rail that has failed, the policy hears no more of them. */
@@ -474,9 +516,8 @@ static void forget_plans(struct rail_link *link)
 void rail_fail(struct rail_link *link, const char *reason)
 {
     struct connection *connection = link->connection;
-    struct wire_rail body = { .rail = link->index };
 
-    if (!link->up)
+    if (!link->open)
         return;
     stop(link);
     forget_plans(link);
@@ -485,46 +526,33 @@ void rail_fail(struct rail_link *link, const char *reason)
             ibv_get_device_name(link->path->device->context->device), link->path->port,
             connection->endpoint->name.vpid, reason, rails_up(&connection->set),
             connection->rail_count);
+    rail_await(link);
     if (rails_up(&connection->set))
-        endpoint_control(connection->endpoint, WIRE_RAIL_DOWN, &body, sizeof(body));
+        rail_tell(link, WIRE_RAIL_DOWN);
     else
         endpoint_fail(connection->endpoint);
 }
 
-static struct rail_link *rail_named(struct connection *connection, uint32_t rail)
-{
-    if (rail < connection->rail_count)
-        return &connection->rails[rail];
-    mtl_log("process %u speaks of rail %u; there are %u", connection->endpoint->name.vpid, rail,
-            connection->rail_count);
-    return NULL;
-}
-
 /* The other side has given it up. What it had sent and has arrived is taken out; nothing comes
  * after that, so the other side may send the rest by another way. */
-void rail_down(struct connection *connection, uint32_t rail)
+void rail_down(struct rail_link *link)
 {
-    struct rail_link *link = rail_named(connection, rail);
-    struct wire_rail body = { .rail = rail };
-
-    if (!link)
-        return;
-    if (link->up)
-        rail_fail(link, "the other side has given it up");
-    if (connection->written_ours)
+    rail_fail(link, "the other side has given it up");
+    if (link->connection->written_ours)
         look(link);
-    endpoint_control(connection->endpoint, WIRE_RAIL_SHUT, &body, sizeof(body));
+    link->shut_here = true;
+    rail_tell(link, WIRE_RAIL_SHUT);
 }
 
 /* What the other side has not taken out of the rail goes again. Data go with the message that
  * follows them. */
-void rail_shut(struct connection *connection, uint32_t rail)
+void rail_shut(struct rail_link *link)
 {
-    struct rail_link *link = rail_named(connection, rail);
+    struct connection *connection = link->connection;
 
-    if (!link || link->up || link->shut)
+    if (link->open || link->shut_there)
         return;
-    link->shut = true;
+    link->shut_there = true;
     for (; link->completed != link->posted; link->completed++) {
         uint32_t slot = link->completed % connection->window;
         struct sent *sent = &link->sent[slot];

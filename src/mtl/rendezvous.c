@@ -125,6 +125,25 @@ bool rendezvous_offer(struct mtl_request *request, struct wire_offer *offer)
 
 /* ---- pieces over rails ---- */
 
+static struct rail_link *rail_of(const struct piece *piece)
+{
+    return &piece->transfer->endpoint->connection->rails[piece->rails.rail];
+}
+
+static void give(struct piece *piece)
+{
+    rails_given(&piece->transfer->endpoint->connection->set, &piece->rails, mtl_now());
+    piece->life = rail_of(piece)->life;
+}
+
+/* Its rail, unless that has failed since it was chosen; it may even be up again. */
+static bool keeps_rail(const struct piece *piece)
+{
+    const struct rail_link *link = rail_of(piece);
+
+    return link->up && link->life == piece->life;
+}
+
 static void plan_pieces(struct transfer *transfer, enum rails_class class)
 {
     struct connection *connection = transfer->endpoint->connection;
@@ -136,7 +155,7 @@ static void plan_pieces(struct transfer *transfer, enum rails_class class)
     for (uint32_t i = 0; i < transfer->plan.count; i++) {
         transfer->piece[i] =
             (struct piece){ .transfer = transfer, .rails = transfer->plan.piece[i] };
-        rails_given(&connection->set, &transfer->piece[i].rails, mtl_now());
+        give(&transfer->piece[i]);
     }
 }
 
@@ -191,21 +210,18 @@ static bool move_piece(struct piece *piece)
     if (!rails_replan(&transfer->endpoint->connection->set, &message, &plan))
         return false;
     piece->rails.rail = plan.piece[0].rail;
-    rails_given(&transfer->endpoint->connection->set, &piece->rails, mtl_now());
+    give(piece);
     return true;
 }
 
 static bool post_piece(struct piece *piece)
 {
     struct transfer *transfer = piece->transfer;
-    struct connection *connection = transfer->endpoint->connection;
-    struct rail_link *link = &connection->rails[piece->rails.rail];
+    struct rail_link *link;
 
-    if (!link->up) {
-        if (!move_piece(piece))
-            return false;
-        link = &connection->rails[piece->rails.rail];
-    }
+    if (!keeps_rail(piece) && !move_piece(piece))
+        return false;
+    link = rail_of(piece);
     if (transfer->reading ? !rail_can_read(link) : !rail_has_room(link))
         return false;
     /* Set first: the rail may fail within, and the piece be given back. */
@@ -238,12 +254,11 @@ static int post_pieces(struct transfer *transfer)
 void piece_over(struct piece *piece)
 {
     struct transfer *transfer = piece->transfer;
-    struct connection *connection = transfer->endpoint->connection;
-    struct rails_set *set = &connection->set;
+    struct rails_set *set = &transfer->endpoint->connection->set;
 
     if (transfer->endpoint->failed)
         return;
-    if (connection->rails[piece->rails.rail].up)
+    if (keeps_rail(piece))
         rails_completed(set, &piece->rails, true, mtl_now());
     if (--transfer->left)
         return;

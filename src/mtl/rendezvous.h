@@ -13,6 +13,7 @@ struct piece {
     struct work work; /* first: a completion names it */
     struct transfer *transfer;
     struct rails_piece rails;
+    uint32_t life; /* of its rail, when that was chosen */
     bool posted;
 };
 

@@ -19,6 +19,9 @@ enum wire_type {
     WIRE_DONE,      /* the sender's part is over: struct wire_done */
     WIRE_RAIL_DOWN, /* not to be used any more: struct wire_rail */
     WIRE_RAIL_SHUT, /* nothing will come out of it any more: struct wire_rail */
+    WIRE_RAIL_ASK,  /* here is a new queue pair for one that is down: struct wire_rail */
+    WIRE_RAIL_OPEN, /* and here is its peer: struct wire_rail */
+    WIRE_RAIL_UP,   /* they are connected: struct wire_rail */
 };
 
 /* The sender of an eager message wants to know when it has been matched: struct wire_done first. */
@@ -73,6 +76,9 @@ struct wire_done {
 
 struct wire_rail {
     uint32_t rail;
+    uint32_t life;
+    uint32_t qp; /* number of the queue pair, if there is a new one */
+    uint32_t unused;
 };
 
 /* Bodies are this long at most, so that control messages always fit. */

@@ -1,6 +1,8 @@
-/* failure PORTS: pulls the cables of the last PORTS ports of the adapter in mid-transfer, from
- * within. All messages must arrive whole as long as a port is left; rank 0 prints "arrived". With
- * none left MPI calls have to return an error: each rank that sees one prints "error: TEXT". */
+/* failure PORTS [return]: pulls the cables of the last PORTS ports of the adapter in mid-transfer,
+ * from within. All messages must arrive whole as long as a port is left; rank 0 prints "arrived".
+ * With none left MPI calls have to return an error: each rank that sees one prints "error: TEXT".
+ * With 'return' the cables are put back; when the rails are up again, those of the other ports are
+ * pulled instead. */
 #include "data.h"
 
 #include <dlfcn.h>
@@ -10,12 +12,12 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define ROUNDS         30
-#define WINDOW         8
-#define BYTES          (600u << 10)
-#define PULLED         10 /* in the middle of this round */
+#define ROUNDS           30
+#define WINDOW           8
+#define BYTES            (600u << 10)
+#define PULLED           10 /* in the middle of this round */
 
-#define TRIALS_SECONDS 2
+#define PATIENCE_SECONDS 30
 
 static int rank;
 
@@ -33,21 +35,35 @@ void case_failed(const char *format, ...)
     abort();
 }
 
-static void pull_cables(int count)
+static struct ibv_context *adapter;
+static int port_count;
+
+static void open_adapter(void)
+{
+    struct ibv_device **devices = ibv_get_device_list(NULL);
+    struct ibv_device_attr attributes;
+
+    adapter = devices && *devices ? ibv_open_device(*devices) : NULL;
+    expect(adapter && !ibv_query_device(adapter, &attributes), "there is no adapter");
+    port_count = attributes.phys_port_cnt;
+    ibv_free_device_list(devices);
+}
+
+enum cable { OUT, IN };
+
+/* The last so many ports of the adapter, or all others. */
+enum ports { LAST, OTHERS };
+
+static void set_cables(enum ports ports, int count, enum cable cable)
 {
     int (*set_port)(struct ibv_context *, uint8_t, int) =
         (int (*)(struct ibv_context *, uint8_t, int))dlsym(RTLD_DEFAULT, "verbena_set_port");
-    struct ibv_device **devices = ibv_get_device_list(NULL);
-    struct ibv_context *context = devices && *devices ? ibv_open_device(*devices) : NULL;
-    struct ibv_device_attr attributes;
 
-    expect(set_port && context && !ibv_query_device(context, &attributes),
-           "this is not a software adapter");
-    for (int i = 0; i < count; i++)
-        expect(!set_port(context, attributes.phys_port_cnt - i, 0), "port %d cannot be pulled",
-               attributes.phys_port_cnt - i);
-    ibv_close_device(context);
-    ibv_free_device_list(devices);
+    expect(set_port != NULL, "this is not a software adapter");
+    for (int port = 1; port <= port_count; port++) {
+        if ((port > port_count - count) == (ports == LAST))
+            expect(!set_port(adapter, port, cable), "port %d cannot be set", port);
+    }
 }
 
 static void error_seen(MPI_Comm *comm, int *code, ...)
@@ -62,7 +78,7 @@ static void error_seen(MPI_Comm *comm, int *code, ...)
 }
 
 /* Rank 0 sends, rank 1 receives, and then the other way round. */
-static void round_trip(int number, int pull, unsigned char *buffers)
+static void round_trip(int number, enum ports ports, int pull, unsigned char *buffers)
 {
     MPI_Request request[WINDOW];
     int sender = number % 2, peer = !rank;
@@ -78,31 +94,78 @@ static void round_trip(int number, int pull, unsigned char *buffers)
             MPI_Irecv(buffer, BYTES, MPI_BYTE, peer, i, MPI_COMM_WORLD, &request[i]);
         }
     }
-    if (number == PULLED && !rank)
-        pull_cables(pull);
+    if (number % ROUNDS == PULLED && !rank)
+        set_cables(ports, pull, OUT);
     MPI_Waitall(WINDOW, request, MPI_STATUSES_IGNORE);
     for (int i = 0; rank != sender && i < WINDOW; i++)
         expect_data(buffers + (size_t)i * BYTES, BYTES,
                     data_seed(peer, rank, (uint64_t)number * WINDOW + i), "after a failure");
 }
 
-/* A policy may not have used the port since. Who waits tries every rail now and then. */
-static void wait_for_trials(void)
-{
-    char word = 0;
+/* What the component has counted since the start. */
+static MPI_T_pvar_session session;
+static MPI_T_pvar_handle failures, revivals;
 
-    if (rank) {
-        MPI_Recv(&word, 1, MPI_CHAR, 0, WINDOW, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    } else {
-        sleep(TRIALS_SECONDS);
-        MPI_Send(&word, 1, MPI_CHAR, 1, WINDOW, MPI_COMM_WORLD);
-    }
+static void start_counter(const char *name, MPI_T_pvar_handle *counter)
+{
+    int index, values;
+    int err = MPI_T_pvar_get_index(name, MPI_T_PVAR_CLASS_COUNTER, &index);
+
+    if (!err)
+        err = MPI_T_pvar_handle_alloc(session, index, NULL, counter, &values);
+    expect(!err && values == 1, "there is no counter %s", name);
+}
+
+static void start_counters(void)
+{
+    int provided;
+
+    expect(!MPI_T_init_thread(MPI_THREAD_SINGLE, &provided) && !MPI_T_pvar_session_create(&session),
+           "there are no counters");
+    start_counter("mtl_verbena_rail_failures", &failures);
+    start_counter("mtl_verbena_rail_revivals", &revivals);
+}
+
+static void stop_counters(void)
+{
+    MPI_T_pvar_handle_free(session, &failures);
+    MPI_T_pvar_handle_free(session, &revivals);
+    MPI_T_pvar_session_free(&session);
+    MPI_T_finalize();
+}
+
+/* Until it has happened to so many rails on both sides. A policy may not have used them; who waits
+ * tries every rail now and then. */
+static void wait_for(MPI_T_pvar_handle counter, int rails, const char *what)
+{
+    double start = MPI_Wtime();
+    unsigned long long count;
+    int over;
+
+    do {
+        expect(!MPI_T_pvar_read(session, counter, &count), "a counter cannot be read");
+        over = count == (unsigned long long)rails;
+        MPI_Allreduce(MPI_IN_PLACE, &over, 1, MPI_INT, MPI_LAND, MPI_COMM_WORLD);
+        expect(MPI_Wtime() - start < PATIENCE_SECONDS, "%llu of %d rails %s", count, rails, what);
+    } while (!over);
+}
+
+/* All that is sent goes over the rails that have come back. */
+static void use_returned(int pulled, unsigned char *buffers)
+{
+    if (!rank)
+        set_cables(LAST, pulled, IN);
+    wait_for(revivals, pulled, "came up again");
+    for (int i = ROUNDS; i < 2 * ROUNDS; i++)
+        round_trip(i, OTHERS, pulled, buffers);
+    wait_for(failures, port_count, "have failed");
 }
 
 int main(int argc, char **argv)
 {
     unsigned char *buffers = allocate((size_t)WINDOW * BYTES);
     int pull = argc > 1 ? atoi(argv[1]) : 1, ranks;
+    bool returns = argc > 2;
     MPI_Errhandler handler;
 
     MPI_Init(&argc, &argv);
@@ -111,12 +174,18 @@ int main(int argc, char **argv)
     expect(ranks == 2, "two ranks are wanted, not %d", ranks);
     MPI_Comm_create_errhandler(error_seen, &handler);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, handler);
+    open_adapter();
+    start_counters();
     for (int i = 0; i < ROUNDS; i++)
-        round_trip(i, pull, buffers);
-    wait_for_trials();
+        round_trip(i, LAST, pull, buffers);
+    wait_for(failures, pull, "have failed");
+    if (returns)
+        use_returned(pull, buffers);
     if (!rank)
         puts("arrived");
+    stop_counters();
     MPI_Finalize();
+    ibv_close_device(adapter);
     free(buffers);
     return 0;
 }
