@@ -23,6 +23,7 @@ static const struct counter {
     COUNTER(rail_bytes, RAILS_MAX, "Bytes sent or read on each rail"),
     COUNTER(shared_messages, 1, "Messages sent through shared memory"),
     COUNTER(shared_bytes, 1, "Their bytes, without those copied straight from process to process"),
+    COUNTER(helped_bytes, 1, "Bytes of its messages that this process copied for their receivers"),
     COUNTER(unexpected, 1, "Messages that came before they were asked for"),
     COUNTER(connections, 1, "Processes connected by rails"),
     COUNTER(registrations, 1, "Times that user memory was registered"),

@@ -33,6 +33,7 @@ struct mtl_parameters {
     int rendezvous;
     int eager_limit;
     int shared_limit;
+    int together_from;
     int stripe_threshold;
     int minimum_stripe;
     int stripe_cost;
@@ -55,6 +56,7 @@ struct mtl_counters {
     unsigned long long rail_bytes[RAILS_MAX];
     unsigned long long shared_messages;
     unsigned long long shared_bytes;
+    unsigned long long helped_bytes;
     unsigned long long unexpected;
     unsigned long long connections;
     unsigned long long registrations;

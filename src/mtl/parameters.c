@@ -33,6 +33,9 @@ static const struct parameter numbers[] = {
         "Longest message that is sent at once over rails, in bytes; longer ones are matched first"),
     ROW(shared_limit, 8192, 64, 32768,
         "Longest message that is copied through shared memory, in bytes"),
+    ROW(together_from, 65536, 0, INT32_MAX,
+        "Shortest message within a node that sender and receiver copy at the same time, in bytes; "
+        "0: none"),
     ROW(stripe_threshold, RAILS_STRIPE_THRESHOLD, 1, INT32_MAX,
         "Shortest message that is divided among rails, in bytes"),
     ROW(minimum_stripe, RAILS_MINIMUM_STRIPE, 1, INT32_MAX,

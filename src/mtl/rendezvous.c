@@ -1,12 +1,18 @@
 #include "mtl/rendezvous.h"
 
 #include "mtl/log.h"
+#include "mtl/nearby.h"
 #include "mtl/protocol.h"
-#include "mtl/shared.h"
 
 #include <stdlib.h>
 
 static struct transfer *spare;
+static uint32_t offers; /* to processes of this node that are not over */
+
+static bool is_offer(const struct transfer *transfer)
+{
+    return transfer->sending && transfer->endpoint->way == WAY_SHARED;
+}
 static struct transfer *waiting, **last_waiting = &waiting;
 
 static struct transfer *transfer_new(struct mtl_request *request, struct endpoint *endpoint,
@@ -31,8 +37,10 @@ static struct transfer *transfer_new(struct mtl_request *request, struct endpoin
     if (transfer->own_data)
         transfer->data = malloc(length);
     transfer->cookie = cookie_new(COOKIE_TRANSFER, transfer);
-    if (transfer->data && transfer->cookie)
+    if (transfer->data && transfer->cookie) {
+        offers += is_offer(transfer);
         return transfer;
+    }
     if (transfer->own_data)
         free(transfer->data);
     transfer->next = spare;
@@ -40,9 +48,15 @@ static struct transfer *transfer_new(struct mtl_request *request, struct endpoin
     return NULL;
 }
 
-static void transfer_free(struct transfer *transfer)
+static void forget(struct transfer *transfer)
 {
     cookie_free(transfer->cookie);
+    offers -= is_offer(transfer);
+}
+
+static void transfer_free(struct transfer *transfer)
+{
+    forget(transfer);
     if (transfer->registration)
         registration_put(transfer->registration);
     if (transfer->own_data)
@@ -52,7 +66,7 @@ static void transfer_free(struct transfer *transfer)
     spare = transfer;
 }
 
-static void transfer_waits(struct transfer *transfer)
+void transfer_waits(struct transfer *transfer)
 {
     if (transfer->waiting)
         return;
@@ -62,29 +76,26 @@ static void transfer_waits(struct transfer *transfer)
     last_waiting = &transfer->next;
 }
 
-static void end_receive(struct transfer *transfer)
+void transfer_over(struct transfer *transfer)
 {
     struct mtl_request *request = transfer->request;
 
-    if (transfer->own_data)
+    if (!transfer->sending && transfer->own_data)
         request_unpack(request, transfer->data, transfer->length);
     transfer_free(transfer);
     request_done(request, MPI_SUCCESS);
 }
 
-static void end_send(struct transfer *transfer)
-{
-    struct mtl_request *request = transfer->request;
-
-    transfer_free(transfer);
-    request_done(request, MPI_SUCCESS);
-}
-
-static void tell_done(struct endpoint *endpoint, uint64_t cookie)
+void transfer_tell_done(struct endpoint *endpoint, uint64_t cookie)
 {
     struct wire_done body = { .cookie = cookie };
 
     endpoint_control(endpoint, WIRE_DONE, &body, sizeof(body));
+}
+
+bool rendezvous_has_offers(void)
+{
+    return offers != 0;
 }
 
 static bool is_read(const struct endpoint *endpoint)
@@ -263,12 +274,9 @@ void piece_over(struct piece *piece)
     if (--transfer->left)
         return;
     rails_ended(set, &transfer->plan);
-    if (transfer->sending) {
-        end_send(transfer);
-    } else {
-        tell_done(transfer->endpoint, transfer->peer_cookie);
-        end_receive(transfer);
-    }
+    if (!transfer->sending)
+        transfer_tell_done(transfer->endpoint, transfer->peer_cookie);
+    transfer_over(transfer);
 }
 
 void piece_lost(struct piece *piece)
@@ -313,21 +321,6 @@ static void take_over_rails(struct transfer *transfer, const struct wire_offer *
     post_pieces(transfer);
 }
 
-/* On the same node: out of the sender's memory, or in fragments where that is not allowed. */
-static void take_shared(struct transfer *transfer, const struct wire_offer *offer)
-{
-    struct wire_accept body = { .cookie = offer->cookie,
-                                .size = transfer->length,
-                                .target = transfer->cookie };
-
-    if (shared_read(transfer->endpoint, transfer->data, offer->address, transfer->length)) {
-        tell_done(transfer->endpoint, offer->cookie);
-        end_receive(transfer);
-    } else {
-        endpoint_control(transfer->endpoint, WIRE_PULL, &body, sizeof(body));
-    }
-}
-
 void rendezvous_take(struct mtl_request *request, struct endpoint *endpoint,
                      const struct wire_offer *offer)
 {
@@ -335,7 +328,7 @@ void rendezvous_take(struct mtl_request *request, struct endpoint *endpoint,
     struct transfer *transfer;
 
     if (!length) {
-        tell_done(endpoint, offer->cookie);
+        transfer_tell_done(endpoint, offer->cookie);
         request_done(request, MPI_SUCCESS);
         return;
     }
@@ -347,7 +340,7 @@ void rendezvous_take(struct mtl_request *request, struct endpoint *endpoint,
     }
     transfer->peer_cookie = offer->cookie;
     if (endpoint->way == WAY_SHARED)
-        take_shared(transfer, offer);
+        nearby_take(transfer, offer->address);
     else
         take_over_rails(transfer, offer);
 }
@@ -360,21 +353,7 @@ static void piece_arrived(const struct wire_piece *body)
         return;
     transfer->seen |= 1u << (body->index % RAILS_MAX);
     if (__builtin_popcount(transfer->seen) == (int)body->count)
-        end_receive(transfer);
-}
-
-static void fragment_arrived(const struct wire_header *header, const struct wire_fragment *body)
-{
-    struct transfer *transfer = cookie_find(COOKIE_TRANSFER, body->target);
-    uint64_t length = header->length - sizeof(*body);
-
-    if (!transfer || body->offset + length > transfer->length)
-        return;
-    mtl_charge_copy(length);
-    memcpy(transfer->data + body->offset, body + 1, length);
-    transfer->arrived += length;
-    if (transfer->arrived == transfer->length)
-        end_receive(transfer);
+        transfer_over(transfer);
 }
 
 /* ---- sending ---- */
@@ -397,42 +376,6 @@ static void accepted(const struct wire_accept *body)
     post_pieces(transfer);
 }
 
-static int send_fragments(struct transfer *transfer)
-{
-    int count = 0;
-
-    while (transfer->sent < transfer->length) {
-        struct wire_fragment body = { .target = transfer->peer_cookie, .offset = transfer->sent };
-        uint64_t left = transfer->length - transfer->sent;
-        uint64_t most = mtl.parameters.shared_limit;
-        struct message message = { .header = { .type = WIRE_FRAGMENT },
-                                   .body = &body,
-                                   .body_length = sizeof(body),
-                                   .data = transfer->data + transfer->sent,
-                                   .data_length = left < most ? left : most };
-
-        if (!endpoint_try(transfer->endpoint, &message, transfer->request->class)) {
-            transfer_waits(transfer);
-            return count;
-        }
-        transfer->sent += message.data_length;
-        count++;
-    }
-    end_send(transfer);
-    return count;
-}
-
-static void pulled(const struct wire_accept *body)
-{
-    struct transfer *transfer = cookie_find(COOKIE_TRANSFER, body->cookie);
-
-    if (!transfer || transfer->peer_cookie)
-        return;
-    transfer->peer_cookie = body->target;
-    transfer->length = body->size;
-    send_fragments(transfer);
-}
-
 static void told_done(const struct wire_done *body)
 {
     struct mtl_request *request = cookie_find(COOKIE_REQUEST, body->cookie);
@@ -442,7 +385,7 @@ static void told_done(const struct wire_done *body)
         cookie_free(body->cookie);
         request_done(request, MPI_SUCCESS);
     } else if (transfer) {
-        end_send(transfer);
+        transfer_over(transfer);
     }
 }
 
@@ -457,10 +400,10 @@ void rendezvous_arrived(struct endpoint *endpoint, const struct wire_header *hea
         piece_arrived(body);
         break;
     case WIRE_PULL:
-        pulled(body);
-        break;
     case WIRE_FRAGMENT:
-        fragment_arrived(header, body);
+    case WIRE_HELP:
+    case WIRE_HELPED:
+        nearby_arrived(header, body);
         break;
     case WIRE_DONE:
         told_done(body);
@@ -483,8 +426,8 @@ int rendezvous_go_on(void)
         transfer->waiting = false;
         if (transfer->endpoint->failed)
             continue;
-        count += transfer->plan.count && transfer->left ? post_pieces(transfer)
-                                                        : send_fragments(transfer);
+        count +=
+            transfer->plan.count && transfer->left ? post_pieces(transfer) : nearby_go_on(transfer);
     }
     return count;
 }
@@ -504,7 +447,7 @@ static void fail_one(enum cookie_kind kind, void *object, void *endpoint)
         request = transfer->request;
         if (transfer->left)
             rails_ended(&transfer->endpoint->connection->set, &transfer->plan);
-        cookie_free(transfer->cookie);
+        forget(transfer);
     } else {
         if (request->endpoint != endpoint)
             return;

@@ -28,8 +28,9 @@ struct transfer {
     char *data;
     bool own_data; /* in one piece, because the user's are not */
     uint64_t length;
-    uint64_t arrived; /* of fragments */
+    uint64_t arrived; /* copied or in fragments, within a node */
     uint64_t sent;
+    bool pulled; /* in fragments */
     struct registration *registration;
     uint64_t peer_cookie;
     uint64_t peer_address;
@@ -40,6 +41,15 @@ struct transfer {
     struct piece piece[RAILS_MAX];
 };
 
+/* It goes on when there is room (rendezvous_go_on). */
+void transfer_waits(struct transfer *transfer);
+
+/* All is where it should be: ends the request. */
+void transfer_over(struct transfer *transfer);
+
+/* The sender's transfer of that name is over. */
+void transfer_tell_done(struct endpoint *endpoint, uint64_t cookie);
+
 /* Describes what a send has to offer. False, with the reason in the log, if there is no memory. */
 bool rendezvous_offer(struct mtl_request *request, struct wire_offer *offer);
 
@@ -49,6 +59,9 @@ void rendezvous_take(struct mtl_request *request, struct endpoint *endpoint,
 
 void rendezvous_arrived(struct endpoint *endpoint, const struct wire_header *header,
                         const void *body);
+
+/* This process has long messages for others of its node that they have not read yet. */
+bool rendezvous_has_offers(void);
 
 /* Names for requests that the other side gives back; a name that is out of date finds nothing. */
 enum cookie_kind { COOKIE_FREE, COOKIE_REQUEST, COOKIE_TRANSFER };

@@ -32,6 +32,7 @@ struct ring {
     _Atomic uint32_t open;
     cache_aligned _Atomic uint32_t consumed; /* cells, by the owner of the inbox */
     _Atomic uint64_t freed;                  /* bytes */
+    cache_aligned claims_word claims;        /* of the sender's message that both copy */
     cache_aligned struct cell cells[CELLS];
     char data[DATA_BYTES];
 };
@@ -62,6 +63,8 @@ struct shared_peer {
     uint32_t sent, consumed;
     uint64_t written, freed;
     int32_t pid;
+    struct inbox_ring *in; /* what comes from there, since something did */
+    bool readable;         /* its memory has been read */
 };
 
 int inbox_open(void)
@@ -199,8 +202,11 @@ static struct endpoint *sender_of(struct inbox_ring *in)
 {
     opal_process_name_t name = { .jobid = in->ring->sender >> 32, .vpid = in->ring->sender };
 
-    if (!in->endpoint)
-        in->endpoint = endpoint_of_name(&name);
+    if (in->endpoint)
+        return in->endpoint;
+    in->endpoint = endpoint_of_name(&name);
+    if (in->endpoint && in->endpoint->shared)
+        in->endpoint->shared->in = in;
     return in->endpoint;
 }
 
@@ -268,18 +274,23 @@ int inbox_look(void)
     return count;
 }
 
-bool shared_read(struct endpoint *endpoint, void *to, uint64_t from, uint64_t length)
-{
-    static bool refused;
-    struct iovec here = { to, length }, there = { (void *)(uintptr_t)from, length };
+/* ---- from memory to memory ---- */
 
-    if (!mtl.parameters.single_copy || refused)
+typedef ssize_t (*copy_call)(pid_t, const struct iovec *, unsigned long, const struct iovec *,
+                             unsigned long, unsigned long);
+
+static bool copy(copy_call call, pid_t pid, const struct memory_pair *pair, bool *refused)
+{
+    struct iovec here = { pair->here, pair->length };
+    struct iovec there = { (void *)(uintptr_t)pair->there, pair->length };
+
+    if (!mtl.parameters.single_copy || *refused)
         return false;
     while (here.iov_len) {
-        ssize_t count = process_vm_readv(endpoint->address.pid, &here, 1, &there, 1, 0);
+        ssize_t count = call(pid, &here, 1, &there, 1, 0);
 
         if (count <= 0) {
-            refused = errno == EPERM || errno == ENOSYS;
+            *refused = errno == EPERM || errno == ENOSYS;
             return false;
         }
         here.iov_base = (char *)here.iov_base + count;
@@ -287,6 +298,37 @@ bool shared_read(struct endpoint *endpoint, void *to, uint64_t from, uint64_t le
         here.iov_len -= count;
         there.iov_len = here.iov_len;
     }
-    mtl_charge_copy(length);
+    mtl_charge_copy(pair->length);
     return true;
+}
+
+bool shared_read(struct shared_peer *peer, const struct memory_pair *pair)
+{
+    static bool refused;
+    bool done = copy(process_vm_readv, peer->pid, pair, &refused);
+
+    peer->readable |= done;
+    return done;
+}
+
+static bool write_refused;
+
+bool shared_may_write(void)
+{
+    return mtl.parameters.single_copy && !write_refused;
+}
+
+bool shared_write(struct shared_peer *peer, const struct memory_pair *pair)
+{
+    return copy(process_vm_writev, peer->pid, pair, &write_refused);
+}
+
+claims_word *shared_claims_in(struct shared_peer *peer)
+{
+    return peer->in && peer->readable ? &peer->in->ring->claims : NULL;
+}
+
+claims_word *shared_claims_out(struct shared_peer *peer)
+{
+    return &peer->ring->claims;
 }

@@ -3,6 +3,7 @@
 #ifndef MTL_SHARED_H
 #define MTL_SHARED_H
 
+#include "mtl/claims.h"
 #include "mtl/endpoint.h"
 
 /* Makes the inbox of this process; returns its descriptor, or -1 if there cannot be one. */
@@ -19,7 +20,20 @@ void shared_detach(struct shared_peer *peer);
 /* False if there is no room. */
 bool shared_send(struct shared_peer *peer, struct message *message);
 
-/* Copies out of the other's memory. False if that is not allowed here. */
-bool shared_read(struct endpoint *endpoint, void *to, uint64_t from, uint64_t length);
+/* Copy out of the other's memory, and into it. False if that is not allowed here. */
+struct memory_pair {
+    void *here;
+    uint64_t there;
+    uint64_t length;
+};
+
+bool shared_read(struct shared_peer *peer, const struct memory_pair *pair);
+bool shared_may_write(void);
+bool shared_write(struct shared_peer *peer, const struct memory_pair *pair);
+
+/* For the message that comes from there and that both copy; NULL unless its memory has been read
+ * before. For one that goes there. */
+claims_word *shared_claims_in(struct shared_peer *peer);
+claims_word *shared_claims_out(struct shared_peer *peer);
 
 #endif

@@ -16,6 +16,8 @@ enum wire_type {
     WIRE_PIECE,     /* a piece of them has been: struct wire_piece */
     WIRE_PULL,      /* the data are to be sent in fragments: struct wire_accept */
     WIRE_FRAGMENT,  /* struct wire_fragment, then data */
+    WIRE_HELP,      /* both copy the data: struct wire_help */
+    WIRE_HELPED,    /* the sender has copied what it could: struct wire_helped */
     WIRE_DONE,      /* the sender's part is over: struct wire_done */
     WIRE_RAIL_DOWN, /* not to be used any more: struct wire_rail */
     WIRE_RAIL_SHUT, /* nothing will come out of it any more: struct wire_rail */
@@ -68,6 +70,23 @@ struct wire_piece {
 struct wire_fragment {
     uint64_t target;
     uint64_t offset;
+};
+
+struct wire_help {
+    uint64_t cookie; /* the sender's */
+    uint64_t target; /* the receiver's name for it */
+    uint64_t address;
+    uint64_t size; /* what the receiver has room for */
+    uint64_t part;
+    uint32_t claims; /* number of the message in the word of claims */
+    uint32_t unused;
+};
+
+struct wire_helped {
+    uint64_t target;
+    uint64_t size;
+    uint32_t failed; /* something that it had taken on it could not copy */
+    uint32_t unused;
 };
 
 struct wire_done {
