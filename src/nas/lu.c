@@ -75,17 +75,22 @@ static void lay_out(struct lu *lu, int ranks_x, int ranks_y)
     lu->east = at_x + 1 < ranks_x ? rank + 1 : MPI_PROC_NULL;
     lu->south = at_y ? rank - ranks_x : MPI_PROC_NULL;
     lu->north = at_y + 1 < ranks_y ? rank + ranks_x : MPI_PROC_NULL;
-    lu->pitch = lu->nx + 2 * LU_GHOSTS;
+    lu->blocks = 1 + (lu->end_y + LU_GHOSTS - lu->begin_y + LU_LANES - 1) / LU_LANES;
+    lu->places = lu->nx + 2 * LU_GHOSTS + LU_LANES - 1;
+    for (int y = lu->begin_y; y < lu->end_y; y++)
+        lu->inner_y[y - lu->begin_y] = -1;
+    for (int x = lu->begin_x; x < lu->end_x; x++)
+        lu->inner_x[lu_backwards(lu, x)] = -1;
 }
 
 static int prepare(struct lu *lu)
 {
-    double **arrays[] = { &lu->u, &lu->r, &lu->force };
+    struct lu_place **arrays[] = { &lu->u, &lu->r, &lu->force };
     int longer = lu->nx > lu->ny ? lu->nx : lu->ny;
     size_t face = (size_t)LU_GHOSTS * longer * lu->edge * LU_COMPONENTS;
 
     for (unsigned int i = 0; i < sizeof(arrays) / sizeof(*arrays); i++) {
-        *arrays[i] = run_allocate(lu->run, lu_cells(lu), sizeof(double));
+        *arrays[i] = run_allocate(lu->run, lu_size(lu), sizeof(struct lu_place));
         if (!*arrays[i])
             return -1;
     }
@@ -97,33 +102,10 @@ static int prepare(struct lu *lu)
     return 0;
 }
 
-/* Rows between the boundaries of 'to' get 'factor' times those of 'from' added. */
-NAS_HOT static void add_scaled(const struct lu *lu, double *to, double keep, double factor,
-                               const double *from)
-{
-    for (int z = lu->begin_z; z < lu->end_z; z++) {
-        for (int y = lu->begin_y; y < lu->end_y; y++) {
-            double *a = lu_row(lu, to, y, z);
-            const double *b = lu_row(lu, from, y, z);
-
-            for (int m = 0; m < LU_COMPONENTS; m++) {
-#pragma omp simd
-                for (int x = lu->begin_x; x < lu->end_x; x++)
-                    a[m * lu->pitch + x] =
-                        keep * a[m * lu->pitch + x] + factor * b[m * lu->pitch + x];
-            }
-        }
-    }
-}
-
 static void iterate(struct lu *lu, unsigned int iterations)
 {
-    double advance = 1 / (LU_OVER_RELAXATION * (2 - LU_OVER_RELAXATION));
-
     for (unsigned int i = 0; i < iterations; i++) {
-        add_scaled(lu, lu->r, lu->dt, 0, lu->r);
         lu_sweep(lu);
-        add_scaled(lu, lu->u, 1, advance, lu->r);
         lu_residual(lu);
         run_progress(lu->run, i + 1);
     }

@@ -10,7 +10,18 @@
 #define LU_OVER_RELAXATION 1.2
 #define LU_COMPONENTS      5 /* density, three momenta, energy */
 
+#define LU_LANES           8 /* rows that are worked on at once */
+
 enum { LU_X, LU_Y, LU_Z, LU_AXES };
+
+typedef double lu_lanes __attribute__((vector_size(LU_LANES * sizeof(double))));
+
+/* Rows along x are kept in blocks, one row in each lane, and each begins one place after the one
+ * before it: at place p, lane l has the point x = p - l. A point's neighbours at lower x and y are
+ * then at the place before, so that a sweep can do all points of a place at once. */
+struct lu_place {
+    lu_lanes component[LU_COMPONENTS];
+};
 
 struct lu {
     struct nas_run *run;
@@ -20,27 +31,57 @@ struct lu {
     /* of this rank's points, those that are not on the boundary of the cube: begin to end - 1 */
     int begin_x, end_x, begin_y, end_y, begin_z, end_z;
     int west, east, south, north; /* neighbours towards lower and higher x, y; MPI_PROC_NULL */
-    size_t pitch;                 /* of the values of one component in a row along x */
+    int blocks; /* of a plane of constant z; the first is for rows below begin_y */
+    int places; /* of a block */
+    /* Which points are not on the boundary: all bits set or none. By rows from begin_y on, and
+     * along x backwards, as the lanes of a place have them. */
+    int64_t inner_y[LU_EDGE_MAX + LU_LANES];
+    int64_t inner_x[LU_EDGE_MAX + 2 * LU_LANES];
     double dt;
-    double t1, t2;    /* 1 / h^2 and 1 / 2h */
-    double *u;        /* the state */
-    double *r;        /* the residual, then the correction; zero on the boundary of the cube */
-    double *force;    /* what makes the exact solution a steady one */
-    double *faces[4]; /* out and in, lower and higher */
+    double t1, t2;      /* 1 / h^2 and 1 / 2h */
+    struct lu_place *u; /* the state */
+    struct lu_place *r; /* the residual, then the correction; zero on the boundary of the cube */
+    struct lu_place *force; /* what makes the exact solution a steady one */
+    double *faces[4];       /* out and in, lower and higher */
 };
 
-/* The row at y (from -LU_GHOSTS) and z. Component m at x is at [m * pitch + x]. */
-static inline double *lu_row(const struct lu *lu, const double *cells, int y, int z)
+/* A block of rows, from the place of x = 0 in its first lane. Rows from begin_y on are in block 1.
+ */
+static inline struct lu_place *lu_block(const struct lu *lu, const struct lu_place *cells,
+                                        int block, int z)
 {
-    size_t row = (size_t)z * (lu->ny + 2 * LU_GHOSTS) + y + LU_GHOSTS;
+    size_t before = (size_t)z * lu->blocks + block;
 
-    return (double *)cells + row * LU_COMPONENTS * lu->pitch + LU_GHOSTS;
+    return (struct lu_place *)cells + before * lu->places + LU_GHOSTS;
 }
 
-static inline size_t lu_cells(const struct lu *lu)
+/* A point: component m is at [m * LU_LANES]. Layers of ghosts count from -LU_GHOSTS. */
+static inline double *lu_at(const struct lu *lu, const struct lu_place *cells, int x, int y, int z)
 {
-    return (size_t)lu->edge * (lu->ny + 2 * LU_GHOSTS) * LU_COMPONENTS * lu->pitch;
+    int row = y - lu->begin_y + LU_LANES, lane = row % LU_LANES;
+
+    return (double *)&lu_block(lu, cells, row / LU_LANES, z)[x + lane] + lane;
 }
+
+/* Where things along x that are kept backwards have the x of a place's first lane. */
+static inline int lu_backwards(const struct lu *lu, int place)
+{
+    return lu->end_x + LU_LANES - place;
+}
+
+static inline size_t lu_size(const struct lu *lu)
+{
+    return (size_t)lu->edge * lu->blocks * lu->places;
+}
+
+struct lu_box {
+    int x, y, z, width, height, depth;
+};
+
+/* All components of the points of a box, one point after the other. */
+void lu_pack(const struct lu *lu, const struct lu_place *cells, struct lu_box box, double *buffer);
+void lu_unpack(const struct lu *lu, struct lu_place *cells, struct lu_box box,
+               const double *buffer);
 
 /* The exact solution at a point of the cube. */
 void lu_exact(const struct lu *lu, int x, int y, int z, double value[LU_COMPONENTS]);
@@ -54,11 +95,11 @@ void lu_set_force(struct lu *lu);
 /* r = L(u) - force between the boundaries, having exchanged what the ranks need of each other. */
 void lu_residual(struct lu *lu);
 
-/* One relaxation, lower triangle and upper: r becomes the correction. */
+/* One relaxation, lower triangle and upper: r becomes the correction, and u is corrected. */
 void lu_sweep(struct lu *lu);
 
 /* Root mean squares over the points that are not on the boundary, on all ranks. */
-void lu_norm(const struct lu *lu, const double *cells, double norm[LU_COMPONENTS]);
+void lu_norm(const struct lu *lu, const struct lu_place *cells, double norm[LU_COMPONENTS]);
 void lu_error(const struct lu *lu, double norm[LU_COMPONENTS]);
 
 /* The integral of the pressure over a surface within the cube, on all ranks. */

@@ -67,9 +67,8 @@ static void set_state(struct lu *lu, bool exact)
 
     for (int z = 0; z < lu->edge; z++) {
         for (int y = 0; y < lu->ny; y++) {
-            double *row = lu_row(lu, lu->u, y, z);
-
             for (int x = 0; x < lu->nx; x++) {
+                double *point = lu_at(lu, lu->u, x, y, z);
                 int at_x = lu->first_x + x, at_y = lu->first_y + y;
 
                 if (exact || on_boundary(lu, at_x, at_y, z))
@@ -77,7 +76,7 @@ static void set_state(struct lu *lu, bool exact)
                 else
                     guess(lu, at_x, at_y, z, value);
                 for (int m = 0; m < LU_COMPONENTS; m++)
-                    row[m * lu->pitch + x] = value[m];
+                    point[m * LU_LANES] = value[m];
             }
         }
     }
@@ -86,16 +85,16 @@ static void set_state(struct lu *lu, bool exact)
 void lu_set_state(struct lu *lu)
 {
     set_state(lu, false);
-    memset(lu->r, 0, lu_cells(lu) * sizeof(double));
+    memset(lu->r, 0, lu_size(lu) * sizeof(struct lu_place));
 }
 
 void lu_set_force(struct lu *lu)
 {
-    memset(lu->force, 0, lu_cells(lu) * sizeof(double));
-    memset(lu->r, 0, lu_cells(lu) * sizeof(double));
+    memset(lu->force, 0, lu_size(lu) * sizeof(struct lu_place));
+    memset(lu->r, 0, lu_size(lu) * sizeof(struct lu_place));
     set_state(lu, true);
     lu_residual(lu);
-    memcpy(lu->force, lu->r, lu_cells(lu) * sizeof(double));
+    memcpy(lu->force, lu->r, lu_size(lu) * sizeof(struct lu_place));
 }
 
 static void root_mean(const struct lu *lu, double sums[LU_COMPONENTS])
@@ -107,16 +106,16 @@ static void root_mean(const struct lu *lu, double sums[LU_COMPONENTS])
         sums[m] = sqrt(sums[m] / (inner * inner * inner));
 }
 
-void lu_norm(const struct lu *lu, const double *cells, double norm[LU_COMPONENTS])
+void lu_norm(const struct lu *lu, const struct lu_place *cells, double norm[LU_COMPONENTS])
 {
     memset(norm, 0, LU_COMPONENTS * sizeof(*norm));
     for (int z = lu->begin_z; z < lu->end_z; z++) {
         for (int y = lu->begin_y; y < lu->end_y; y++) {
-            const double *row = lu_row(lu, cells, y, z);
+            for (int x = lu->begin_x; x < lu->end_x; x++) {
+                const double *point = lu_at(lu, cells, x, y, z);
 
-            for (int m = 0; m < LU_COMPONENTS; m++) {
-                for (int x = lu->begin_x; x < lu->end_x; x++)
-                    norm[m] += row[m * lu->pitch + x] * row[m * lu->pitch + x];
+                for (int m = 0; m < LU_COMPONENTS; m++)
+                    norm[m] += point[m * LU_LANES] * point[m * LU_LANES];
             }
         }
     }
@@ -130,13 +129,12 @@ void lu_error(const struct lu *lu, double norm[LU_COMPONENTS])
     memset(norm, 0, LU_COMPONENTS * sizeof(*norm));
     for (int z = lu->begin_z; z < lu->end_z; z++) {
         for (int y = lu->begin_y; y < lu->end_y; y++) {
-            const double *row = lu_row(lu, lu->u, y, z);
-
             for (int x = lu->begin_x; x < lu->end_x; x++) {
+                const double *point = lu_at(lu, lu->u, x, y, z);
+
                 lu_exact(lu, lu->first_x + x, lu->first_y + y, z, value);
                 for (int m = 0; m < LU_COMPONENTS; m++)
-                    norm[m] +=
-                        (value[m] - row[m * lu->pitch + x]) * (value[m] - row[m * lu->pitch + x]);
+                    norm[m] += (value[m] - point[m * LU_LANES]) * (value[m] - point[m * LU_LANES]);
             }
         }
     }
@@ -175,6 +173,13 @@ static double weight_of(const struct surface *surface, const int at[LU_AXES])
     return weight;
 }
 
+static double pressure_at(const double *point)
+{
+    double x = point[LU_LANES], y = point[2 * LU_LANES], z = point[3 * LU_LANES];
+
+    return LU_C2 * (point[4 * LU_LANES] - (x * x + y * y + z * z) / (2 * point[0]));
+}
+
 double lu_surface_integral(const struct lu *lu)
 {
     int last = lu->edge - 1;
@@ -183,14 +188,12 @@ double lu_surface_integral(const struct lu *lu)
 
     for (int z = 0; z < lu->edge; z++) {
         for (int y = 0; y < lu->ny; y++) {
-            const double *row = lu_row(lu, lu->u, y, z);
-
             for (int x = 0; x < lu->nx; x++) {
                 int at[LU_AXES] = { lu->first_x + x, lu->first_y + y, z };
                 double weight = weight_of(&surface, at);
 
                 if (weight)
-                    sum += weight * lu_point_at(row, lu->pitch, x).pressure;
+                    sum += weight * pressure_at(lu_at(lu, lu->u, x, y, z));
             }
         }
     }

@@ -1,17 +1,15 @@
-/* The fluxes of the equations and their derivatives, at one point and in one direction. Written to
- * be inlined into loops along x, with the direction known. */
+/* The fluxes of the equations and their derivatives, at one point of every lane and in one
+ * direction. Written to be inlined into loops along x, with the direction known. */
 #ifndef NAS_LU_PHYSICS_H
 #define NAS_LU_PHYSICS_H
 
-#include "lu.h"
+#include "lu_lanes.h"
 
 /* The constants of the NAS report. */
-#define LU_C1     1.4
-#define LU_C2     0.4
-#define LU_C34    (0.1 * 1.0)
-#define LU_C15    (1.4 * 1.4)
-
-#define lu_inline static inline __attribute__((always_inline))
+#define LU_C1  1.4
+#define LU_C2  0.4
+#define LU_C34 (0.1 * 1.0)
+#define LU_C15 (1.4 * 1.4)
 
 /* Artificial diffusion of second order, by direction, and of fourth order. */
 lu_inline double lu_diffusion(int axis)
@@ -31,84 +29,68 @@ lu_inline double lu_along(int axis, int component)
 #define LU_ALONG_SUM (4.0 / 3 + 1 + 1)
 
 struct lu_point {
-    double inverse; /* of the density */
-    double v[LU_AXES];
-    double kinetic;  /* energy per mass */
-    double energy;   /* per mass */
-    double enthalpy; /* per mass */
-    double pressure;
+    lu_lanes inverse; /* of the density */
+    lu_lanes v[LU_AXES];
+    lu_lanes energy, kinetic, internal; /* per mass, the first being the sum of the others */
 };
 
-lu_inline struct lu_point lu_point_at(const double *row, size_t pitch, long x)
+lu_inline struct lu_point lu_point_of(const lu_lanes u[LU_COMPONENTS])
 {
-    struct lu_point point;
-    double total = row[4 * pitch + x];
+    struct lu_point point = { .inverse = 1 / u[0] };
 
-    point.inverse = 1 / row[x];
-    point.v[0] = row[pitch + x] * point.inverse;
-    point.v[1] = row[2 * pitch + x] * point.inverse;
-    point.v[2] = row[3 * pitch + x] * point.inverse;
+    point.v[0] = u[1] * point.inverse;
+    point.v[1] = u[2] * point.inverse;
+    point.v[2] = u[3] * point.inverse;
     point.kinetic =
         0.5 * (point.v[0] * point.v[0] + point.v[1] * point.v[1] + point.v[2] * point.v[2]);
-    point.energy = total * point.inverse;
-    point.pressure = LU_C2 * (total - row[x] * point.kinetic);
-    point.enthalpy = point.energy + point.pressure * point.inverse;
+    point.energy = u[4] * point.inverse;
+    point.internal = point.energy - point.kinetic;
     return point;
 }
 
-/* What flows through a face across 'axis'. */
-lu_inline void lu_flux(int axis, const double *row, size_t pitch, long x,
-                       const struct lu_point *point, double flux[LU_COMPONENTS])
+/* What the viscous term of the energy takes second differences of, but for what differs by
+ * direction. */
+lu_inline lu_lanes lu_heat(const struct lu_point *point)
 {
-    double speed = point->v[axis];
-
-    flux[0] = row[(1 + axis) * pitch + x];
-    flux[1] = row[pitch + x] * speed;
-    flux[2] = row[2 * pitch + x] * speed;
-    flux[3] = row[3 * pitch + x] * speed;
-    flux[1 + axis] += point->pressure;
-    flux[4] = (row[4 * pitch + x] + point->pressure) * speed;
-}
-
-/* What the viscous terms take second differences of. */
-lu_inline void lu_viscous(int axis, const struct lu_point *point, double out[LU_COMPONENTS])
-{
-    out[0] = 0;
-    out[4] = LU_C15 * point->energy;
-#pragma GCC unroll 3
-    for (int m = 0; m < LU_AXES; m++) {
-        out[1 + m] = LU_C34 * lu_along(axis, m) * point->v[m];
-        out[4] += 0.5 * (lu_along(axis, m) - LU_C15) * point->v[m] * point->v[m];
-    }
-    out[4] *= LU_C34;
+    return point->kinetic + LU_C15 * point->internal;
 }
 
 /* sum += (flux_scale * dF/du + diffusion_scale * (dT/du + d)) w, F being the flux, T the viscous
  * terms and d the diffusion. */
 lu_inline void lu_add_jacobian(int axis, const struct lu_point *point, double flux_scale,
-                               double diffusion_scale, const double w[LU_COMPONENTS],
-                               double sum[LU_COMPONENTS])
+                               double diffusion_scale, const lu_lanes w[LU_COMPONENTS],
+                               lu_lanes sum[LU_COMPONENTS])
 {
-    double speed = point->v[axis];
-    double slip = w[1 + axis] - speed * w[0];
-    double pressure = LU_C2 * (w[4] - point->v[0] * w[1] - point->v[1] * w[2] - point->v[2] * w[3] +
-                               point->kinetic * w[0]);
-    double heat = LU_C15 * (w[4] - point->energy * w[0]);
-    double d = lu_diffusion(axis);
+    double d = diffusion_scale * lu_diffusion(axis);
+    lu_lanes speed = flux_scale * point->v[axis], carried = speed + d;
+    lu_lanes viscous = diffusion_scale * LU_C34 * point->inverse;
+    lu_lanes changes[LU_AXES], slip, pressure, heat;
 
-    sum[0] += flux_scale * w[1 + axis] + diffusion_scale * d * w[0];
+#pragma GCC unroll 3
+    for (int m = 0; m < LU_AXES; m++)
+        changes[m] = w[1 + m] - point->v[m] * w[0];
+    slip = flux_scale * changes[axis];
+    pressure = w[4] + point->kinetic * w[0]; /* but for a factor LU_C2 */
+#pragma GCC unroll 3
+    for (int m = 0; m < LU_AXES; m++)
+        pressure -= point->v[m] * w[1 + m];
+    heat = w[4] - lu_heat(point) * w[0];
+    heat += (LU_C15 - 1) * pressure;
+    heat += (lu_along(axis, axis) - 1) * point->v[axis] * changes[axis];
+
+    sum[0] += flux_scale * w[1 + axis];
+    sum[0] += d * w[0];
 #pragma GCC unroll 3
     for (int m = 0; m < LU_AXES; m++) {
-        double change = w[1 + m] - point->v[m] * w[0];
-        double flux = speed * w[1 + m] + point->v[m] * slip + (m == axis ? pressure : 0);
-
-        heat += (lu_along(axis, m) - LU_C15) * point->v[m] * change;
-        sum[1 + m] +=
-            flux_scale * flux +
-            diffusion_scale * (LU_C34 * lu_along(axis, m) * point->inverse * change + d * w[1 + m]);
+        sum[1 + m] += carried * w[1 + m];
+        sum[1 + m] += point->v[m] * slip;
+        sum[1 + m] += lu_along(axis, m) * viscous * changes[m];
     }
-    sum[4] += flux_scale * ((w[4] + pressure) * speed + point->enthalpy * slip) +
-              diffusion_scale * (LU_C34 * point->inverse * heat + d * w[4]);
+    sum[1 + axis] += flux_scale * LU_C2 * pressure;
+    sum[4] += carried * w[4];
+    sum[4] += LU_C2 * speed * pressure;
+    sum[4] += (point->energy + LU_C2 * point->internal) * slip;
+    sum[4] += viscous * heat;
 }
 
 #endif

@@ -3,44 +3,12 @@
 enum { OUT_LOW, OUT_HIGH, IN_LOW, IN_HIGH };
 enum { TAG_TO_LOW, TAG_TO_HIGH };
 
-/* A box of points of this rank, packed or unpacked: x from 'x', y from 'y', all z. */
-struct box {
-    int x, y, width, height;
-};
-
-static void pack(const struct lu *lu, struct box box, double *buffer)
-{
-    for (int z = 0; z < lu->edge; z++) {
-        for (int y = box.y; y < box.y + box.height; y++) {
-            const double *row = lu_row(lu, lu->u, y, z) + box.x;
-
-            for (int m = 0; m < LU_COMPONENTS; m++) {
-                for (int x = 0; x < box.width; x++)
-                    *buffer++ = row[m * lu->pitch + x];
-            }
-        }
-    }
-}
-
-static void unpack(const struct lu *lu, struct box box, const double *buffer)
-{
-    for (int z = 0; z < lu->edge; z++) {
-        for (int y = box.y; y < box.y + box.height; y++) {
-            double *row = lu_row(lu, lu->u, y, z) + box.x;
-
-            for (int m = 0; m < LU_COMPONENTS; m++) {
-                for (int x = 0; x < box.width; x++)
-                    row[m * lu->pitch + x] = *buffer++;
-            }
-        }
-    }
-}
-
 /* Sends the outermost layers of this rank's points both ways and gets those of the neighbours. */
-static void exchange_layers(const struct lu *lu, int low, int high, struct box inner_low,
-                            struct box inner_high, struct box outer_low, struct box outer_high)
+static void exchange_layers(const struct lu *lu, int low, int high, struct lu_box inner_low,
+                            struct lu_box inner_high, struct lu_box outer_low,
+                            struct lu_box outer_high)
 {
-    int count = inner_low.width * inner_low.height * lu->edge * LU_COMPONENTS;
+    int count = inner_low.width * inner_low.height * inner_low.depth * LU_COMPONENTS;
     MPI_Request requests[2];
     int waiting = 0;
 
@@ -51,162 +19,233 @@ static void exchange_layers(const struct lu *lu, int low, int high, struct box i
         comm_receive_begin(lu->faces[IN_HIGH], count, MPI_DOUBLE, high, TAG_TO_LOW, MPI_COMM_WORLD,
                            &requests[waiting++]);
     if (low != MPI_PROC_NULL) {
-        pack(lu, inner_low, lu->faces[OUT_LOW]);
+        lu_pack(lu, lu->u, inner_low, lu->faces[OUT_LOW]);
         comm_send(lu->faces[OUT_LOW], count, MPI_DOUBLE, low, TAG_TO_LOW, MPI_COMM_WORLD);
     }
     if (high != MPI_PROC_NULL) {
-        pack(lu, inner_high, lu->faces[OUT_HIGH]);
+        lu_pack(lu, lu->u, inner_high, lu->faces[OUT_HIGH]);
         comm_send(lu->faces[OUT_HIGH], count, MPI_DOUBLE, high, TAG_TO_HIGH, MPI_COMM_WORLD);
     }
     comm_wait(requests, waiting);
     if (low != MPI_PROC_NULL)
-        unpack(lu, outer_low, lu->faces[IN_LOW]);
+        lu_unpack(lu, lu->u, outer_low, lu->faces[IN_LOW]);
     if (high != MPI_PROC_NULL)
-        unpack(lu, outer_high, lu->faces[IN_HIGH]);
+        lu_unpack(lu, lu->u, outer_high, lu->faces[IN_HIGH]);
 }
 
 static void exchange(const struct lu *lu)
 {
-    int nx = lu->nx, ny = lu->ny, g = LU_GHOSTS;
+    int nx = lu->nx, ny = lu->ny, nz = lu->edge, g = LU_GHOSTS;
 
-    exchange_layers(lu, lu->west, lu->east, (struct box){ 0, 0, g, ny },
-                    (struct box){ nx - g, 0, g, ny }, (struct box){ -g, 0, g, ny },
-                    (struct box){ nx, 0, g, ny });
-    exchange_layers(lu, lu->south, lu->north, (struct box){ 0, 0, nx, g },
-                    (struct box){ 0, ny - g, nx, g }, (struct box){ 0, -g, nx, g },
-                    (struct box){ 0, ny, nx, g });
+    exchange_layers(lu, lu->west, lu->east, (struct lu_box){ 0, 0, 0, g, ny, nz },
+                    (struct lu_box){ nx - g, 0, 0, g, ny, nz },
+                    (struct lu_box){ -g, 0, 0, g, ny, nz }, (struct lu_box){ nx, 0, 0, g, ny, nz });
+    exchange_layers(lu, lu->south, lu->north, (struct lu_box){ 0, 0, 0, nx, g, nz },
+                    (struct lu_box){ 0, ny - g, 0, nx, g, nz },
+                    (struct lu_box){ 0, -g, 0, nx, g, nz }, (struct lu_box){ 0, ny, 0, nx, g, nz });
 }
 
-/* A row and the five rows that differences across 'axis' need; along x they are the same row. */
-struct stencil {
-    const double *at[5];
+/* Second differences for the diffusion and fourth ones for the dissipation, in one: how much of the
+ * points at -2 to 2 there is in the residual. The fourth differences have fewer terms beside the
+ * boundaries. 'at' counts from the boundary, which is 0, to edge - 1. */
+#define REACH  2
+#define POINTS (2 * REACH + 1)
+
+static void weights_at(const struct lu *lu, int axis, int at, double weights[POINTS])
+{
+    static const double second[POINTS] = { 0, 1, -2, 1, 0 };
+    static const double fourth[POINTS] = { 1, -4, 6, -4, 1 };
+    int last = lu->edge - 1;
+
+    for (int i = 0; i < POINTS; i++)
+        weights[i] = lu->t1 * lu_diffusion(axis) * second[i] - LU_DISSIPATION * fourth[i];
+    if (at <= REACH)
+        weights[0] = 0;
+    if (at >= last - REACH)
+        weights[4] = 0;
+    if (at == 1 || at == last - 1) {
+        weights[at == 1 ? 1 : 3] += LU_DISSIPATION * fourth[1];
+        weights[REACH] += LU_DISSIPATION;
+    }
+}
+
+/* The weights along x, backwards: the lanes of a place have descending x. */
+struct weights_along_x {
+    double at[POINTS][LU_EDGE_MAX + 2 * LU_LANES];
 };
 
-/* Adds to a point of the residual the terms that difference across 'axis'. */
-lu_inline void add_point(const struct lu *lu, int axis, const double *low, const double *middle,
-                         const double *high, int x, double *restrict to)
+static void set_weights_along_x(const struct lu *lu, struct weights_along_x *weights)
 {
-    size_t pitch = lu->pitch;
-    double t1 = lu->t1, t2 = lu->t2, d = lu_diffusion(axis);
-    struct lu_point a = lu_point_at(low, pitch, x), b = lu_point_at(middle, pitch, x);
-    struct lu_point c = lu_point_at(high, pitch, x);
-    double flux_a[LU_COMPONENTS], flux_c[LU_COMPONENTS];
-    double viscous_a[LU_COMPONENTS], viscous_b[LU_COMPONENTS], viscous_c[LU_COMPONENTS];
+    double one[POINTS];
 
-    lu_flux(axis, low, pitch, x, &a, flux_a);
-    lu_flux(axis, high, pitch, x, &c, flux_c);
-    lu_viscous(axis, &a, viscous_a);
-    lu_viscous(axis, &b, viscous_b);
-    lu_viscous(axis, &c, viscous_c);
+    memset(weights, 0, sizeof(*weights));
+    for (int x = lu->begin_x; x < lu->end_x; x++) {
+        weights_at(lu, LU_X, lu->first_x + x, one);
+        for (int i = 0; i < POINTS; i++)
+            weights->at[i][lu_backwards(lu, x)] = one[i];
+    }
+}
+
+static void set_weights_along_y(const struct lu *lu, int block, lu_lanes weights[POINTS])
+{
+    double one[POINTS];
+
+    for (int lane = 0; lane < LU_LANES; lane++) {
+        int y = lu->begin_y + (block - 1) * LU_LANES + lane;
+
+        weights_at(lu, LU_Y, lu->first_y + y, one);
+        for (int i = 0; i < POINTS; i++)
+            weights[i][lane] = one[i];
+    }
+}
+
+/* Adds what a neighbouring point across 'axis' has to say: 'side' is 1 for the higher, -1 for the
+ * lower one. */
+lu_inline void add_neighbour(const struct lu *lu, int axis, int side, lu_lanes weight,
+                             const lu_lanes u[LU_COMPONENTS], lu_lanes sum[LU_COMPONENTS])
+{
+    struct lu_point point = lu_point_of(u);
+    double flux_scale = -side * lu->t2, viscous = lu->t1 * LU_C34;
+    lu_lanes speed = flux_scale * point.v[axis], carried = weight + speed;
+    lu_lanes pressure = LU_C2 * u[0] * point.internal;
+
+    sum[0] += weight * u[0];
+    sum[0] += flux_scale * u[1 + axis];
+#pragma GCC unroll 3
+    for (int m = 0; m < LU_AXES; m++) {
+        sum[1 + m] += carried * u[1 + m];
+        sum[1 + m] += viscous * lu_along(axis, m) * point.v[m];
+    }
+    sum[1 + axis] += flux_scale * pressure;
+    sum[4] += carried * u[4];
+    sum[4] += speed * pressure;
+    sum[4] += viscous *
+              (lu_heat(&point) + (lu_along(axis, axis) - 1) / 2 * point.v[axis] * point.v[axis]);
+}
+
+/* What the point itself has to say in the differences across all axes. */
+lu_inline void add_middle(const struct lu *lu, lu_lanes weight, const lu_lanes u[LU_COMPONENTS],
+                          lu_lanes sum[LU_COMPONENTS])
+{
+    struct lu_point point = lu_point_of(u);
+    double viscous = -2 * lu->t1 * LU_C34;
+
+#pragma GCC unroll 5
+    for (int m = 0; m < LU_COMPONENTS; m++)
+        sum[m] += weight * u[m];
+#pragma GCC unroll 3
+    for (int m = 0; m < LU_AXES; m++)
+        sum[1 + m] += viscous * LU_ALONG_SUM * point.v[m];
+    sum[4] += viscous * (LU_AXES * lu_heat(&point) + (LU_ALONG_SUM - LU_AXES) * point.kinetic);
+}
+
+lu_inline void add_axis(const struct lu *lu, int axis, const struct lu_place *const at[POINTS],
+                        const lu_lanes weights[POINTS], lu_lanes sum[LU_COMPONENTS])
+{
+    add_neighbour(lu, axis, -1, weights[1], at[1]->component, sum);
+    add_neighbour(lu, axis, 1, weights[3], at[3]->component, sum);
 #pragma GCC unroll 5
     for (int m = 0; m < LU_COMPONENTS; m++) {
-        size_t i = m * pitch + x;
-
-        to[i] += t1 * (viscous_a[m] - 2 * viscous_b[m] + viscous_c[m] +
-                       d * (low[i] - 2 * middle[i] + high[i])) -
-                 t2 * (flux_c[m] - flux_a[m]);
+        sum[m] += weights[0] * at[0]->component[m];
+        sum[m] += weights[4] * at[4]->component[m];
     }
 }
 
-lu_inline void add_axis(const struct lu *lu, int axis, const struct stencil *stencil,
-                        double *restrict to)
-{
-    const double *low = stencil->at[1], *middle = stencil->at[2], *high = stencil->at[3];
+/* What the residual of a block is made of. */
+struct sources {
+    const struct lu_place *u[POINTS];  /* by plane */
+    const struct lu_place *low, *high; /* the blocks beside it, in the same plane */
+    const struct lu_place *force;
+    const struct weights_along_x *along_x;
+    lu_lanes along_y[POINTS], along_z[POINTS];
+};
 
-#pragma omp simd
-    for (int x = lu->begin_x; x < lu->end_x; x++)
-        add_point(lu, axis, low, middle, high, x, to);
+lu_inline void rows_of(const struct sources *sources, int distance, int place, struct lu_place *to)
+{
+    const struct lu_place *same = &sources->u[REACH][place + distance];
+    const struct lu_place *next = distance < 0 ? &sources->low[place + distance + LU_LANES]
+                                               : &sources->high[place + distance - LU_LANES];
+
+#pragma GCC unroll 5
+    for (int m = 0; m < LU_COMPONENTS; m++)
+        to->component[m] = lu_rows_beside(distance, same->component[m], next->component[m]);
 }
 
-/* Fourth differences, with fewer terms beside the boundaries. Weights are those of the points at -2
- * to 2. */
-static const double weights_inside[5] = { 1, -4, 6, -4, 1 };
-static const double weights_first[5] = { 0, 0, 5, -4, 1 };
-static const double weights_second[5] = { 0, -4, 6, -4, 1 };
-static const double weights_last_but_one[5] = { 1, -4, 6, -4, 0 };
-static const double weights_last[5] = { 1, -4, 5, 0, 0 };
-
-/* 'at' counts from the boundary, which is 0, to edge - 1. */
-static const double *weights_at(int at, int edge)
+lu_inline void residual_place(const struct lu *lu, const struct sources *sources, int place,
+                              lu_lanes sum[LU_COMPONENTS])
 {
-    if (at == 1)
-        return weights_first;
-    if (at == 2)
-        return weights_second;
-    if (at == edge - 3)
-        return weights_last_but_one;
-    return at == edge - 2 ? weights_last : weights_inside;
-}
+    const struct lu_place *u = &sources->u[REACH][place];
+    const struct lu_place *along_x[POINTS], *along_y[POINTS], *along_z[POINTS];
+    struct lu_place rows[POINTS];
+    lu_lanes weights[POINTS];
 
-lu_inline void dissipate(const struct lu *lu, const struct stencil *stencil, const double *weights,
-                         int begin, int end, double *restrict to)
-{
-    const double *a = stencil->at[0], *b = stencil->at[1], *c = stencil->at[2];
-    const double *d = stencil->at[3], *e = stencil->at[4];
-
-    for (int m = 0; m < LU_COMPONENTS; m++) {
-        size_t first = m * lu->pitch;
-
-#pragma omp simd
-        for (size_t i = first + begin; i < first + end; i++)
-            to[i] -= LU_DISSIPATION * (weights[0] * a[i] + weights[1] * b[i] + weights[2] * c[i] +
-                                       weights[3] * d[i] + weights[4] * e[i]);
+#pragma GCC unroll 5
+    for (int i = 0; i < POINTS; i++) {
+        memcpy(&weights[i], &sources->along_x->at[i][lu_backwards(lu, place)], sizeof(weights[i]));
+        if (i != REACH)
+            rows_of(sources, i - REACH, place, &rows[i]);
+        along_x[i] = u + i - REACH;
+        along_y[i] = &rows[i];
+        along_z[i] = &sources->u[i][place];
     }
+#pragma GCC unroll 5
+    for (int m = 0; m < LU_COMPONENTS; m++)
+        sum[m] = -sources->force[place].component[m];
+    add_middle(lu, weights[REACH] + sources->along_y[REACH] + sources->along_z[REACH], u->component,
+               sum);
+    add_axis(lu, LU_X, along_x, weights, sum);
+    add_axis(lu, LU_Y, along_y, sources->along_y, sum);
+    add_axis(lu, LU_Z, along_z, sources->along_z, sum);
 }
 
-/* The weights change along the row. */
-lu_inline void dissipate_along_x(const struct lu *lu, const struct stencil *stencil,
-                                 double *restrict to)
+static void set_sources(const struct lu *lu, int block, int z, struct sources *sources)
 {
-    int begin = lu->begin_x, end = lu->end_x;
+    double along_z[POINTS];
 
-    for (; begin < end && lu->first_x + begin < 3; begin++)
-        dissipate(lu, stencil, weights_at(lu->first_x + begin, lu->edge), begin, begin + 1, to);
-    for (; begin < end && lu->first_x + end - 1 > lu->edge - 4; end--)
-        dissipate(lu, stencil, weights_at(lu->first_x + end - 1, lu->edge), end - 1, end, to);
-    dissipate(lu, stencil, weights_inside, begin, end, to);
-}
+    weights_at(lu, LU_Z, z, along_z);
+    for (int i = 0; i < POINTS; i++) {
+        int plane = z + i - REACH;
 
-static struct stencil stencil_of(const struct lu *lu, int axis, int y, int z)
-{
-    struct stencil stencil;
-
-    for (int i = 0; i < 5; i++) {
-        int step = i - 2, at_z = z + (axis == LU_Z ? step : 0);
-
-        /* Beyond the boundary there is nothing, and the weight is zero: any row will do. */
-        at_z = at_z < 0 ? 0 : at_z >= lu->edge ? lu->edge - 1 : at_z;
-        stencil.at[i] =
-            lu_row(lu, lu->u, y + (axis == LU_Y ? step : 0), at_z) + (axis == LU_X ? step : 0);
+        /* Beyond the boundary there is nothing, and the weight is zero: any plane will do. */
+        plane = plane < 0 ? 0 : plane >= lu->edge ? lu->edge - 1 : plane;
+        sources->u[i] = lu_block(lu, lu->u, block, plane);
+        sources->along_z[i] = along_z[i] - (lu_lanes){ 0 };
     }
-    return stencil;
+    sources->low = lu_block(lu, lu->u, block - 1, z);
+    /* The same for rows beyond the last block. */
+    sources->high = lu_block(lu, lu->u, block + 1 < lu->blocks ? block + 1 : block, z);
+    sources->force = lu_block(lu, lu->force, block, z);
 }
 
-NAS_HOT static void residual_row(const struct lu *lu, int y, int z)
+NAS_HOT static void residual_block(const struct lu *lu, const struct sources *sources, int block,
+                                   int z)
 {
-    struct stencil across_x = stencil_of(lu, LU_X, y, z), across_y = stencil_of(lu, LU_Y, y, z);
-    struct stencil across_z = stencil_of(lu, LU_Z, y, z);
-    const double *force = lu_row(lu, lu->force, y, z);
-    double *to = lu_row(lu, lu->r, y, z);
+    struct lu_place *to = lu_block(lu, lu->r, block, z);
 
-    for (int m = 0; m < LU_COMPONENTS; m++) {
-        for (int x = lu->begin_x; x < lu->end_x; x++)
-            to[m * lu->pitch + x] = -force[m * lu->pitch + x];
+    for (int place = lu->begin_x; place < lu->end_x + LU_LANES - 1; place++) {
+        lu_choice inner = lu_inner(lu, block, place);
+        lu_lanes sum[LU_COMPONENTS];
+
+        residual_place(lu, sources, place, sum);
+#pragma GCC unroll 5
+        for (int m = 0; m < LU_COMPONENTS; m++)
+            to[place].component[m] = lu_choose(inner, sum[m], (lu_lanes){ 0 });
     }
-    add_axis(lu, LU_X, &across_x, to);
-    add_axis(lu, LU_Y, &across_y, to);
-    add_axis(lu, LU_Z, &across_z, to);
-    dissipate_along_x(lu, &across_x, to);
-    dissipate(lu, &across_y, weights_at(lu->first_y + y, lu->edge), lu->begin_x, lu->end_x, to);
-    dissipate(lu, &across_z, weights_at(z, lu->edge), lu->begin_x, lu->end_x, to);
 }
 
 void lu_residual(struct lu *lu)
 {
+    struct weights_along_x along_x;
+    struct sources sources = { .along_x = &along_x };
+
     exchange(lu);
-    for (int z = lu->begin_z; z < lu->end_z; z++) {
-        for (int y = lu->begin_y; y < lu->end_y; y++)
-            residual_row(lu, y, z);
+    set_weights_along_x(lu, &along_x);
+    for (int block = 1; block <= lu_last_block(lu); block++) {
+        set_weights_along_y(lu, block, sources.along_y);
+        for (int z = lu->begin_z; z < lu->end_z; z++) {
+            set_sources(lu, block, z, &sources);
+            residual_block(lu, &sources, block, z);
+        }
     }
     nas_work(WORK_POINTS_BALANCED, (uint64_t)(lu->end_x - lu->begin_x) * (lu->end_y - lu->begin_y) *
                                        (lu->end_z - lu->begin_z));

@@ -1,23 +1,13 @@
 /* The relaxation. A point needs the corrections of the three points before it, so a sweep runs as a
- * wave through the ranks, plane by plane. Within a row, what comes from the rows before is worked
- * out for all points at once; only the chain along the row is left for one point after the other.
- */
+ * wave through the ranks, plane by plane, and in a plane through the places of a block: the points
+ * of a place do not need each other. */
 #include "lu_physics.h"
 
-#include <string.h>
-
-#define ROW_MAX (LU_EDGE_MAX + 2 * LU_GHOSTS)
+#define ADVANCE \
+    (1 / (LU_OVER_RELAXATION * (2 - LU_OVER_RELAXATION))) /* of the state, a correction */
 
 enum sweep { SWEEP_LOWER, SWEEP_UPPER };
 enum { TAG_LOWER, TAG_UPPER };
-
-/* Of every point of a row: the sum that its block is to be solved for, and the inverses of the
- * block's diagonal for momenta and energy. */
-struct terms {
-    double sum[LU_COMPONENTS][ROW_MAX];
-    double momentum[ROW_MAX];
-    double energy[ROW_MAX];
-};
 
 /* Of the block on the diagonal: 'base' on every diagonal, and what the viscous terms add for
  * momenta and energy, times the inverse of the density. */
@@ -37,151 +27,109 @@ static struct diagonal diagonal_of(const struct lu *lu)
     };
 }
 
-/* The rows that a sweep has done before this one, and the row itself: state and corrections. */
-struct rows {
-    const double *u, *r, *u_y, *r_y, *u_z, *r_z;
-};
-
-lu_inline void gather_point(const struct lu *lu, enum sweep sweep, const struct rows *rows, int x,
-                            const struct diagonal *diagonal, struct terms *restrict terms)
-{
-    size_t pitch = lu->pitch;
-    double scale = LU_OVER_RELAXATION * lu->dt, diffusion_scale = scale * lu->t1;
-    double flux_scale = (sweep == SWEEP_LOWER ? scale : -scale) * lu->t2;
-    struct lu_point at_y = lu_point_at(rows->u_y, pitch, x);
-    struct lu_point at_z = lu_point_at(rows->u_z, pitch, x);
-    double inverse = 1 / rows->u[x];
-    double w_y[LU_COMPONENTS], w_z[LU_COMPONENTS], sum[LU_COMPONENTS];
-
-#pragma GCC unroll 5
-    for (int m = 0; m < LU_COMPONENTS; m++) {
-        w_y[m] = rows->r_y[m * pitch + x];
-        w_z[m] = rows->r_z[m * pitch + x];
-        sum[m] = sweep == SWEEP_LOWER ? rows->r[m * pitch + x] : 0;
-    }
-    lu_add_jacobian(LU_Y, &at_y, flux_scale, diffusion_scale, w_y, sum);
-    lu_add_jacobian(LU_Z, &at_z, flux_scale, diffusion_scale, w_z, sum);
-#pragma GCC unroll 5
-    for (int m = 0; m < LU_COMPONENTS; m++)
-        terms->sum[m][x + LU_GHOSTS] = sum[m];
-    terms->momentum[x + LU_GHOSTS] = 1 / (diagonal->base + diagonal->momentum * inverse);
-    terms->energy[x + LU_GHOSTS] = 1 / (diagonal->base + diagonal->energy * inverse);
-}
-
-lu_inline void gather_terms(const struct lu *lu, enum sweep sweep, int y, int z,
-                            const struct diagonal *diagonal, struct terms *terms)
-{
-    int step = sweep == SWEEP_LOWER ? -1 : 1;
-    struct rows rows = {
-        .u = lu_row(lu, lu->u, y, z),
-        .r = lu_row(lu, lu->r, y, z),
-        .u_y = lu_row(lu, lu->u, y + step, z),
-        .r_y = lu_row(lu, lu->r, y + step, z),
-        .u_z = lu_row(lu, lu->u, y, z + step),
-        .r_z = lu_row(lu, lu->r, y, z + step),
-    };
-
-#pragma omp simd
-    for (int x = lu->begin_x; x < lu->end_x; x++)
-        gather_point(lu, sweep, &rows, x, diagonal, terms);
-}
-
 /* Solves the diagonal block, which is lower triangular, for the sum in w. */
 lu_inline void solve_block(const struct diagonal *diagonal, const struct lu_point *point,
-                           double momentum_inverse, double energy_inverse, double w[LU_COMPONENTS])
+                           lu_lanes w[LU_COMPONENTS])
 {
-    double g = diagonal->momentum * point->inverse, h = diagonal->energy * point->inverse;
-    double heat = h * point->energy;
+    lu_lanes g = diagonal->momentum * point->inverse, h = diagonal->energy * point->inverse;
+    lu_lanes momentum = diagonal->base + g, energy = diagonal->base + h;
+    lu_lanes inverse = 1 / (momentum * energy); /* a division for two */
+    lu_lanes momentum_inverse = inverse * energy, energy_inverse = inverse * momentum;
+    lu_lanes spread = { 0 };
 
     w[0] *= diagonal->base_inverse;
-    heat *= w[0];
+#pragma GCC unroll 3
     for (int m = 0; m < LU_AXES; m++) {
-        w[1 + m] = (w[1 + m] + g * point->v[m] * w[0]) * momentum_inverse;
-        heat -= (g - h) * point->v[m] * (w[1 + m] - point->v[m] * w[0]);
+        w[1 + m] = (w[1 + m] + g * w[0] * point->v[m]) * momentum_inverse;
+        spread += point->v[m] * (w[1 + m] - point->v[m] * w[0]);
     }
-    w[4] = (w[4] + heat) * energy_inverse;
+    w[4] += h * w[0] * point->energy;
+    w[4] -= (g - h) * spread;
+    w[4] *= energy_inverse;
 }
 
-lu_inline void solve_row(const struct lu *lu, enum sweep sweep, int y, int z,
-                         const struct diagonal *diagonal, const struct terms *terms)
+lu_inline void sweep_block(const struct lu *lu, enum sweep sweep, int block, int z)
 {
     bool lower = sweep == SWEEP_LOWER;
-    int step = lower ? 1 : -1, x = lower ? lu->begin_x : lu->end_x - 1;
+    int step = lower ? 1 : -1, place = lower ? lu->begin_x : lu->end_x + LU_LANES - 2;
     double scale = LU_OVER_RELAXATION * lu->dt;
     double flux_scale = step * scale * lu->t2, diffusion_scale = scale * lu->t1;
-    const double *u = lu_row(lu, lu->u, y, z);
-    double *r = lu_row(lu, lu->r, y, z), before[LU_COMPONENTS];
-    struct lu_point point = lu_point_at(u, lu->pitch, x - step);
+    struct diagonal diagonal = diagonal_of(lu);
+    const struct lu_place *u = lu_block(lu, lu->u, block, z);
+    const struct lu_place *u_y = lu_block(lu, lu->u, block - step, z) + step * (LU_LANES - 1);
+    const struct lu_place *r_y = lu_block(lu, lu->r, block - step, z) + step * (LU_LANES - 1);
+    const struct lu_place *r_z = lu_block(lu, lu->r, block, z - step);
+    struct lu_place *u_z = lu_block(lu, lu->u, block, z - step);
+    struct lu_place *r = lu_block(lu, lu->r, block, z), before = r[place - step];
+    struct lu_point point = lu_point_of(u[place - step].component);
 
-    for (int m = 0; m < LU_COMPONENTS; m++)
-        before[m] = r[m * lu->pitch + x - step];
-    for (int left = lu->end_x - lu->begin_x; left > 0; left--, x += step) {
-        double w[LU_COMPONENTS];
+    for (int left = lu->end_x - lu->begin_x + LU_LANES - 1; left > 0; left--, place += step) {
+        lu_choice inner = lu_inner(lu, block, place);
+        struct lu_place u_before, r_before, sum;
+        struct lu_point at_y, at_z = lu_point_of(u_z[place].component);
 
-        for (int m = 0; m < LU_COMPONENTS; m++)
-            w[m] = terms->sum[m][x + LU_GHOSTS];
-        lu_add_jacobian(LU_X, &point, flux_scale, diffusion_scale, before, w);
-        point = lu_point_at(u, lu->pitch, x);
-        solve_block(diagonal, &point, terms->momentum[x + LU_GHOSTS], terms->energy[x + LU_GHOSTS],
-                    w);
+#pragma GCC unroll 5
         for (int m = 0; m < LU_COMPONENTS; m++) {
-            before[m] = lower ? w[m] : r[m * lu->pitch + x] + w[m];
-            r[m * lu->pitch + x] = before[m];
+            u_before.component[m] =
+                lu_rows_beside(-step, u[place - step].component[m], u_y[place].component[m]);
+            r_before.component[m] =
+                lu_rows_beside(-step, before.component[m], r_y[place].component[m]);
+            sum.component[m] = lower ? lu->dt * r[place].component[m] : (lu_lanes){ 0 };
+        }
+        at_y = lu_point_of(u_before.component);
+        lu_add_jacobian(LU_Z, &at_z, flux_scale, diffusion_scale, r_z[place].component,
+                        sum.component);
+        lu_add_jacobian(LU_Y, &at_y, flux_scale, diffusion_scale, r_before.component,
+                        sum.component);
+        lu_add_jacobian(LU_X, &point, flux_scale, diffusion_scale, before.component, sum.component);
+        point = lu_point_of(u[place].component);
+        solve_block(&diagonal, &point, sum.component);
+#pragma GCC unroll 5
+        for (int m = 0; m < LU_COMPONENTS; m++) {
+            lu_lanes old = r[place].component[m], found = sum.component[m];
+
+            before.component[m] = lu_choose(inner, lower ? found : old + found, old);
+            r[place].component[m] = before.component[m];
+            /* Nothing else of this sweep needs the state there as it was. */
+            if (!lower)
+                u_z[place].component[m] += ADVANCE * r_z[place].component[m];
         }
     }
 }
 
 NAS_HOT static void sweep_plane_up(const struct lu *lu, int z)
 {
-    struct diagonal diagonal = diagonal_of(lu);
-    struct terms terms;
-
-    for (int y = lu->begin_y; y < lu->end_y; y++) {
-        gather_terms(lu, SWEEP_LOWER, y, z, &diagonal, &terms);
-        solve_row(lu, SWEEP_LOWER, y, z, &diagonal, &terms);
-    }
+    for (int block = 1; block <= lu_last_block(lu); block++)
+        sweep_block(lu, SWEEP_LOWER, block, z);
 }
 
+/* Corrects the state of the plane above. */
 NAS_HOT static void sweep_plane_down(const struct lu *lu, int z)
 {
-    struct diagonal diagonal = diagonal_of(lu);
-    struct terms terms;
-
-    for (int y = lu->end_y - 1; y >= lu->begin_y; y--) {
-        gather_terms(lu, SWEEP_UPPER, y, z, &diagonal, &terms);
-        solve_row(lu, SWEEP_UPPER, y, z, &diagonal, &terms);
-    }
+    for (int block = lu_last_block(lu); block > 0; block--)
+        sweep_block(lu, SWEEP_UPPER, block, z);
 }
 
-/* A line of corrections across x: one value of each component and row. */
-static void take_column(const struct lu *lu, int x, int z, double *buffer)
+NAS_HOT static void correct_plane(const struct lu *lu, int z)
 {
-    for (int y = 0; y < lu->ny; y++) {
+    struct lu_place *u = lu_block(lu, lu->u, 1, z);
+    const struct lu_place *r = lu_block(lu, lu->r, 1, z);
+
+    for (int place = 0; place < lu_last_block(lu) * lu->places; place++) {
         for (int m = 0; m < LU_COMPONENTS; m++)
-            *buffer++ = lu_row(lu, lu->r, y, z)[m * lu->pitch + x];
+            u[place].component[m] += ADVANCE * r[place].component[m];
     }
 }
 
-static void put_column(const struct lu *lu, int x, int z, const double *buffer)
+/* A line of this rank's points along y, or along x. */
+static struct lu_box column_at(const struct lu *lu, int x, int z)
 {
-    for (int y = 0; y < lu->ny; y++) {
-        for (int m = 0; m < LU_COMPONENTS; m++)
-            lu_row(lu, lu->r, y, z)[m * lu->pitch + x] = *buffer++;
-    }
+    return (struct lu_box){ x, 0, z, 1, lu->ny, 1 };
 }
 
-static void take_row(const struct lu *lu, int y, int z, double *buffer)
+static struct lu_box row_at(const struct lu *lu, int y, int z)
 {
-    for (int m = 0; m < LU_COMPONENTS; m++)
-        memcpy(buffer + m * lu->nx, lu_row(lu, lu->r, y, z) + m * lu->pitch,
-               lu->nx * sizeof(*buffer));
-}
-
-static void put_row(const struct lu *lu, int y, int z, const double *buffer)
-{
-    for (int m = 0; m < LU_COMPONENTS; m++)
-        memcpy(lu_row(lu, lu->r, y, z) + m * lu->pitch, buffer + m * lu->nx,
-               lu->nx * sizeof(*buffer));
+    return (struct lu_box){ 0, y, z, lu->nx, 1, 1 };
 }
 
 /* The corrections of the ranks before, beside this rank's points. */
@@ -194,11 +142,11 @@ static void receive_edges(const struct lu *lu, enum sweep sweep, int z)
 
     if (from_x != MPI_PROC_NULL) {
         comm_receive(buffer, LU_COMPONENTS * lu->ny, MPI_DOUBLE, from_x, tag, MPI_COMM_WORLD);
-        put_column(lu, lower ? -1 : lu->nx, z, buffer);
+        lu_unpack(lu, lu->r, column_at(lu, lower ? -1 : lu->nx, z), buffer);
     }
     if (from_y != MPI_PROC_NULL) {
         comm_receive(buffer, LU_COMPONENTS * lu->nx, MPI_DOUBLE, from_y, tag, MPI_COMM_WORLD);
-        put_row(lu, lower ? -1 : lu->ny, z, buffer);
+        lu_unpack(lu, lu->r, row_at(lu, lower ? -1 : lu->ny, z), buffer);
     }
 }
 
@@ -210,11 +158,11 @@ static void send_edges(const struct lu *lu, enum sweep sweep, int z)
     double *buffer = lu->faces[0];
 
     if (to_x != MPI_PROC_NULL) {
-        take_column(lu, lower ? lu->nx - 1 : 0, z, buffer);
+        lu_pack(lu, lu->r, column_at(lu, lower ? lu->nx - 1 : 0, z), buffer);
         comm_send(buffer, LU_COMPONENTS * lu->ny, MPI_DOUBLE, to_x, tag, MPI_COMM_WORLD);
     }
     if (to_y != MPI_PROC_NULL) {
-        take_row(lu, lower ? lu->ny - 1 : 0, z, buffer);
+        lu_pack(lu, lu->r, row_at(lu, lower ? lu->ny - 1 : 0, z), buffer);
         comm_send(buffer, LU_COMPONENTS * lu->nx, MPI_DOUBLE, to_y, tag, MPI_COMM_WORLD);
     }
 }
@@ -231,6 +179,7 @@ void lu_sweep(struct lu *lu)
         sweep_plane_down(lu, z);
         send_edges(lu, SWEEP_UPPER, z);
     }
+    correct_plane(lu, lu->begin_z);
     nas_work(WORK_POINTS_SWEPT, 2ull * (lu->end_x - lu->begin_x) * (lu->end_y - lu->begin_y) *
                                     (lu->end_z - lu->begin_z));
 }

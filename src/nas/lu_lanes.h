@@ -1,0 +1,51 @@
+/* How the rows that lie beside each other in lanes are told apart, and how they find their
+ * neighbours. */
+#ifndef NAS_LU_LANES_H
+#define NAS_LU_LANES_H
+
+#include "lu.h"
+
+#include <string.h>
+
+#define lu_inline static inline __attribute__((always_inline))
+
+typedef int64_t lu_choice __attribute__((vector_size(LU_LANES * sizeof(int64_t))));
+
+/* Which lanes have a point between the boundaries at a place. */
+lu_inline lu_choice lu_inner(const struct lu *lu, int block, int place)
+{
+    lu_choice x, y;
+
+    memcpy(&x, &lu->inner_x[lu_backwards(lu, place)], sizeof(x));
+    memcpy(&y, &lu->inner_y[(block - 1) * LU_LANES], sizeof(y));
+    return x & y;
+}
+
+lu_inline lu_lanes lu_choose(lu_choice choice, lu_lanes yes, lu_lanes no)
+{
+    return (lu_lanes)(((lu_choice)yes & choice) | ((lu_choice)no & ~choice));
+}
+
+/* Of the rows of a block, those 'distance' rows higher: most of them are in the same block so many
+ * places on, the others in the next block LU_LANES places before that. For rows lower it is the
+ * other way round. */
+lu_inline lu_lanes lu_rows_beside(int distance, lu_lanes same, lu_lanes next)
+{
+    switch (distance) {
+    case -2:
+        return __builtin_shufflevector(next, same, 6, 7, 8, 9, 10, 11, 12, 13);
+    case -1:
+        return __builtin_shufflevector(next, same, 7, 8, 9, 10, 11, 12, 13, 14);
+    case 1:
+        return __builtin_shufflevector(same, next, 1, 2, 3, 4, 5, 6, 7, 8);
+    default:
+        return __builtin_shufflevector(same, next, 2, 3, 4, 5, 6, 7, 8, 9);
+    }
+}
+
+lu_inline int lu_last_block(const struct lu *lu)
+{
+    return (lu->end_y - lu->begin_y + LU_LANES - 1) / LU_LANES;
+}
+
+#endif
