@@ -1,5 +1,6 @@
 #include "cg_matrix.h"
 #include "random.h"
+#include "util/util.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -189,22 +190,41 @@ static void merge_rows(struct maker *maker)
     maker->starts[rows] = kept;
 }
 
+static int allocate_matrix(struct cg_matrix *matrix, struct nas_run *run)
+{
+    size_t row_count = (size_t)matrix->panels * matrix->rows;
+    size_t capacity = matrix->nonzeros + row_count * (CG_GROUP - 1);
+
+    matrix->starts = run_allocate(run, row_count + 1, sizeof(*matrix->starts));
+    matrix->columns = run_allocate(run, capacity, sizeof(*matrix->columns));
+    matrix->values = run_allocate(run, capacity, sizeof(*matrix->values));
+    return matrix->starts && matrix->columns && matrix->values ? 0 : -1;
+}
+
 static int keep_matrix(const struct maker *maker, struct nas_run *run, struct cg_matrix *matrix)
 {
-    uint32_t rows = maker->block->end_row - maker->block->first_row;
-    uint64_t count = maker->starts[rows];
+    const struct cg_block *block = maker->block;
+    uint64_t *start, kept = 0;
 
-    matrix->row_starts = run_allocate(run, rows + 1, sizeof(*matrix->row_starts));
-    matrix->columns = run_allocate(run, count, sizeof(*matrix->columns));
-    matrix->values = run_allocate(run, count, sizeof(*matrix->values));
-    if (!matrix->row_starts || !matrix->columns || !matrix->values)
+    matrix->rows = block->end_row - block->first_row;
+    matrix->panels = (block->end_column - block->first_column + CG_PANEL - 1) / CG_PANEL;
+    matrix->nonzeros = maker->starts[matrix->rows];
+    if (allocate_matrix(matrix, run))
         return -1;
-    for (uint32_t row = 0; row <= rows; row++)
-        matrix->row_starts[row] = maker->starts[row];
-    for (uint64_t i = 0; i < count; i++) {
-        matrix->columns[i] = maker->entries[i].column;
-        matrix->values[i] = maker->entries[i].value;
+    start = matrix->starts;
+    for (uint32_t panel = 0; panel < matrix->panels; panel++) {
+        for (uint32_t row = 0; row < matrix->rows; row++) {
+            *start++ = kept;
+            for (uint64_t i = maker->starts[row]; i < maker->starts[row + 1]; i++) {
+                if (maker->entries[i].column / CG_PANEL != panel)
+                    continue;
+                matrix->columns[kept] = maker->entries[i].column % CG_PANEL;
+                matrix->values[kept++] = maker->entries[i].value;
+            }
+            kept = round_up(kept, CG_GROUP);
+        }
     }
+    *start = kept;
     return 0;
 }
 

@@ -10,11 +10,16 @@ struct cg_block {
     uint32_t first_column, end_column;
 };
 
-/* Entries of row i are row_starts[i] to row_starts[i + 1]; rows and columns count from the block's
- * first. */
+#define CG_PANEL 65536 /* columns, as many as 16 bits tell apart */
+#define CG_GROUP 8
+
+/* Entries are kept by panels of columns, and within a panel by rows, each filled up with zeros to
+ * whole groups. Rows count from the block's first, columns from the panel's. */
 struct cg_matrix {
-    uint64_t *row_starts;
-    uint32_t *columns;
+    uint32_t rows, panels;
+    uint64_t nonzeros; /* but for the zeros that fill up */
+    uint64_t *starts;  /* of the rows of the first panel, of the second and so on, and the end */
+    uint16_t *columns;
     double *values;
 };
 
