@@ -118,16 +118,20 @@ static void count_buckets(struct is *is)
 
 static void fill_buckets(struct is *is)
 {
-    uint32_t *cursors = is->cursors, *to = is->bucketed, start = 0;
+    uint32_t *cursors = is->cursors, *to = is->bucketed, start = 0, share = is->share;
     const uint32_t *keys = is->keys;
+    unsigned int shift = is->shift;
 
     for (uint32_t bucket = 0; bucket < is->buckets; bucket++) {
         cursors[bucket] = start;
         start += is->tables[bucket];
     }
-    for (uint32_t i = 0; i < is->share; i++)
-        to[cursors[keys[i] >> is->shift]++] = keys[i];
-    nas_work(WORK_KEYS_BUCKETED, is->share);
+    for (uint32_t i = 0; i < share; i++) {
+        uint32_t key = keys[i];
+
+        to[cursors[key >> shift]++] = key;
+    }
+    nas_work(WORK_KEYS_BUCKETED, share);
 }
 
 /* A bucket belongs to the rank into whose share of all keys its first key falls. */
@@ -179,14 +183,14 @@ static void count_keys(struct is *is)
 {
     uint32_t *ranks = is->ranks, sum = 0;
     const uint32_t *keys = is->received;
-    uint32_t first = is->first_key;
+    uint32_t first = is->first_key, count = is->received_count, key_count = is->key_count;
 
     memset(ranks, 0, is->key_count * sizeof(*ranks));
-    for (uint32_t i = 0; i < is->received_count; i++)
+    for (uint32_t i = 0; i < count; i++)
         ranks[keys[i] - first]++;
-    for (uint32_t i = 0; i < is->key_count; i++)
+    for (uint32_t i = 0; i < key_count; i++)
         ranks[i] = sum += ranks[i];
-    nas_work(WORK_KEYS_RANKED, is->received_count);
+    nas_work(WORK_KEYS_RANKED, count);
 }
 
 static void check_probes(struct is *is, unsigned int iteration)
