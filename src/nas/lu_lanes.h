@@ -43,6 +43,17 @@ lu_inline lu_lanes lu_rows_beside(int distance, lu_lanes same, lu_lanes next)
     }
 }
 
+/* Loops that go from place to place ask for what they will need so many places on: the processor
+ * itself looks ahead in too few of the rows. */
+#define LU_AHEAD 8
+
+lu_inline void lu_ask(const struct lu_place *place)
+{
+#pragma GCC unroll 5
+    for (int m = 0; m < LU_COMPONENTS; m++)
+        __builtin_prefetch(&place->component[m]);
+}
+
 lu_inline int lu_last_block(const struct lu *lu)
 {
     return (lu->end_y - lu->begin_y + LU_LANES - 1) / LU_LANES;

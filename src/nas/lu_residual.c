@@ -69,12 +69,15 @@ static void weights_at(const struct lu *lu, int axis, int at, double weights[POI
     }
 }
 
-/* The weights along x, backwards: the lanes of a place have descending x. */
-struct weights_along_x {
-    double at[POINTS][LU_EDGE_MAX + 2 * LU_LANES];
+#define BLOCKS_MAX ((LU_EDGE_MAX + LU_LANES - 1) / LU_LANES)
+
+/* Along x backwards, as the lanes of a place have descending x; along y by block. */
+struct weights {
+    double along_x[POINTS][LU_EDGE_MAX + 2 * LU_LANES];
+    lu_lanes along_y[1 + BLOCKS_MAX][POINTS];
 };
 
-static void set_weights_along_x(const struct lu *lu, struct weights_along_x *weights)
+static void set_weights(const struct lu *lu, struct weights *weights)
 {
     double one[POINTS];
 
@@ -82,20 +85,14 @@ static void set_weights_along_x(const struct lu *lu, struct weights_along_x *wei
     for (int x = lu->begin_x; x < lu->end_x; x++) {
         weights_at(lu, LU_X, lu->first_x + x, one);
         for (int i = 0; i < POINTS; i++)
-            weights->at[i][lu_backwards(lu, x)] = one[i];
+            weights->along_x[i][lu_backwards(lu, x)] = one[i];
     }
-}
-
-static void set_weights_along_y(const struct lu *lu, int block, lu_lanes weights[POINTS])
-{
-    double one[POINTS];
-
-    for (int lane = 0; lane < LU_LANES; lane++) {
-        int y = lu->begin_y + (block - 1) * LU_LANES + lane;
+    for (int y = lu->begin_y; y < lu->end_y; y++) {
+        int row = y - lu->begin_y + LU_LANES;
 
         weights_at(lu, LU_Y, lu->first_y + y, one);
         for (int i = 0; i < POINTS; i++)
-            weights[i][lane] = one[i];
+            weights->along_y[row / LU_LANES][i][row % LU_LANES] = one[i];
     }
 }
 
@@ -156,8 +153,9 @@ struct sources {
     const struct lu_place *u[POINTS];  /* by plane */
     const struct lu_place *low, *high; /* the blocks beside it, in the same plane */
     const struct lu_place *force;
-    const struct weights_along_x *along_x;
-    lu_lanes along_y[POINTS], along_z[POINTS];
+    const struct weights *weights;
+    const lu_lanes *along_y;
+    lu_lanes along_z[POINTS];
 };
 
 lu_inline void rows_of(const struct sources *sources, int distance, int place, struct lu_place *to)
@@ -181,7 +179,8 @@ lu_inline void residual_place(const struct lu *lu, const struct sources *sources
 
 #pragma GCC unroll 5
     for (int i = 0; i < POINTS; i++) {
-        memcpy(&weights[i], &sources->along_x->at[i][lu_backwards(lu, place)], sizeof(weights[i]));
+        memcpy(&weights[i], &sources->weights->along_x[i][lu_backwards(lu, place)],
+               sizeof(weights[i]));
         if (i != REACH)
             rows_of(sources, i - REACH, place, &rows[i]);
         along_x[i] = u + i - REACH;
@@ -215,6 +214,7 @@ static void set_sources(const struct lu *lu, int block, int z, struct sources *s
     /* The same for rows beyond the last block. */
     sources->high = lu_block(lu, lu->u, block + 1 < lu->blocks ? block + 1 : block, z);
     sources->force = lu_block(lu, lu->force, block, z);
+    sources->along_y = sources->weights->along_y[block];
 }
 
 NAS_HOT static void residual_block(const struct lu *lu, const struct sources *sources, int block,
@@ -226,6 +226,9 @@ NAS_HOT static void residual_block(const struct lu *lu, const struct sources *so
         lu_choice inner = lu_inner(lu, block, place);
         lu_lanes sum[LU_COMPONENTS];
 
+        lu_ask(&sources->u[POINTS - 1][place + LU_AHEAD]);
+        lu_ask(&sources->force[place + LU_AHEAD]);
+        lu_ask(&to[place + LU_AHEAD]);
         residual_place(lu, sources, place, sum);
 #pragma GCC unroll 5
         for (int m = 0; m < LU_COMPONENTS; m++)
@@ -235,14 +238,13 @@ NAS_HOT static void residual_block(const struct lu *lu, const struct sources *so
 
 void lu_residual(struct lu *lu)
 {
-    struct weights_along_x along_x;
-    struct sources sources = { .along_x = &along_x };
+    struct weights weights;
+    struct sources sources = { .weights = &weights };
 
     exchange(lu);
-    set_weights_along_x(lu, &along_x);
-    for (int block = 1; block <= lu_last_block(lu); block++) {
-        set_weights_along_y(lu, block, sources.along_y);
-        for (int z = lu->begin_z; z < lu->end_z; z++) {
+    set_weights(lu, &weights);
+    for (int z = lu->begin_z; z < lu->end_z; z++) {
+        for (int block = 1; block <= lu_last_block(lu); block++) {
             set_sources(lu, block, z, &sources);
             residual_block(lu, &sources, block, z);
         }

@@ -68,6 +68,8 @@ lu_inline void sweep_block(const struct lu *lu, enum sweep sweep, int block, int
         struct lu_place u_before, r_before, sum;
         struct lu_point at_y, at_z = lu_point_of(u_z[place].component);
 
+        lu_ask(&u[place + step * LU_AHEAD]);
+        lu_ask(&r[place + step * LU_AHEAD]);
 #pragma GCC unroll 5
         for (int m = 0; m < LU_COMPONENTS; m++) {
             u_before.component[m] =
