@@ -3,6 +3,9 @@
 #include "fft.h"
 
 #include <math.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 #define LANES FFT_LANES
 
@@ -138,6 +141,39 @@ NAS_HOT static void store_adjacent(double *restrict to, const struct fft_places 
     }
 }
 
+/* Without the line being read first, as an ordinary store would have it. */
+static inline void put_past_caches(double *to, double re, double im)
+{
+#ifdef __SSE2__
+    _mm_stream_pd(to, _mm_set_pd(im, re));
+#else
+    to[0] = re;
+    to[1] = im;
+#endif
+}
+
+/* Others may read what is stored once they are told; that it is, must not come first. */
+static inline void end_of_past_caches(void)
+{
+#ifdef __SSE2__
+    _mm_sfence();
+#endif
+}
+
+NAS_HOT static void stream_adjacent(double *restrict to, const struct fft_places *line,
+                                    unsigned int n, const double *restrict re,
+                                    const double *restrict im)
+{
+    for (unsigned int i = 0; i < n; i++) {
+        double *point = to + 2 * fft_place(line, i);
+
+#pragma GCC unroll 16
+        for (unsigned int lane = 0; lane < LANES; lane++)
+            put_past_caches(point + 2 * lane, re[i * LANES + lane], im[i * LANES + lane]);
+    }
+    end_of_past_caches();
+}
+
 /* Points of a line are adjacent: squares of LANES points are turned. */
 NAS_HOT static void load_rows(const double *restrict from, const struct fft_places *lanes,
                               unsigned int n, double *restrict re, double *restrict im)
@@ -193,7 +229,9 @@ void fft_finish(const struct fft *fft, enum fft_direction direction, double comp
     const double *re = done + real_start(fft, direction);
     const double *im = done + imaginary_start(fft, direction);
 
-    if (lanes->inner_stride == 1)
+    if (lanes->inner_stride == 1 && fft->past_caches)
+        stream_adjacent((double *)first, line, fft->n, re, im);
+    else if (lanes->inner_stride == 1)
         store_adjacent((double *)first, line, fft->n, re, im);
     else
         store_rows((double *)first, lanes, fft->n, re, im);

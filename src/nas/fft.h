@@ -7,12 +7,13 @@
 
 #include <complex.h>
 
-#define FFT_LANES 8
+#define FFT_LANES 16
 
 struct fft {
     unsigned int n;
     double *twiddles; /* of the stages in turn: for each p the powers 1 to 3 of exp(-2 pi i p/n) */
     double *work[2];  /* real parts of n rows of lanes, then imaginary parts */
+    bool past_caches; /* adjacent lines are written so: they are not read again soon */
 };
 
 enum fft_direction {

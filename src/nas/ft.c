@@ -278,6 +278,8 @@ static int prepare(struct ft *ft)
 {
     struct nas_run *run = ft->run;
 
+    /* Of what is written along z nothing is left in the caches when it is wanted. */
+    ft->along_z.past_caches = true;
     ft->rows = ft->ny / run->ranks;
     ft->planes = ft->nz / run->ranks;
     ft->points = (size_t)ft->nx * ft->ny * ft->planes;
