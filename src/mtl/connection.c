@@ -92,6 +92,7 @@ static int make_rail(struct connection *connection, uint32_t index, uint32_t pat
         link->receives[i] = (struct work){ .kind = WORK_RECEIVE, .index = i, .link = link };
     }
     link->credit_work = (struct work){ .kind = WORK_CREDIT, .link = link };
+    link->lead_work = (struct work){ .kind = WORK_LEAD, .link = link };
     rails_add(&connection->set, link->path->device->index, link->path->port, index / paths);
     return rail_create(link);
 }

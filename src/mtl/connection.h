@@ -16,6 +16,7 @@ enum work_kind {
     WORK_RECEIVE,
     WORK_CREDIT,
     WORK_READ,
+    WORK_LEAD,
     WORK_GREETING_IN,
     WORK_GREETING_OUT
 };
@@ -59,6 +60,8 @@ struct rail_link {
     struct sent *sent;
     struct work *sends;
     struct work credit_work;
+    struct work lead_work;
+    struct piece *leading; /* only its beginning is under way */
     _Atomic uint32_t *credit; /* what the other side has taken out; it writes here */
 
     uint32_t consumed, told; /* messages received */
@@ -155,6 +158,8 @@ struct remote_copy {
 };
 
 void rail_write(struct rail_link *link, const struct remote_copy *copy);
+/* The beginning of a piece; piece_led() is called when half of it has arrived. */
+void rail_lead(struct rail_link *link, const struct remote_copy *copy, struct piece *piece);
 bool rail_can_read(const struct rail_link *link);
 void rail_read(struct rail_link *link, const struct remote_copy *copy, struct work *work);
 

@@ -206,6 +206,15 @@ bool match_is_posted(const struct match_receive *receive)
     return receive->link.queue != NULL;
 }
 
+bool match_is_waiting(const struct matching *matching)
+{
+    uint64_t count = 0;
+
+    for (int kind = 0; kind < MATCH_KINDS; kind++)
+        count += matching->waiting[kind];
+    return count;
+}
+
 struct match_receive *match_arrived(struct matching *matching, const struct match_key *key)
 {
     struct match_receive *oldest = NULL;

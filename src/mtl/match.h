@@ -65,6 +65,7 @@ void matching_free(struct matching *matching);
 int match_post(struct matching *matching, struct match_receive *receive);
 void match_withdraw(struct matching *matching, struct match_receive *receive);
 bool match_is_posted(const struct match_receive *receive);
+bool match_is_waiting(const struct matching *matching); /* any receive */
 
 /* A message has come: takes the receive that it is for, or returns NULL. */
 struct match_receive *match_arrived(struct matching *matching, const struct match_key *key);

@@ -224,24 +224,42 @@ void rail_send(struct rail_link *link, struct message *message, const struct sen
     post(link, &request);
 }
 
+/* Without a signal only failures complete, and are those of the message behind. */
+static void write_part(struct rail_link *link, const struct remote_copy *copy, uint64_t offset,
+                       uint64_t length, struct work *signal)
+{
+    struct ibv_sge part = { .addr = copy->here + offset, .length = length, .lkey = copy->lkey };
+    struct ibv_send_wr request = {
+        .wr_id = (uintptr_t)(signal ? signal : &link->credit_work),
+        .sg_list = &part,
+        .num_sge = 1,
+        .opcode = IBV_WR_RDMA_WRITE,
+        .send_flags = signal ? IBV_SEND_SIGNALED : 0,
+        .wr.rdma = { .remote_addr = copy->there + offset, .rkey = copy->rkey },
+    };
+
+    mtl.counters.rail_bytes[link->index] += length;
+    post(link, &request);
+}
+
 void rail_write(struct rail_link *link, const struct remote_copy *copy)
 {
     for (uint64_t done = 0; done < copy->length && link->up;) {
         uint64_t length = copy->length - done < COPY_MAX ? copy->length - done : COPY_MAX;
-        struct ibv_sge piece = { .addr = copy->here + done, .length = length, .lkey = copy->lkey };
-        struct ibv_send_wr request = {
-            .sg_list = &piece,
-            .num_sge = 1,
-            .opcode = IBV_WR_RDMA_WRITE,
-            .wr.rdma = { .remote_addr = copy->there + done, .rkey = copy->rkey },
-        };
 
-        /* Only failures complete, and are those of the message behind. */
-        request.wr_id = (uintptr_t)&link->credit_work;
-        post(link, &request);
+        write_part(link, copy, done, length, NULL);
         done += length;
     }
-    mtl.counters.rail_bytes[link->index] += copy->length;
+}
+
+void rail_lead(struct rail_link *link, const struct remote_copy *copy, struct piece *piece)
+{
+    uint64_t half = copy->length / 2;
+
+    link->leading = piece;
+    write_part(link, copy, 0, half, &link->lead_work);
+    if (link->up)
+        write_part(link, copy, half, copy->length - half, NULL);
 }
 
 bool rail_can_read(const struct rail_link *link)
@@ -470,6 +488,10 @@ static void completed(const struct ibv_wc *completion)
         work->link->reads--;
         piece_over((struct piece *)work);
         break;
+    case WORK_LEAD:
+        if (work->link->leading)
+            piece_led(work->link->leading);
+        break;
     default:
         break;
     }
@@ -553,6 +575,9 @@ void rail_shut(struct rail_link *link)
     if (link->open || link->shut_there)
         return;
     link->shut_there = true;
+    if (link->leading)
+        piece_lost(link->leading);
+    link->leading = NULL;
     for (; link->completed != link->posted; link->completed++) {
         uint32_t slot = link->completed % connection->window;
         struct sent *sent = &link->sent[slot];

@@ -6,14 +6,18 @@
 
 #include <stdlib.h>
 
+#define LEAD_FROM  (1ull << 20) /* bytes of a piece */
+#define LEAD_SHARE 8
+#define LEAD_MOST  (2ull << 20)
+
 static struct transfer *spare;
+static struct transfer *waiting, **last_waiting = &waiting;
 static uint32_t offers; /* to processes of this node that are not over */
 
 static bool is_offer(const struct transfer *transfer)
 {
     return transfer->sending && transfer->endpoint->way == WAY_SHARED;
 }
-static struct transfer *waiting, **last_waiting = &waiting;
 
 static struct transfer *transfer_new(struct mtl_request *request, struct endpoint *endpoint,
                                      uint64_t length)
@@ -170,19 +174,39 @@ static void plan_pieces(struct transfer *transfer, enum rails_class class)
     }
 }
 
+/* What is left of a piece. */
 static void describe(const struct piece *piece, const struct rail_link *link,
                      struct remote_copy *copy)
 {
     const struct transfer *transfer = piece->transfer;
     uint32_t device = link->path->device->index;
+    uint64_t offset = piece->rails.offset + piece->led;
 
     *copy = (struct remote_copy){
-        .here = (uintptr_t)transfer->data + piece->rails.offset,
-        .there = transfer->peer_address + piece->rails.offset,
-        .length = piece->rails.length,
+        .here = (uintptr_t)transfer->data + offset,
+        .there = transfer->peer_address + offset,
+        .length = piece->rails.length - piece->led,
         .lkey = transfer->registration->regions[device]->lkey,
         .rkey = transfer->peer_rkeys[device],
     };
+}
+
+/* Whoever sends and receives at once is often told to send just before it hears what it is to
+ * receive: its answer must not wait behind all it sends, or one direction would follow the other. */
+static bool should_lead(const struct piece *piece, const struct rail_link *link)
+{
+    return !piece->led && !link->leading && piece->rails.length >= LEAD_FROM &&
+           match_is_waiting(&mtl.matching);
+}
+
+static void lead(struct piece *piece, struct rail_link *link)
+{
+    struct remote_copy copy;
+
+    describe(piece, link, &copy);
+    copy.length = copy.length / LEAD_SHARE < LEAD_MOST ? copy.length / LEAD_SHARE : LEAD_MOST;
+    piece->led = copy.length;
+    rail_lead(link, &copy, piece);
 }
 
 static void write_piece(struct piece *piece, struct rail_link *link)
@@ -197,6 +221,12 @@ static void write_piece(struct piece *piece, struct rail_link *link)
     struct sent sent = { .piece = piece };
     struct remote_copy copy;
 
+    if (should_lead(piece, link)) {
+        lead(piece, link);
+        return;
+    }
+    if (link->leading == piece)
+        link->leading = NULL;
     describe(piece, link, &copy);
     rail_write(link, &copy);
     mtl_charge(mtl.costs.control);
@@ -230,8 +260,11 @@ static bool post_piece(struct piece *piece)
     struct transfer *transfer = piece->transfer;
     struct rail_link *link;
 
-    if (!keeps_rail(piece) && !move_piece(piece))
-        return false;
+    if (!keeps_rail(piece)) {
+        /* What went ahead may still be on its way; piece_lost() says when it is not. */
+        if (piece->led || !move_piece(piece))
+            return false;
+    }
     link = rail_of(piece);
     if (transfer->reading ? !rail_can_read(link) : !rail_has_room(link))
         return false;
@@ -279,9 +312,17 @@ void piece_over(struct piece *piece)
     transfer_over(transfer);
 }
 
+void piece_led(struct piece *piece)
+{
+    piece->posted = false;
+    if (!post_piece(piece))
+        transfer_waits(piece->transfer);
+}
+
 void piece_lost(struct piece *piece)
 {
     piece->posted = false;
+    piece->led = 0;
     transfer_waits(piece->transfer);
 }
 

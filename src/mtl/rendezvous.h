@@ -15,6 +15,7 @@ struct piece {
     struct rails_piece rails;
     uint32_t life; /* of its rail, when that was chosen */
     bool posted;
+    uint64_t led; /* bytes at its beginning that went ahead */
 };
 
 struct transfer {
@@ -82,6 +83,7 @@ void rendezvous_free(void);
 
 /* It has been written and the message behind it has arrived, or it has been read. */
 void piece_over(struct piece *piece);
+void piece_led(struct piece *piece);
 void piece_lost(struct piece *piece);
 void piece_read_failed(struct piece *piece);
 

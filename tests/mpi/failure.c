@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #define ROUNDS           30
-#define WINDOW           8
-#define BYTES            (600u << 10)
+#define WINDOW           4
+#define BYTES            (1200u << 10)
 #define PULLED           10 /* in the middle of this round */
 
 #define PATIENCE_SECONDS 30
@@ -77,28 +77,24 @@ static void error_seen(MPI_Comm *comm, int *code, ...)
     _exit(3);
 }
 
-/* Rank 0 sends, rank 1 receives, and then the other way round. */
-static void round_trip(int number, enum ports ports, int pull, unsigned char *buffers)
+/* Both ranks send and receive at once, so that answers meet long messages on the rails. */
+static void exchange(int number, enum ports ports, int pull, unsigned char *buffers)
 {
-    MPI_Request request[WINDOW];
-    int sender = number % 2, peer = !rank;
+    MPI_Request request[2 * WINDOW];
+    int peer = !rank;
 
     for (int i = 0; i < WINDOW; i++) {
-        unsigned char *buffer = buffers + (size_t)i * BYTES;
-        uint64_t n = (uint64_t)number * WINDOW + i;
+        unsigned char *out = buffers + (size_t)i * BYTES, *in = out + (size_t)WINDOW * BYTES;
 
-        if (rank == sender) {
-            data_fill(buffer, BYTES, data_seed(rank, peer, n));
-            MPI_Isend(buffer, BYTES, MPI_BYTE, peer, i, MPI_COMM_WORLD, &request[i]);
-        } else {
-            MPI_Irecv(buffer, BYTES, MPI_BYTE, peer, i, MPI_COMM_WORLD, &request[i]);
-        }
+        data_fill(out, BYTES, data_seed(rank, peer, (uint64_t)number * WINDOW + i));
+        MPI_Irecv(in, BYTES, MPI_BYTE, peer, i, MPI_COMM_WORLD, &request[2 * i]);
+        MPI_Isend(out, BYTES, MPI_BYTE, peer, i, MPI_COMM_WORLD, &request[2 * i + 1]);
     }
     if (number % ROUNDS == PULLED && !rank)
         set_cables(ports, pull, OUT);
-    MPI_Waitall(WINDOW, request, MPI_STATUSES_IGNORE);
-    for (int i = 0; rank != sender && i < WINDOW; i++)
-        expect_data(buffers + (size_t)i * BYTES, BYTES,
+    MPI_Waitall(2 * WINDOW, request, MPI_STATUSES_IGNORE);
+    for (int i = 0; i < WINDOW; i++)
+        expect_data(buffers + (size_t)(WINDOW + i) * BYTES, BYTES,
                     data_seed(peer, rank, (uint64_t)number * WINDOW + i), "after a failure");
 }
 
@@ -157,13 +153,13 @@ static void use_returned(int pulled, unsigned char *buffers)
         set_cables(LAST, pulled, IN);
     wait_for(revivals, pulled, "came up again");
     for (int i = ROUNDS; i < 2 * ROUNDS; i++)
-        round_trip(i, OTHERS, pulled, buffers);
+        exchange(i, OTHERS, pulled, buffers);
     wait_for(failures, port_count, "have failed");
 }
 
 int main(int argc, char **argv)
 {
-    unsigned char *buffers = allocate((size_t)WINDOW * BYTES);
+    unsigned char *buffers = allocate((size_t)2 * WINDOW * BYTES);
     int pull = argc > 1 ? atoi(argv[1]) : 1, ranks;
     bool returns = argc > 2;
     MPI_Errhandler handler;
@@ -177,7 +173,7 @@ int main(int argc, char **argv)
     open_adapter();
     start_counters();
     for (int i = 0; i < ROUNDS; i++)
-        round_trip(i, LAST, pull, buffers);
+        exchange(i, LAST, pull, buffers);
     wait_for(failures, pull, "have failed");
     if (returns)
         use_returned(pull, buffers);

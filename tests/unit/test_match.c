@@ -142,6 +142,7 @@ static void test_like_a_list(void **state)
             message_comes(&matching, posted, kept, &key);
         if (posted->count && rand_r(&seed) % 20 == 0)
             withdraw_one(&matching, posted, rand_r(&seed) % posted->count);
+        assert_int_equal(match_is_waiting(&matching), posted->count > 0);
         assert_int_equal(matching.unexpected, kept->count);
     }
     empty(&matching, posted, kept);
