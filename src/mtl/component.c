@@ -95,12 +95,13 @@ static void read_costs(void)
         (int (*)(const char *, double *))dlsym(RTLD_DEFAULT, "verbena_parameter");
     static const struct {
         const char *key;
-        uint64_t *place;
+        double *place;
     } costs[] = {
         { "mpi.send", &mtl.costs.send },
         { "mpi.receive", &mtl.costs.receive },
         { "mpi.control", &mtl.costs.control },
         { "mpi.shared_latency", &mtl.costs.shared_latency },
+        { "mpi.shared_rate", &mtl.costs.shared_rate },
     };
     double value;
 

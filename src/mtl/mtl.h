@@ -67,10 +67,11 @@ struct mtl_counters {
 
 /* What MPI itself takes in the modelled host, in nanoseconds. */
 struct mtl_costs {
-    uint64_t send;
-    uint64_t receive;
-    uint64_t control;
-    uint64_t shared_latency;
+    double send;
+    double receive;
+    double control;
+    double shared_latency;
+    double shared_rate; /* bytes a nanosecond; 0: as other copies */
 };
 
 struct mtl {

@@ -298,7 +298,10 @@ static bool copy(copy_call call, pid_t pid, const struct memory_pair *pair, bool
         here.iov_len -= count;
         there.iov_len = here.iov_len;
     }
-    mtl_charge_copy(pair->length);
+    if (mtl.costs.shared_rate > 0)
+        mtl_charge(pair->length / mtl.costs.shared_rate);
+    else
+        mtl_charge_copy(pair->length);
     return true;
 }
 

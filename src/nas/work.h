@@ -26,6 +26,10 @@ void nas_work_begin(const char *kernel);
 
 void nas_work(enum work_kind kind, uint64_t amount);
 
+/* So many accesses at random to a table of that size: what they take where it is too large for the
+ * processor to have all of it at hand. */
+void nas_work_at_random(uint64_t accesses, uint64_t bytes);
+
 /* Lets the time of what was counted pass; to be called before the time is taken and before anything
  * is sent or waited for. */
 void nas_work_charge(void);

@@ -168,12 +168,17 @@ const struct parameter_row parameter_rows[] = {
     TIME(mpi.control, "0 ns", "what the MPI library itself takes for a control message"),
     TIME(mpi.shared_latency, "0 ns",
          "handing a message to a process of the same node, through shared memory"),
+    RATE(mpi.shared_rate, "0 GB/s", 0,
+         "copying a long message from a process of the same node; 0: as host.copy_rate"),
 
     REAL(nas.is, "0", "integer sort: million operations a second, as NPB counts them; 0: no time"),
     REAL(nas.ft, "0", "Fourier transforms: million operations a second, as NPB counts them; 0: no time"),
     REAL(nas.cg, "0", "conjugate gradients: million operations a second, as NPB counts them; 0: no time"),
     REAL(nas.mg, "0", "multigrid: million operations a second, as NPB counts them; 0: no time"),
     REAL(nas.lu, "0", "over-relaxation: million operations a second, as NPB counts them; 0: no time"),
+    BYTES(nas.reach, "0 B", 0,
+          "of a table that is used at random, what is at hand for the processor; 0: all of it"),
+    TIME(nas.miss, "0 ns", "an access to the rest of such a table takes longer by this"),
 
     { .key = NULL },
 };

@@ -105,11 +105,14 @@ struct parameters {
     struct {
         double send, receive, control;
         double shared_latency; /* between processes of one node */
+        double shared_rate;
     } mpi;
 
     /* How fast one process computes; the NAS kernels charge it. */
     struct {
         double is, ft, cg, mg, lu;
+        uint64_t reach; /* bytes that addresses are at hand for */
+        double miss;
     } nas;
 };
 

@@ -188,11 +188,19 @@ static void yield(struct engine *engine)
     assign(engine->port);
 }
 
+/* A queue that waits for an engine which is about to be free takes nobody's turn. */
 static bool turn_is_over(const struct engine *engine)
 {
     uint64_t turn = world->parameters.hca.turn;
+    const struct queue *waiting = engine->port->ready_first;
 
-    return turn && engine->turn >= turn && engine->port->ready_first;
+    if (!turn || engine->turn < turn)
+        return false;
+    for (uint64_t i = 0; i < world->parameters.hca.engines && waiting; i++) {
+        if (engine->port->engines[i].waits_for_drain)
+            waiting = waiting->next_ready;
+    }
+    return waiting;
 }
 
 static bool has_slot(const struct engine *engine, const struct flight *flight)
