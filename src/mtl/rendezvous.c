@@ -192,7 +192,7 @@ static void describe(const struct piece *piece, const struct rail_link *link,
 }
 
 /* Whoever sends and receives at once is often told to send just before it hears what it is to
- * receive: its answer must not wait behind all it sends, or one direction would follow the other. */
+ * receive: its answer must not wait behind all of that, or one direction would follow the other. */
 static bool should_lead(const struct piece *piece, const struct rail_link *link)
 {
     return !piece->led && !link->leading && piece->rails.length >= LEAD_FROM &&

@@ -26,7 +26,7 @@ static const struct {
 };
 
 static uint64_t counted[WORK_KINDS];
-static double operation_ns; /* 0: not in virtual time, or computing costs nothing there */
+static double operation_ns;   /* 0: not in virtual time, or computing costs nothing there */
 static double reach, miss_ns; /* of tables that are used at random */
 static double due_ns;
 
@@ -39,8 +39,8 @@ void nas_work_begin(const char *kernel)
     snprintf(key, sizeof(key), "nas.%s", kernel);
     if (virtual_time.on && !virtual_time.parameter(key, &rate) && rate > 0)
         operation_ns = 1e3 / rate;
-    if (virtual_time.on &&
-        (virtual_time.parameter("nas.reach", &reach) || virtual_time.parameter("nas.miss", &miss_ns)))
+    if (virtual_time.on && (virtual_time.parameter("nas.reach", &reach) ||
+                            virtual_time.parameter("nas.miss", &miss_ns)))
         miss_ns = 0;
 }
 
