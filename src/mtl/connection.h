@@ -187,6 +187,9 @@ void rails_revive(void);
 void rail_arrived(struct connection *connection, enum wire_type type, const struct wire_rail *body);
 void rail_tell(struct rail_link *link, enum wire_type type);
 
+/* Something came over it, so the other side is connected. */
+void rail_heard(struct rail_link *link);
+
 /* ---- rail.c: what it says of one that has failed ---- */
 
 void rail_down(struct rail_link *link);

@@ -172,13 +172,14 @@ static uint32_t *tail_of(char *slot, uint32_t length)
     return (uint32_t *)(slot + sizeof(struct wire_header) + round_up(length, 4));
 }
 
-static void post(struct rail_link *link, struct ibv_send_wr *request)
+static bool post(struct rail_link *link, struct ibv_send_wr *request)
 {
     struct ibv_send_wr *bad;
     int err = ibv_post_send(link->qp, request, &bad);
 
     if (err)
         rail_fail(link, strerror(err));
+    return !err;
 }
 
 void rail_send(struct rail_link *link, struct message *message, const struct sent *sent)
@@ -262,6 +263,12 @@ void rail_lead(struct rail_link *link, const struct remote_copy *copy, struct pi
         write_part(link, copy, half, copy->length - half, NULL);
 }
 
+static void read_failed(struct work *work)
+{
+    work->link->reads--;
+    piece_read_failed((struct piece *)work);
+}
+
 bool rail_can_read(const struct rail_link *link)
 {
     return link->up && link->reads < READS_MAX;
@@ -282,7 +289,8 @@ void rail_read(struct rail_link *link, const struct remote_copy *copy, struct wo
     *work = (struct work){ .kind = WORK_READ, .link = link };
     link->reads++;
     mtl.counters.rail_bytes[link->index] += copy->length;
-    post(link, &request);
+    if (!post(link, &request))
+        read_failed(work);
 }
 
 /* The number of messages taken out goes into the other side's word. */
@@ -379,6 +387,7 @@ static void take_out(struct rail_link *link, char *slot)
 {
     const struct wire_header *header = (struct wire_header *)slot;
 
+    rail_heard(link);
     if ((int32_t)(header->consumed - link->freed) > 0)
         link->freed = header->consumed;
     heard_until(link->connection, header->heard);
@@ -454,13 +463,11 @@ static void received(struct rail_link *link, uint32_t slot)
     give_credit(link);
 }
 
-static void failed(const struct ibv_wc *completion, const struct work *work)
+static void failed(const struct ibv_wc *completion, struct work *work)
 {
     rail_fail(work->link, ibv_wc_status_str(completion->status));
-    if (work->kind != WORK_READ)
-        return;
-    work->link->reads--;
-    piece_read_failed((struct piece *)work);
+    if (work->kind == WORK_READ)
+        read_failed(work);
 }
 
 static void completed(const struct ibv_wc *completion)

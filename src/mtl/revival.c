@@ -1,8 +1,8 @@
 /* A rail that has failed is brought up again over the others, when both sides have taken out of it
  * all that will ever come and both ports are up. One side asks, with the number of a new queue
  * pair. The other one makes its own, connects it and answers; it sends nothing there before it
- * hears that the first one is connected, too. Who has a reason not to answer says nothing, and is
- * asked again later: soon at first, then less and less often.
+ * hears that the first one is connected, too, or hears anything over the new rail. Who has a reason
+ * not to answer says nothing, and is asked again later: soon at first, then less and less often.
  *
  * What is said about rails may come late, twice or in another order. Each life of a rail has a
  * number. */
@@ -18,7 +18,7 @@ void rail_await(struct rail_link *link)
 {
     uint64_t now = coarse_now_ns();
 
-    if (!link->patience || now - link->since > TRY_LAST_NS)
+    if (!link->patience || now - link->since > link->patience)
         link->patience = TRY_FIRST_NS;
     link->next_try = now + link->patience;
 }
@@ -44,10 +44,10 @@ static bool asks(const struct connection *connection)
 
 static void ask(struct rail_link *link)
 {
-    link->patience = 2 * link->patience < TRY_LAST_NS ? 2 * link->patience : TRY_LAST_NS;
-    link->next_try = coarse_now_ns() + link->patience;
     if (!path_is_active(link->path))
         return;
+    link->patience = 2 * link->patience < TRY_LAST_NS ? 2 * link->patience : TRY_LAST_NS;
+    link->next_try = coarse_now_ns() + link->patience;
     if (!link->asked && rail_renew(link))
         return;
     link->life += !link->asked;
@@ -103,6 +103,12 @@ static void use(struct rail_link *link)
             connection->endpoint->name.vpid, rails_up(&connection->set), connection->rail_count);
 }
 
+void rail_heard(struct rail_link *link)
+{
+    if (unlikely(link->open && !link->up))
+        use(link);
+}
+
 static void opened(struct rail_link *link, const struct wire_rail *body)
 {
     if (!link->asked)
@@ -136,6 +142,6 @@ void rail_arrived(struct connection *connection, enum wire_type type, const stru
         rail_shut(link);
     else if (type == WIRE_RAIL_OPEN)
         opened(link, body);
-    else if (link->open && !link->up)
-        use(link);
+    else
+        rail_heard(link);
 }
