@@ -75,10 +75,16 @@ static void lay_out(struct lu *lu, int ranks_x, int ranks_y)
     lu->east = at_x + 1 < ranks_x ? rank + 1 : MPI_PROC_NULL;
     lu->south = at_y ? rank - ranks_x : MPI_PROC_NULL;
     lu->north = at_y + 1 < ranks_y ? rank + ranks_x : MPI_PROC_NULL;
-    lu->blocks = 1 + (lu->end_y + LU_GHOSTS - lu->begin_y + LU_LANES - 1) / LU_LANES;
+    /* Boundaries have a row of their own; neighbours have layers, and these a block, so that their
+     * number does not become that of the blocks to be worked on. */
+    lu->below = lu->south == MPI_PROC_NULL ? 1 : LU_LANES;
+    lu->first_block = lu->below / LU_LANES;
+    lu->last_block = lu_row(lu, lu->end_y - 1) / LU_LANES;
+    lu->blocks =
+        lu_row(lu, lu->end_y - 1 + (lu->north == MPI_PROC_NULL ? 1 : LU_GHOSTS)) / LU_LANES + 1;
     lu->places = lu->nx + 2 * LU_GHOSTS + LU_LANES - 1;
     for (int y = lu->begin_y; y < lu->end_y; y++)
-        lu->inner_y[y - lu->begin_y] = -1;
+        lu->inner_y[lu_row(lu, y)] = -1;
     for (int x = lu->begin_x; x < lu->end_x; x++)
         lu->inner_x[lu_backwards(lu, x)] = -1;
 }

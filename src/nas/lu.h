@@ -31,11 +31,13 @@ struct lu {
     /* of this rank's points, those that are not on the boundary of the cube: begin to end - 1 */
     int begin_x, end_x, begin_y, end_y, begin_z, end_z;
     int west, east, south, north; /* neighbours towards lower and higher x, y; MPI_PROC_NULL */
-    int blocks; /* of a plane of constant z; the first is for rows below begin_y */
-    int places; /* of a block */
-    /* Which points are not on the boundary: all bits set or none. By rows from begin_y on, and
+    int below;                    /* rows that are kept below begin_y */
+    int blocks;                   /* of a plane of constant z */
+    int first_block, last_block;  /* that have points between the boundaries */
+    int places;                   /* of a block */
+    /* Which points are not on the boundary: all bits set or none. By rows as they are kept, and
      * along x backwards, as the lanes of a place have them. */
-    int64_t inner_y[LU_EDGE_MAX + LU_LANES];
+    int64_t inner_y[LU_EDGE_MAX + 2 * LU_LANES];
     int64_t inner_x[LU_EDGE_MAX + 2 * LU_LANES];
     double dt;
     double t1, t2;      /* 1 / h^2 and 1 / 2h */
@@ -45,20 +47,26 @@ struct lu {
     double *faces[4];       /* out and in, lower and higher */
 };
 
-/* A block of rows, from the place of x = 0 in its first lane. Rows from begin_y on are in block 1.
- */
+/* A block of rows, from the place of x = 0 in its first lane. Beyond the first and the last block
+ * there is nothing that counts, and any will do. */
 static inline struct lu_place *lu_block(const struct lu *lu, const struct lu_place *cells,
                                         int block, int z)
 {
-    size_t before = (size_t)z * lu->blocks + block;
+    int within = block < 0 ? 0 : block < lu->blocks ? block : lu->blocks - 1;
 
-    return (struct lu_place *)cells + before * lu->places + LU_GHOSTS;
+    return (struct lu_place *)cells + ((size_t)z * lu->blocks + within) * lu->places + LU_GHOSTS;
+}
+
+/* Where a row is, counted from the first lane of the first block. */
+static inline int lu_row(const struct lu *lu, int y)
+{
+    return y - lu->begin_y + lu->below;
 }
 
 /* A point: component m is at [m * LU_LANES]. Layers of ghosts count from -LU_GHOSTS. */
 static inline double *lu_at(const struct lu *lu, const struct lu_place *cells, int x, int y, int z)
 {
-    int row = y - lu->begin_y + LU_LANES, lane = row % LU_LANES;
+    int row = lu_row(lu, y), lane = row % LU_LANES;
 
     return (double *)&lu_block(lu, cells, row / LU_LANES, z)[x + lane] + lane;
 }

@@ -17,7 +17,7 @@ lu_inline lu_choice lu_inner(const struct lu *lu, int block, int place)
     lu_choice x, y;
 
     memcpy(&x, &lu->inner_x[lu_backwards(lu, place)], sizeof(x));
-    memcpy(&y, &lu->inner_y[(block - 1) * LU_LANES], sizeof(y));
+    memcpy(&y, &lu->inner_y[block * LU_LANES], sizeof(y));
     return x & y;
 }
 
@@ -52,11 +52,6 @@ lu_inline void lu_ask(const struct lu_place *place)
 #pragma GCC unroll 5
     for (int m = 0; m < LU_COMPONENTS; m++)
         __builtin_prefetch(&place->component[m]);
-}
-
-lu_inline int lu_last_block(const struct lu *lu)
-{
-    return (lu->end_y - lu->begin_y + LU_LANES - 1) / LU_LANES;
 }
 
 #endif

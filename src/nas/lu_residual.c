@@ -88,7 +88,7 @@ static void set_weights(const struct lu *lu, struct weights *weights)
             weights->along_x[i][lu_backwards(lu, x)] = one[i];
     }
     for (int y = lu->begin_y; y < lu->end_y; y++) {
-        int row = y - lu->begin_y + LU_LANES;
+        int row = lu_row(lu, y);
 
         weights_at(lu, LU_Y, lu->first_y + y, one);
         for (int i = 0; i < POINTS; i++)
@@ -211,8 +211,7 @@ static void set_sources(const struct lu *lu, int block, int z, struct sources *s
         sources->along_z[i] = along_z[i] - (lu_lanes){ 0 };
     }
     sources->low = lu_block(lu, lu->u, block - 1, z);
-    /* The same for rows beyond the last block. */
-    sources->high = lu_block(lu, lu->u, block + 1 < lu->blocks ? block + 1 : block, z);
+    sources->high = lu_block(lu, lu->u, block + 1, z);
     sources->force = lu_block(lu, lu->force, block, z);
     sources->along_y = sources->weights->along_y[block];
 }
@@ -236,6 +235,9 @@ NAS_HOT static void residual_block(const struct lu *lu, const struct sources *so
     }
 }
 
+/* So few that the second-level cache holds them in as many planes as a difference reaches. */
+#define BLOCKS_AT_ONCE 4
+
 void lu_residual(struct lu *lu)
 {
     struct weights weights;
@@ -243,10 +245,14 @@ void lu_residual(struct lu *lu)
 
     exchange(lu);
     set_weights(lu, &weights);
-    for (int z = lu->begin_z; z < lu->end_z; z++) {
-        for (int block = 1; block <= lu_last_block(lu); block++) {
-            set_sources(lu, block, z, &sources);
-            residual_block(lu, &sources, block, z);
+    for (int first = lu->first_block; first <= lu->last_block; first += BLOCKS_AT_ONCE) {
+        int last = first + BLOCKS_AT_ONCE - 1;
+
+        for (int z = lu->begin_z; z < lu->end_z; z++) {
+            for (int block = first; block <= last && block <= lu->last_block; block++) {
+                set_sources(lu, block, z, &sources);
+                residual_block(lu, &sources, block, z);
+            }
         }
     }
     nas_work(WORK_POINTS_BALANCED, (uint64_t)(lu->end_x - lu->begin_x) * (lu->end_y - lu->begin_y) *

@@ -101,23 +101,23 @@ lu_inline void sweep_block(const struct lu *lu, enum sweep sweep, int block, int
 
 NAS_HOT static void sweep_plane_up(const struct lu *lu, int z)
 {
-    for (int block = 1; block <= lu_last_block(lu); block++)
+    for (int block = lu->first_block; block <= lu->last_block; block++)
         sweep_block(lu, SWEEP_LOWER, block, z);
 }
 
 /* Corrects the state of the plane above. */
 NAS_HOT static void sweep_plane_down(const struct lu *lu, int z)
 {
-    for (int block = lu_last_block(lu); block > 0; block--)
+    for (int block = lu->last_block; block >= lu->first_block; block--)
         sweep_block(lu, SWEEP_UPPER, block, z);
 }
 
 NAS_HOT static void correct_plane(const struct lu *lu, int z)
 {
-    struct lu_place *u = lu_block(lu, lu->u, 1, z);
-    const struct lu_place *r = lu_block(lu, lu->r, 1, z);
+    struct lu_place *u = lu_block(lu, lu->u, 0, z);
+    const struct lu_place *r = lu_block(lu, lu->r, 0, z);
 
-    for (int place = 0; place < lu_last_block(lu) * lu->places; place++) {
+    for (int place = 0; place < lu->blocks * lu->places - LU_GHOSTS; place++) {
         for (int m = 0; m < LU_COMPONENTS; m++)
             u[place].component[m] += ADVANCE * r[place].component[m];
     }
