@@ -3,8 +3,8 @@
  * of a place do not need each other. */
 #include "lu_physics.h"
 
-#define ADVANCE \
-    (1 / (LU_OVER_RELAXATION * (2 - LU_OVER_RELAXATION))) /* of the state, a correction */
+/* How much of a correction the state is corrected by. */
+#define ADVANCE (1 / (LU_OVER_RELAXATION * (2 - LU_OVER_RELAXATION)))
 
 enum sweep { SWEEP_LOWER, SWEEP_UPPER };
 enum { TAG_LOWER, TAG_UPPER };
