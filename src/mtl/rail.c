@@ -14,6 +14,7 @@
 #define COPY_MAX       (1ull << 30) /* of one request */
 #define FULL           0x80000000u
 
+/* Whoever writes does not read: what goes ahead of a piece has the room of the reads. */
 static uint32_t sends_of(const struct connection *connection)
 {
     return 2 * connection->window + 2 * CREDIT_SIGNALS + READS_MAX;
