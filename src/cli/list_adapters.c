@@ -2,8 +2,8 @@
 #include "list_adapters.h"
 #include "json.h"
 
-#include "sim/adapter_file.h"
-#include "sim/parameters.h"
+#include "sim/adapter/adapter_file.h"
+#include "sim/adapter/parameters.h"
 
 #include <limits.h>
 #include <stdio.h>

@@ -10,7 +10,7 @@
 #include "bench/bench.h"
 #include "doctor.h"
 #include "rails/rails.h"
-#include "sim/parameters.h"
+#include "sim/adapter/parameters.h"
 
 #include <errno.h>
 #include <stdlib.h>

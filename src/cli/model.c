@@ -1,7 +1,7 @@
 #include "model.h"
-#include "sim/compute.h"
-#include "sim/faults.h"
-#include "sim/parameters.h"
+#include "sim/sched/compute.h"
+#include "sim/adapter/faults.h"
+#include "sim/adapter/parameters.h"
 
 #include <errno.h>
 #include <limits.h>

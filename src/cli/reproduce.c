@@ -4,7 +4,7 @@
 #include "report.h"
 #include "reproduce/reproduce.h"
 #include "results/schema.h"
-#include "sim/parameters.h"
+#include "sim/adapter/parameters.h"
 
 #include <errno.h>
 #include <stdlib.h>

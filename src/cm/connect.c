@@ -300,7 +300,7 @@ int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *conn_param)
 
 /* ---- the reply has come ---- */
 
-static int send_ready(struct cm_id *cm)
+static int send_engine_packet_ready(struct cm_id *cm)
 {
     int err = 0;
 
@@ -319,7 +319,7 @@ void connect_finish_reply(struct cm_event *event)
     int err = qp_to_rts(cm, cm->id.qp);
 
     cm_lock();
-    if (cm->state == CM_REPLY_RECEIVED && (err || (err = send_ready(cm)))) {
+    if (cm->state == CM_REPLY_RECEIVED && (err || (err = send_engine_packet_ready(cm)))) {
         send_plain(cm, WIRE_REJECT, REJECT_CONSUMER, true);
         channel_unwatch(cm);
         cm->state = CM_DISCONNECTED;
@@ -336,7 +336,7 @@ int rdma_establish(struct rdma_cm_id *id)
     if (id->qp)
         return cm_fail(EINVAL);
     cm_lock();
-    err = send_ready(to_cm(id));
+    err = send_engine_packet_ready(to_cm(id));
     cm_unlock();
     return cm_fail(err);
 }

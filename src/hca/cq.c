@@ -280,7 +280,7 @@ static bool scatter(struct hca_rq *rq, uint32_t slot, uint32_t pd, uint32_t skip
                     const uint8_t *data, uint32_t length)
 {
     struct recv_wqe *wqe = rq_own_wqe(rq, slot);
-    struct place place;
+    struct mem_ref ref;
 
     for (uint32_t i = 0; i < wqe->num_sge && i < rq->max_sge && length; i++) {
         uint64_t addr = wqe->sge[i].addr;
@@ -293,9 +293,9 @@ static bool scatter(struct hca_rq *rq, uint32_t slot, uint32_t pd, uint32_t skip
         n -= skip;
         skip = 0;
         n = n < length ? n : length;
-        if (unlikely(!mr_local(wqe->sge[i].lkey, pd, addr, n, true, &place)))
+        if (unlikely(!mr_local(wqe->sge[i].lkey, pd, addr, n, true, &ref)))
             return false;
-        char *to = place.kind == PLACE_SEGMENT ? (char *)seg + place.addr : (char *)place.addr;
+        char *to = ref.kind == MEM_SEGMENT ? (char *)seg + ref.addr : (char *)ref.addr;
         if (n <= CQE_INLINE)
             copy_short(to, data, n);
         else
@@ -351,7 +351,7 @@ static inline bool take_short(struct cqe *e, struct ibv_wc *wc)
 {
     struct hca_qp *qp = qp_by_number(e->qpn);
     uint32_t length = e->length;
-    struct place place;
+    struct mem_ref ref;
 
     if (unlikely(!qp || e->srqn || length > CQE_INLINE))
         return false;
@@ -361,10 +361,10 @@ static inline bool take_short(struct cqe *e, struct ibv_wc *wc)
         return false;
     struct posted_receive *receive = &rq->receives[slot];
     if (unlikely(receive->num_sge != 1 || length > receive->length ||
-                 !mr_local(receive->lkey, qp->pd->id, receive->addr, length, true, &place) ||
-                 place.kind != PLACE_PROCESS || !rq_complete(rq, slot, &wc->wr_id)))
+                 !mr_local(receive->lkey, qp->pd->id, receive->addr, length, true, &ref) ||
+                 ref.kind != MEM_PROCESS || !rq_complete(rq, slot, &wc->wr_id)))
         return false;
-    copy_short((void *)place.addr, e->data, length);
+    copy_short((void *)ref.addr, e->data, length);
     fill_wc(wc, e, IBV_WC_SUCCESS, IBV_WC_RECV, 0);
     return true;
 }
@@ -517,7 +517,7 @@ static void idle(struct hca_cq *cq)
         qp_look_after_errors();
     if (unlikely(looks && looks % YIELD_AFTER == 0)) {
         if (unlikely(load_relaxed(&proc_slot(proc_self)->agent_wanted)))
-            hca_engine->serve_peers();
+            hca_engine->start_copy_agent();
         proc_reap_now_and_then();
         sched_yield();
     }

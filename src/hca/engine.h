@@ -34,7 +34,7 @@ struct hca_engine {
     void (*send)(struct hca_qp *qp, struct send_wqe *wqe);
     /* The same for a plain send of one piece of at most CQE_INLINE bytes on an RC QP in RTS with
      * nothing waiting, if that is easily done; false: nothing has happened. */
-    bool (*send_short)(struct hca_qp *qp, const struct ibv_sge *sge, unsigned flags);
+    bool (*send_fast)(struct hca_qp *qp, const struct ibv_sge *sge, unsigned flags);
     /* Tries again what had to wait. */
     void (*progress)(void);
     /* The QP leaves the states in which it sends: forget what it had waiting. */
@@ -44,7 +44,7 @@ struct hca_engine {
     /* We leave it: nothing of the engine may run from here on. */
     void (*stop)(void);
     /* Others cannot reach our memory or descriptors themselves. */
-    void (*serve_peers)(void);
+    void (*start_copy_agent)(void);
     /* Memory of ours gets a key, but has none yet; or had one, and nobody uses it any more. */
     void (*attach_memory)(struct shared_mr *mr);
     void (*detach_memory)(struct shared_mr *mr);

@@ -118,18 +118,18 @@ static bool mark_touched(struct shared_mr *mr, uint32_t key)
 }
 
 bool mr_local_of(unsigned proc, uint32_t lkey, uint32_t pd, uint64_t addr, uint64_t length,
-                 bool for_writing, struct place *place)
+                 bool for_writing, struct mem_ref *ref)
 {
     if ((int)proc == proc_self)
-        return mr_local(lkey, pd, addr, length, for_writing, place);
+        return mr_local(lkey, pd, addr, length, for_writing, ref);
     struct shared_mr *mr = shared_mr_find(lkey);
 
     return mr && mr->proc == proc && mr_allows_local(mr, pd, addr, length, for_writing) &&
-           mark_touched(mr, lkey) && mr_locate(mr, addr, length, place);
+           mark_touched(mr, lkey) && mr_locate(mr, addr, length, ref);
 }
 
 bool mr_remote(uint32_t rkey, unsigned proc, uint32_t pd, uint32_t qpn, uint64_t addr,
-               uint64_t length, unsigned access, struct place *place)
+               uint64_t length, unsigned access, struct mem_ref *ref)
 {
     struct shared_mr *mr = shared_mr_find(rkey);
 
@@ -145,5 +145,5 @@ bool mr_remote(uint32_t rkey, unsigned proc, uint32_t pd, uint32_t qpn, uint64_t
         return false;
     if ((int)proc != proc_self && !mark_touched(mr, rkey))
         return false;
-    return mr_locate(mr, addr, length, place);
+    return mr_locate(mr, addr, length, ref);
 }

@@ -10,10 +10,10 @@
 #include <sys/uio.h>
 
 /* Where bytes are: in a process, or in the segment (device memory). */
-enum place_kind { PLACE_PROCESS, PLACE_SEGMENT };
+enum mem_kind { MEM_PROCESS, MEM_SEGMENT };
 
-struct place {
-    enum place_kind kind;
+struct mem_ref {
+    enum mem_kind kind;
     unsigned proc;
     uint64_t addr; /* virtual address, or offset in the segment */
     uint64_t length;
@@ -54,19 +54,19 @@ static inline bool mr_in_range(const struct shared_mr *mr, uint64_t addr, uint64
 }
 
 static inline bool mr_locate(const struct shared_mr *mr, uint64_t addr, uint64_t length,
-                             struct place *place)
+                             struct mem_ref *ref)
 {
-    place->proc = mr->proc;
-    place->addr = mr->addr + (addr - mr->iova);
-    place->length = length;
-    place->mr = mr;
+    ref->proc = mr->proc;
+    ref->addr = mr->addr + (addr - mr->iova);
+    ref->length = length;
+    ref->mr = mr;
     if (unlikely(mr->proc >= MAX_PROCS))
         return false;
-    place->kind = PLACE_PROCESS;
+    ref->kind = MEM_PROCESS;
     if (likely(mr->kind != MR_DEVICE))
         return true;
-    place->kind = PLACE_SEGMENT;
-    return seg_at(place->addr & ~7ull, length + (place->addr & 7)) || !length;
+    ref->kind = MEM_SEGMENT;
+    return seg_at(ref->addr & ~7ull, length + (ref->addr & 7)) || !length;
 }
 
 static inline bool mr_allows_local(const struct shared_mr *mr, uint32_t pd, uint64_t addr,
@@ -83,21 +83,21 @@ static inline struct shared_mr *mr_own(uint32_t key)
 
 /* A scatter/gather element of a queue of ours whose PD is `pd`. */
 static inline bool mr_local(uint32_t lkey, uint32_t pd, uint64_t addr, uint64_t length,
-                            bool for_writing, struct place *place)
+                            bool for_writing, struct mem_ref *ref)
 {
     struct shared_mr *mr = mr_own(lkey);
 
     return likely(mr && load_acquire(&mr->key) == lkey) && lkey &&
            mr_allows_local(mr, pd, addr, length, for_writing) &&
-           mr_locate(mr, addr, length, place);
+           mr_locate(mr, addr, length, ref);
 }
 
 /* The same for a queue of another process. */
 bool mr_local_of(unsigned proc, uint32_t lkey, uint32_t pd, uint64_t addr, uint64_t length,
-                 bool for_writing, struct place *place);
+                 bool for_writing, struct mem_ref *ref);
 
 /* A remote access through a QP (of type and number) whose PD is `pd` in process `proc`. */
 bool mr_remote(uint32_t rkey, unsigned proc, uint32_t pd, uint32_t qpn, uint64_t addr,
-               uint64_t length, unsigned access, struct place *place);
+               uint64_t length, unsigned access, struct mem_ref *ref);
 
 #endif

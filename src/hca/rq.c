@@ -94,12 +94,12 @@ void rq_reset(struct hca_rq *rq)
 
 static inline uint32_t capacity_of(const struct recv_wqe *wqe, uint32_t max_sge, uint32_t pd)
 {
-    struct place place;
+    struct mem_ref ref;
     uint64_t total = 0;
 
     for (uint32_t i = 0; i < wqe->num_sge && i < max_sge; i++) {
         if (wqe->sge[i].length && !mr_local(wqe->sge[i].lkey, pd, wqe->sge[i].addr,
-                                            wqe->sge[i].length, true, &place))
+                                            wqe->sge[i].length, true, &ref))
             return RECV_BROKEN;
         total += wqe->sge[i].length;
     }

@@ -278,18 +278,18 @@ static inline void store_in_order(char *to, const char *from, size_t n)
 
 /* Even our own memory is reached through the kernel or through its file: a region that the program
  * has unmapped then gives an error and not a fault. */
-static inline char *mapped_address(const struct local_list *local, const struct place *place,
+static inline char *mapped_address(const struct local_list *local, const struct mem_ref *ref,
                                    uint64_t length, bool out)
 {
-    if (unlikely(place->kind == PLACE_SEGMENT))
-        return (char *)seg + place->addr;
-    return unlikely(local->unmapped) ? NULL : peer_address(place, length, out);
+    if (unlikely(ref->kind == MEM_SEGMENT))
+        return (char *)seg + ref->addr;
+    return unlikely(local->unmapped) ? NULL : peer_address(ref, length, out);
 }
 
-static inline int copy_mapped(const struct iovec *pieces, unsigned count, const struct place *place,
+static inline int copy_mapped(const struct iovec *pieces, unsigned count, const struct mem_ref *ref,
                               char *at, bool out)
 {
-    if (unlikely(place->kind == PLACE_PROCESS && !proc_alive(place->proc)))
+    if (unlikely(ref->kind == MEM_PROCESS && !proc_alive(ref->proc)))
         return ESRCH;
     for (unsigned i = 0; i < count; i++) {
         if (out)
@@ -301,11 +301,11 @@ static inline int copy_mapped(const struct iovec *pieces, unsigned count, const 
     return 0;
 }
 
-_Atomic uint64_t *copy_mapped_word(const struct place *place)
+_Atomic uint64_t *copy_mapped_word(const struct mem_ref *ref)
 {
-    if (place->kind == PLACE_SEGMENT)
-        return (_Atomic uint64_t *)((char *)seg + place->addr);
-    return proc_alive(place->proc) ? (_Atomic uint64_t *)peer_address(place, 8, true) : NULL;
+    if (ref->kind == MEM_SEGMENT)
+        return (_Atomic uint64_t *)((char *)seg + ref->addr);
+    return proc_alive(ref->proc) ? (_Atomic uint64_t *)peer_address(ref, 8, true) : NULL;
 }
 
 /* ---- lists ---- */
@@ -322,47 +322,47 @@ static unsigned split(struct cursor *c, uint64_t n, struct iovec *into)
 }
 
 static int copy_piece(const struct local_list *list, struct cursor *local,
-                      const struct place *place, uint64_t n, bool out)
+                      const struct mem_ref *ref, uint64_t n, bool out)
 {
     struct iovec pieces[HCA_MAX_SGE];
-    struct iovec remote = { (void *)place->addr, n };
+    struct iovec remote = { (void *)ref->addr, n };
     unsigned count = split(local, n, pieces);
-    char *at = mapped_address(list, place, n, out);
+    char *at = mapped_address(list, ref, n, out);
 
     if (at)
-        return copy_mapped(pieces, count, place, at, out);
-    return process_copy(place->proc, pieces, count, &remote, 1, n, out);
+        return copy_mapped(pieces, count, ref, at, out);
+    return process_copy(ref->proc, pieces, count, &remote, 1, n, out);
 }
 
 /* Everything lies in one process and is not mapped: one system call does it. */
-static bool one_call_does(const struct local_list *local, const struct place *places,
+static bool one_call_does(const struct local_list *local, const struct mem_ref *refs,
                           unsigned count, bool out)
 {
     for (unsigned i = 0; i < count; i++)
-        if (places[i].kind != PLACE_PROCESS || places[i].proc != places[0].proc)
+        if (refs[i].kind != MEM_PROCESS || refs[i].proc != refs[0].proc)
             return false;
-    return !mapped_address(local, places, 1, out);
+    return !mapped_address(local, refs, 1, out);
 }
 
 /* One piece on each side: no lists to go through. */
-static inline bool is_simple(const struct local_list *local, const struct place *place,
+static inline bool is_simple(const struct local_list *local, const struct mem_ref *ref,
                              unsigned count)
 {
-    return local->count == 1 && count == 1 && place->kind == PLACE_PROCESS &&
-           place->length == local->length;
+    return local->count == 1 && count == 1 && ref->kind == MEM_PROCESS &&
+           ref->length == local->length;
 }
 
-static inline int copy_simple(const struct local_list *local, const struct place *place, bool out)
+static inline int copy_simple(const struct local_list *local, const struct mem_ref *ref, bool out)
 {
-    struct iovec mine = local->iov[0], theirs = { (void *)place->addr, place->length };
-    char *at = mapped_address(local, place, place->length, out);
+    struct iovec mine = local->iov[0], theirs = { (void *)ref->addr, ref->length };
+    char *at = mapped_address(local, ref, ref->length, out);
 
     if (at)
-        return copy_mapped(&mine, 1, place, at, out);
-    return process_copy(place->proc, &mine, 1, &theirs, 1, place->length, out);
+        return copy_mapped(&mine, 1, ref, at, out);
+    return process_copy(ref->proc, &mine, 1, &theirs, 1, ref->length, out);
 }
 
-int copy_out(const struct local_list *local, const struct place *places, unsigned count)
+int copy_out(const struct local_list *local, const struct mem_ref *refs, unsigned count)
 {
     struct iovec mine[HCA_MAX_SGE], theirs[HCA_MAX_SGE];
     struct cursor at = { mine, local->count };
@@ -371,48 +371,48 @@ int copy_out(const struct local_list *local, const struct place *places, unsigne
 
     if (!left)
         return 0;
-    if (likely(is_simple(local, places, count)))
-        return copy_simple(local, places, true);
+    if (likely(is_simple(local, refs, count)))
+        return copy_simple(local, refs, true);
     memcpy(mine, local->iov, local->count * sizeof(mine[0]));
-    if (likely(one_call_does(local, places, count, true))) {
+    if (likely(one_call_does(local, refs, count, true))) {
         unsigned used = 0;
         for (; used < count && left; used++) {
-            uint64_t n = places[used].length < left ? places[used].length : left;
-            theirs[used] = (struct iovec){ (void *)places[used].addr, n };
+            uint64_t n = refs[used].length < left ? refs[used].length : left;
+            theirs[used] = (struct iovec){ (void *)refs[used].addr, n };
             left -= n;
         }
-        return process_copy(places[0].proc, mine, local->count, theirs, used, local->length, true);
+        return process_copy(refs[0].proc, mine, local->count, theirs, used, local->length, true);
     }
     for (unsigned i = 0; i < count && left && !err; i++) {
-        uint64_t n = places[i].length < left ? places[i].length : left;
-        err = copy_piece(local, &at, &places[i], n, true);
+        uint64_t n = refs[i].length < left ? refs[i].length : left;
+        err = copy_piece(local, &at, &refs[i], n, true);
         left -= n;
     }
     return err;
 }
 
-int copy_in(const struct local_list *local, const struct place *place)
+int copy_in(const struct local_list *local, const struct mem_ref *ref)
 {
     struct iovec mine[HCA_MAX_SGE];
     struct cursor at = { mine, local->count };
 
     if (!local->length)
         return 0;
-    if (likely(is_simple(local, place, 1)))
-        return copy_simple(local, place, false);
+    if (likely(is_simple(local, ref, 1)))
+        return copy_simple(local, ref, false);
     memcpy(mine, local->iov, local->count * sizeof(mine[0]));
-    if (likely(one_call_does(local, place, 1, false))) {
-        struct iovec theirs = { (void *)place->addr, local->length };
-        return process_copy(place->proc, mine, local->count, &theirs, 1, local->length, false);
+    if (likely(one_call_does(local, ref, 1, false))) {
+        struct iovec theirs = { (void *)ref->addr, local->length };
+        return process_copy(ref->proc, mine, local->count, &theirs, 1, local->length, false);
     }
-    return copy_piece(local, &at, place, local->length, false);
+    return copy_piece(local, &at, ref, local->length, false);
 }
 
-int copy_word(const struct place *place, uint64_t *word, bool to_place)
+int copy_word(const struct mem_ref *ref, uint64_t *word, bool to_place)
 {
     struct local_list local = { .iov = { { word, sizeof(*word) } },
                                 .count = 1,
                                 .length = sizeof(*word) };
 
-    return to_place ? copy_out(&local, place, 1) : copy_in(&local, place);
+    return to_place ? copy_out(&local, ref, 1) : copy_in(&local, ref);
 }

@@ -17,13 +17,13 @@ struct local_list {
 
 /* Copies local->length bytes; the places take as many, in order. 0, or an errno value:
  * EFAULT when the memory is not there, ESRCH when its process is gone, EPERM when nothing works. */
-int copy_out(const struct local_list *local, const struct place *places, unsigned count);
-int copy_in(const struct local_list *local, const struct place *place);
+int copy_out(const struct local_list *local, const struct mem_ref *refs, unsigned count);
+int copy_in(const struct local_list *local, const struct mem_ref *ref);
 
 /* One word, for atomics. */
-int copy_word(const struct place *place, uint64_t *word, bool to_place);
+int copy_word(const struct mem_ref *ref, uint64_t *word, bool to_place);
 /* The word itself, if it is mapped here; NULL: it has to be copied. */
-_Atomic uint64_t *copy_mapped_word(const struct place *place);
+_Atomic uint64_t *copy_mapped_word(const struct mem_ref *ref);
 
 /* Why peers must ask this process to copy for them: the system refuses process_vm_*, or the user
  * wants it so. NULL: they need not. */

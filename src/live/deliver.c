@@ -70,11 +70,11 @@ static enum ibv_wc_status check_room(const struct target *t, uint64_t length)
 }
 
 /* Straight into the receiver's buffers, behind `skip` bytes. */
-static enum ibv_wc_status place_directly(const struct target *t, const struct message *m,
+static enum ibv_wc_status place_directly(const struct target *t, const struct delivery *m,
                                          uint32_t skip)
 {
     struct recv_wqe *wqe = rq_wqe(t->rq.rq, t->rq.slot);
-    struct place places[HCA_MAX_SGE];
+    struct mem_ref refs[HCA_MAX_SGE];
     uint32_t left = m->length;
     unsigned count = 0;
 
@@ -90,11 +90,11 @@ static enum ibv_wc_status place_directly(const struct target *t, const struct me
         addr += skip;
         n = n - skip < left ? n - skip : left;
         skip = 0;
-        if (!mr_local_of(t->proc, wqe->sge[i].lkey, t->pd, addr, n, true, &places[count++]))
+        if (!mr_local_of(t->proc, wqe->sge[i].lkey, t->pd, addr, n, true, &refs[count++]))
             return IBV_WC_LOC_PROT_ERR;
         left -= n;
     }
-    switch (copy_out(m->payload, places, count)) {
+    switch (copy_out(m->payload, refs, count)) {
     case 0:
         return IBV_WC_SUCCESS;
     case ESRCH:
@@ -113,7 +113,7 @@ static void gather(const struct local_list *list, uint8_t *to)
 }
 
 static void complete_receive(struct target *t, struct cqe *e, uint64_t ticket,
-                             const struct message *m, enum ibv_wc_status status, unsigned flags)
+                             const struct delivery *m, enum ibv_wc_status status, unsigned flags)
 {
     e->qpn = t->qpn;
     e->srqn = t->srqn;
@@ -128,7 +128,7 @@ static void complete_receive(struct target *t, struct cqe *e, uint64_t ticket,
     cq_publish(t->cq, e, ticket, status, m->opcode, flags);
 }
 
-static unsigned flags_of(const struct message *m)
+static unsigned flags_of(const struct delivery *m)
 {
     unsigned flags = m->wqe->flags & IBV_SEND_SOLICITED ? CQE_SOLICITED : 0;
 
@@ -140,7 +140,7 @@ static unsigned flags_of(const struct message *m)
 }
 
 /* A receive that cannot take its message: an error at both ends. */
-static int refuse(struct shared_qp *peer, struct target *t, const struct message *m,
+static int refuse(struct shared_qp *peer, struct target *t, const struct delivery *m,
                   enum ibv_wc_status theirs, enum ibv_wc_status ours)
 {
     uint64_t ticket;
@@ -159,12 +159,12 @@ static void note_first_message(struct shared_qp *peer)
         async_raise(peer->proc, &peer->events, IBV_EVENT_COMM_EST);
 }
 
-static bool fits_inline(const struct message *m)
+static bool fits_inline(const struct delivery *m)
 {
     return m->length <= (m->wqe->has_grh ? CQE_DGID_AT : CQE_INLINE);
 }
 
-int deliver(struct shared_qp *peer, const struct message *m)
+int deliver(struct shared_qp *peer, const struct delivery *m)
 {
     uint32_t skip = m->datagram ? HCA_GRH_BYTES : 0;
     struct bounce_block *block = NULL;

@@ -12,15 +12,15 @@ enum { WAIT_RNR = -1, WAIT_ANSWER = -2 };
 extern const struct hca_engine live_engine;
 
 /* ---- run.c: one request, from checks to completion ---- */
-int run_request(struct hca_qp *qp, const struct send_wqe *wqe, uint32_t *byte_len);
+int wqe_execute(struct hca_qp *qp, const struct send_wqe *wqe, uint32_t *byte_len);
 /* The other end of a connected QP, if it is there and listens to us. Inside an epoch. */
-struct shared_qp *run_find_peer(const struct hca_qp *qp);
+struct shared_qp *wqe_find_peer(const struct hca_qp *qp);
 
 /* ---- short.c: a short send to a connected peer, along a route that is remembered ---- */
-bool short_send(struct hca_qp *qp, const struct ibv_sge *sge, unsigned flags);
+bool send_fast(struct hca_qp *qp, const struct ibv_sge *sge, unsigned flags);
 
 /* ---- deliver.c: the part of a request that takes a receive ---- */
-struct message {
+struct delivery {
     const struct send_wqe *wqe;
     const struct local_list *payload; /* NULL: nothing to place (RDMA write with immediate) */
     uint32_t length;
@@ -29,20 +29,20 @@ struct message {
     bool datagram;
     uint32_t src_qp;
 };
-int deliver(struct shared_qp *peer, const struct message *m);
+int deliver(struct shared_qp *peer, const struct delivery *m);
 bool deliver_has_receive(struct shared_qp *peer, const struct send_wqe *wqe);
 
 /* ---- retry.c: requests that have to wait ---- */
-void retry_send(struct hca_qp *qp, struct send_wqe *wqe);
-void retry_progress(void);
-void retry_drop(struct hca_qp *qp);
-bool retry_any_waiting(void);
+void sq_submit(struct hca_qp *qp, struct send_wqe *wqe);
+void sq_progress(void);
+void sq_flush(struct hca_qp *qp);
+bool sq_any_stalled(void);
 
 /* ---- service.c: a thread that starts when something needs it ---- */
-int service_init(void);
-void service_start(void);
+int agent_init(void);
+void agent_start(void);
 /* Something waits and the program may not poll: the thread should tick. */
-void service_watch(void);
-bool service_is_running(void);
+void agent_watch(void);
+bool agent_is_running(void);
 
 #endif

@@ -3,7 +3,7 @@
 #include "hca/epoch.h"
 #include "hca/proc.h"
 #include "live/live.h"
-#include "live/rules.h"
+#include "live/mapped/rules.h"
 #include "util/log.h"
 
 #include <errno.h>
@@ -171,9 +171,9 @@ static void make_mapping(struct mapping *m, const struct shared_mr *mr, uint64_t
     store_release(&m->serial, serial);
 }
 
-char *peer_map(const struct place *place, uint64_t serial, uint64_t length, bool for_writing)
+char *peer_map(const struct mem_ref *ref, uint64_t serial, uint64_t length, bool for_writing)
 {
-    const struct shared_mr *mr = place->mr;
+    const struct shared_mr *mr = ref->mr;
     char *at = NULL;
     int err = errno;
 
@@ -186,11 +186,11 @@ char *peer_map(const struct place *place, uint64_t serial, uint64_t length, bool
         m->wanted = serial;
         if (mr_mode() == MR_SHARE || ++m->uses >= WORTH_IT_AFTER) {
             make_mapping(m, mr, serial);
-            service_watch();
+            agent_watch();
         }
     }
     if (m && load_relaxed(&m->serial) == serial)
-        at = peer_in_mapping(m, place->addr, length, for_writing);
+        at = peer_in_mapping(m, ref->addr, length, for_writing);
     pthread_mutex_unlock(&mutex);
     errno = err;
     return at;

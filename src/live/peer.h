@@ -16,7 +16,7 @@ struct mapping {
 
 extern struct mapping *_Atomic peer_mappings[MR_CHUNKS];
 
-char *peer_map(const struct place *place, uint64_t serial, uint64_t length, bool for_writing);
+char *peer_map(const struct mem_ref *ref, uint64_t serial, uint64_t length, bool for_writing);
 
 static inline char *peer_in_mapping(const struct mapping *m, uint64_t addr, uint64_t length,
                                     bool for_writing)
@@ -31,22 +31,22 @@ static inline char *peer_in_mapping(const struct mapping *m, uint64_t addr, uint
 
 /* Where the bytes are for us, inside an epoch and until its end; NULL: only the kernel gets there.
  */
-static inline char *peer_address(const struct place *place, uint64_t length, bool for_writing)
+static inline char *peer_address(const struct mem_ref *ref, uint64_t length, bool for_writing)
 {
-    uint64_t serial = place->mr ? load_relaxed(&place->mr->share) : 0;
+    uint64_t serial = ref->mr ? load_relaxed(&ref->mr->share) : 0;
 
     if (!serial)
         return NULL;
-    uint32_t index = place->mr->index;
+    uint32_t index = ref->mr->index;
     struct mapping *chunk = NULL;
     if (likely(index >> MR_CHUNK_SHIFT < MR_CHUNKS))
         chunk = load_acquire(&peer_mappings[index >> MR_CHUNK_SHIFT]);
     if (likely(chunk)) {
         struct mapping *m = &chunk[index & ((1u << MR_CHUNK_SHIFT) - 1)];
         if (likely(load_acquire(&m->serial) == serial))
-            return peer_in_mapping(m, place->addr, length, for_writing);
+            return peer_in_mapping(m, ref->addr, length, for_writing);
     }
-    return peer_map(place, serial, length, for_writing);
+    return peer_map(ref, serial, length, for_writing);
 }
 
 /* Unmaps what its owner has withdrawn. Not inside an epoch. */

@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "preload/virtual.h"
+#include "preload/fake_sysfs.h"
 #include "util/next.h"
 
 _Static_assert(sizeof(struct stat) == sizeof(struct stat64), "one layout for both offset widths");

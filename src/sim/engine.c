@@ -5,10 +5,10 @@
 #include "hca/addr.h"
 #include "hca/cq.h"
 #include "live/live.h"
-#include "sim/compute.h"
-#include "sim/models/hca.h"
-#include "sim/place.h"
-#include "sim/turn.h"
+#include "sim/sched/compute.h"
+#include "sim/model/hca.h"
+#include "sim/sched/vthread_table.h"
+#include "sim/sched/sched.h"
 
 #include <stdlib.h>
 
@@ -72,8 +72,8 @@ static __thread uint64_t call_began;
 
 static void sim_charge(enum hca_call call, uint64_t amount)
 {
-    call_began = turn_now();
-    turn_charge(cost_of(call, amount));
+    call_began = sched_now();
+    sched_charge(cost_of(call, amount));
 }
 
 uint64_t engine_call_began(void)
@@ -83,8 +83,8 @@ uint64_t engine_call_began(void)
 
 static void sim_poll_begin(void)
 {
-    turn_await();
-    queue_drain_inbox();
+    sched_sync();
+    sim_qp_drain_cqes();
 }
 
 /* A program that looks at several queues in turn must get round to each of them after a change,
@@ -109,21 +109,21 @@ static uint32_t cq_count(bool *any_channel)
  * waits by those other means does so without the locks that it may hold now, and that other threads
  * want.
  */
-static bool may_rest(struct entity *me)
+static bool may_rest(struct vthread *me)
 {
     bool may_sleep;
     uint32_t queues = cq_count(&may_sleep);
 
-    if (!me->guest && me->spins && !place_is_alone(me))
+    if (!me->guest && me->spins && !vthread_is_alone(me))
         return false;
     me->only_polls =
-        !me->guest && !me->spins && !may_sleep && me->quiet_polls >= queues && !cq_any_waits();
-    return me->only_polls || me->quiet_polls >= 2 * queues + 2;
+        !me->guest && !me->spins && !may_sleep && me->empty_polls >= queues && !cq_any_waits();
+    return me->only_polls || me->empty_polls >= 2 * queues + 2;
 }
 
 /* Queues that are looked at in turn drive each other out of the processor's cache: with one more
  * than fit, each of them has to be fetched again, as in context memory. */
-static double queue_misses(const struct entity *me, int completions)
+static double cq_cache_misses(const struct vthread *me, int completions)
 {
     const struct parameters *p = &world->parameters;
     double time = completions * p->host.queue_miss;
@@ -132,25 +132,25 @@ static double queue_misses(const struct entity *me, int completions)
     if (!p->host.cached_queues || cq_count(&unused) <= p->host.cached_queues)
         return 0;
     for (uint32_t device = 0; device < seg->devices; device++)
-        bus_hold(&port_by_lid(addr_lid(segment_config()->node, device, 1))->hca->bus, me->clock,
+        bus_hold(&hca_port_by_lid(addr_lid(segment_config()->node, device, 1))->hca->bus, me->clock,
                  time);
     return time;
 }
 
 static void sim_poll_end(int count)
 {
-    struct entity *me = turn_self();
+    struct vthread *me = sched_self();
     const struct parameters *p = &world->parameters;
 
     if (!me)
         return;
     if (count > 0) {
-        me->quiet_polls = 0;
-        me->clock += ns_of(p->host.poll_hit * count + queue_misses(me, count));
+        me->empty_polls = 0;
+        me->clock += ns_of(p->host.poll_hit * count + cq_cache_misses(me, count));
         return;
     }
-    me->quiet_polls++;
-    if (!may_rest(me) || !turn_park(p->host.poll_empty))
+    me->empty_polls++;
+    if (!may_rest(me) || !sched_poll_wait(p->host.poll_empty))
         me->clock += ns_of(p->host.poll_empty);
     me->only_polls = false;
     compute_begin();
@@ -158,9 +158,9 @@ static void sim_poll_end(int count)
 
 static bool sim_sleep(void)
 {
-    bool woken = turn_block();
+    bool woken = sched_block();
 
-    queue_drain_inbox();
+    sim_qp_drain_cqes();
     return woken;
 }
 
@@ -168,62 +168,62 @@ static bool sim_sleep(void)
 
 void event_dispatch(const struct event *event)
 {
-    struct queue *queue = event->object;
-    struct flight *flight = event->object;
+    struct sim_qp *qp = event->object;
+    struct sim_packet *pkt = event->object;
 
     switch ((enum event_kind)event->kind) {
     case EVENT_DOORBELL:
-        send_rung(queue);
-        queue_release(queue);
+        send_engine_doorbell(qp);
+        sim_qp_put(qp);
         break;
-    case EVENT_REQUEST_FETCHED:
-        send_fetched(queue);
-        queue_release(queue);
+    case EVENT_WQE_FETCHED:
+        send_engine_wqe_fetched(qp);
+        sim_qp_put(qp);
         break;
     case EVENT_ENGINE:
-        send_step(event->object);
+        send_engine_step(event->object);
         break;
     case EVENT_PACKET_READ:
-        send_read(flight);
+        send_engine_payload_read(pkt);
         break;
     case EVENT_PACKET_READY:
-        send_ready(flight);
+        send_engine_packet_ready(pkt);
         break;
     case EVENT_PACKET_LEFT:
         if (event->argument != OFF_THE_LINK)
-            link_left(flight);
-        send_left(flight);
-        flight_drop(flight);
+            link_left(pkt);
+        send_engine_packet_left(pkt);
+        sim_packet_put(pkt);
         break;
     case EVENT_PACKET_AT_SWITCH:
-        switch_reached(flight);
+        switch_reached(pkt);
         break;
-    case EVENT_CABLE_FREE:
-        cable_free(event->object);
+    case EVENT_LINK_FREE:
+        link_free(event->object);
         break;
     case EVENT_PACKET_ARRIVED:
-        receive_arrived(flight, event->argument);
+        receive_engine_arrived(pkt, event->argument);
         break;
     case EVENT_PACKET_TAKEN:
-        receive_taken(flight);
+        receive_engine_taken(pkt);
         break;
     case EVENT_DELIVER:
-        queue_deliver(flight);
+        payload_deliver(pkt);
         break;
     case EVENT_COMPLETE:
-        queue_complete(event->object);
+        sim_qp_complete(event->object);
         break;
     case EVENT_RESPOND:
-        queue_respond(queue);
-        queue_release(queue);
+        sim_qp_respond(qp);
+        sim_qp_put(qp);
         break;
     case EVENT_ACK_WAITED:
-        queue_ack_waited(queue);
-        queue_release(queue);
+        sim_qp_ack_waited(qp);
+        sim_qp_put(qp);
         break;
     case EVENT_TIMEOUT:
-        queue_timeout(queue, event->time);
-        queue_release(queue);
+        sim_qp_timeout(qp, event->time);
+        sim_qp_put(qp);
         break;
     case EVENT_KINDS:
         break;
@@ -232,13 +232,13 @@ void event_dispatch(const struct event *event)
 
 /* ---- the engine ---- */
 
-static void sim_send(struct hca_qp *qp, struct send_wqe *wqe)
+static void sim_send(struct hca_qp *hqp, struct send_wqe *swqe)
 {
-    queue_post(qp, wqe);
+    sim_qp_post(hqp, swqe);
     compute_begin();
 }
 
-static bool sim_send_short(struct hca_qp *qp, const struct ibv_sge *sge, unsigned int flags)
+static bool sim_send_short(struct hca_qp *hqp, const struct ibv_sge *sge, unsigned int flags)
 {
     return false;
 }
@@ -249,8 +249,8 @@ static void sim_progress(void)
 
 static void sim_stop(void)
 {
-    turn_stop();
-    inside_leave();
+    sched_stop();
+    observe_leave();
 }
 
 static uint32_t sim_mtu(void)
@@ -265,7 +265,7 @@ static uint64_t sim_device_memory(void)
 
 static void sim_serve_peers(void)
 {
-    live_engine.serve_peers();
+    live_engine.start_copy_agent();
 }
 
 /* Whatever is mapped there next has other translations: where programs put things is not to be seen
@@ -274,7 +274,7 @@ static void sim_deregistered(uint64_t address, uint64_t length)
 {
     for (uint32_t i = 1; i < world->port_count; i++) {
         if (world->ports[i].number == 1)
-            context_forget_pages(&world->ports[i].hca->context, proc_self, address, length);
+            icm_forget_mtt(&world->ports[i].hca->context, proc_self, address, length);
     }
 }
 
@@ -282,17 +282,17 @@ const struct hca_engine sim_engine = {
     .name = "sim",
     .base_address = SIM_BASE_ADDRESS,
     .send = sim_send,
-    .send_short = sim_send_short,
+    .send_fast = sim_send_short,
     .progress = sim_progress,
-    .drop = queue_drop,
+    .drop = sim_qp_flush,
     .start = world_attach,
     .stop = sim_stop,
-    .serve_peers = sim_serve_peers,
+    .start_copy_agent = sim_serve_peers,
     .charge = sim_charge,
     .poll_begin = sim_poll_begin,
     .poll_end = sim_poll_end,
     .sleep = sim_sleep,
-    .entered = queue_begin,
+    .entered = sim_qp_modified,
     .mtu = sim_mtu,
     .device_memory = sim_device_memory,
     .deregistered = sim_deregistered,

@@ -121,7 +121,7 @@ static bool memory_is_there(const void *addr, size_t length, unsigned access)
     return !can_populate(page) && !madvise((void *)first, span, MADV_NORMAL);
 }
 
-static struct ibv_mr *new_mr(struct ibv_pd *pd, enum mr_kind kind, void *addr, uint64_t place,
+static struct ibv_mr *new_mr(struct ibv_pd *pd, enum mr_kind kind, void *addr, uint64_t ref,
                              uint64_t iova, size_t length, unsigned access)
 {
     struct hca_mr *mr = calloc(1, sizeof(*mr));
@@ -129,7 +129,7 @@ static struct ibv_mr *new_mr(struct ibv_pd *pd, enum mr_kind kind, void *addr, u
 
     if (!mr)
         return fail(ENOMEM);
-    mr->own = mr_create(real_pd(pd)->id, kind, place, iova, length, access, &key);
+    mr->own = mr_create(real_pd(pd)->id, kind, ref, iova, length, access, &key);
     if (!mr->own) {
         free(mr);
         return NULL;
@@ -243,7 +243,7 @@ EXPORT int ibv_dereg_mr(struct ibv_mr *ibv)
 int verbs_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
                     struct ibv_sge *sg_list, uint32_t num_sge)
 {
-    struct place place;
+    struct mem_ref ref;
 
     if (flags & ~IBV_ADVISE_MR_FLAG_FLUSH)
         return EINVAL;
@@ -251,7 +251,7 @@ int verbs_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_
         return EOPNOTSUPP;
     for (uint32_t i = 0; i < num_sge; i++)
         if (!mr_local(sg_list[i].lkey, real_pd(pd)->id, sg_list[i].addr,
-                      sg_list[i].length, advice == IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, &place))
+                      sg_list[i].length, advice == IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, &ref))
             return EINVAL;
     return 0; /* memory is used where it is: there is nothing to fetch beforehand */
 }

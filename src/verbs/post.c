@@ -127,14 +127,14 @@ static bool may_post_send(const struct hca_qp *qp)
 }
 
 /* Most sends are short: these are not even translated. */
-static inline bool send_short(struct hca_qp *qp, const struct ibv_send_wr *wr)
+static inline bool send_fast(struct hca_qp *qp, const struct ibv_send_wr *wr)
 {
     unsigned flags = wr->send_flags | qp->every_send_flags;
 
     if (wr->opcode != IBV_WR_SEND || wr->num_sge != 1 || wr->sg_list->length > CQE_INLINE ||
         qp->ibv.qp_type != IBV_QPT_RC || qp->pending || qp_state(qp) != IBV_QPS_RTS ||
         (flags & IBV_SEND_INLINE && wr->sg_list->length > qp->cap.max_inline_data) ||
-        !qp->cap.max_send_sge || !hca_engine->send_short(qp, wr->sg_list, flags))
+        !qp->cap.max_send_sge || !hca_engine->send_fast(qp, wr->sg_list, flags))
         return false;
     uint32_t index = qp->sq_posted++;
     if (flags & IBV_SEND_SIGNALED)
@@ -150,7 +150,7 @@ static inline int send_one(struct hca_qp *qp, struct ibv_send_wr *wr)
 
     if (unlikely(qp->sq_posted - load_relaxed(&qp->sq_freed) >= qp->cap.max_send_wr))
         return (err = check_send(qp, wr)) ? err : ENOMEM;
-    if (likely(send_short(qp, wr)))
+    if (likely(send_fast(qp, wr)))
         return 0;
     if (unlikely((err = check_send(qp, wr)) || (err = translate(qp, wr, &w))))
         return err;

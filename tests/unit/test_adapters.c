@@ -1,8 +1,8 @@
 /* Adapter files: what is right is read as it stands, what is wrong is refused with file, line and
  * reason; and every file that comes with the program is right and says where its numbers are from.
  */
-#include "sim/adapter_file.h"
-#include "sim/parameters.h"
+#include "sim/adapter/adapter_file.h"
+#include "sim/adapter/parameters.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -97,18 +97,18 @@ static void offsets_outside_the_segment_have_no_pointer(void **state)
 
 static void a_key_is_valid_only_while_it_is_registered(void **state)
 {
-    struct place place;
+    struct mem_ref ref;
     char bytes[100];
     uint32_t key, next;
     struct shared_mr *mr = mr_create(7, MR_USER, (uintptr_t)bytes, (uintptr_t)bytes, sizeof(bytes),
                                      IBV_ACCESS_LOCAL_WRITE, &key);
 
     assert_non_null(mr);
-    assert_true(mr_local(key, 7, (uintptr_t)bytes, 100, true, &place));
-    assert_int_equal(place.addr, (uintptr_t)bytes);
-    assert_false(mr_local(key + 1, 7, (uintptr_t)bytes, 1, true, &place));
+    assert_true(mr_local(key, 7, (uintptr_t)bytes, 100, true, &ref));
+    assert_int_equal(ref.addr, (uintptr_t)bytes);
+    assert_false(mr_local(key + 1, 7, (uintptr_t)bytes, 1, true, &ref));
     mr_destroy(mr);
-    assert_false(mr_local(key, 7, (uintptr_t)bytes, 100, true, &place));
+    assert_false(mr_local(key, 7, (uintptr_t)bytes, 100, true, &ref));
     mr = mr_create(7, MR_USER, (uintptr_t)bytes, (uintptr_t)bytes, sizeof(bytes), 0, &next);
     assert_int_not_equal(key, next);
     mr_destroy(mr);
@@ -116,7 +116,7 @@ static void a_key_is_valid_only_while_it_is_registered(void **state)
 
 static void every_check_of_a_region_counts(void **state)
 {
-    struct place place;
+    struct mem_ref ref;
     char bytes[100];
     const uint64_t iova = 0x1000;
     uint32_t key;
@@ -124,18 +124,18 @@ static void every_check_of_a_region_counts(void **state)
                                      IBV_ACCESS_REMOTE_READ, &key);
     const unsigned read = IBV_ACCESS_REMOTE_READ;
 
-    assert_true(mr_remote(key, proc_self, 3, 1, iova + 10, 90, read, &place));
-    assert_int_equal(place.addr, (uintptr_t)bytes + 10);
-    assert_true(mr_remote(key, proc_self, 3, 1, iova + 100, 0, read, &place));
-    assert_false(mr_remote(key, proc_self, 3, 1, iova + 10, 91, read, &place));
-    assert_false(mr_remote(key, proc_self, 3, 1, iova - 1, 1, read, &place));
-    assert_false(mr_remote(key, proc_self, 3, 1, iova, UINT64_MAX, read, &place));
-    assert_false(mr_remote(key, proc_self, 3, 1, UINT64_MAX, 2, read, &place));
-    assert_false(mr_remote(key, proc_self, 4, 1, iova, 1, read, &place));
-    assert_false(mr_remote(key, proc_self + 1, 3, 1, iova, 1, read, &place));
-    assert_false(mr_remote(key, proc_self, 3, 1, iova, 1, IBV_ACCESS_REMOTE_WRITE, &place));
-    assert_false(mr_local(key, 3, iova, 1, true, &place));
-    assert_true(mr_local(key, 3, iova, 1, false, &place));
+    assert_true(mr_remote(key, proc_self, 3, 1, iova + 10, 90, read, &ref));
+    assert_int_equal(ref.addr, (uintptr_t)bytes + 10);
+    assert_true(mr_remote(key, proc_self, 3, 1, iova + 100, 0, read, &ref));
+    assert_false(mr_remote(key, proc_self, 3, 1, iova + 10, 91, read, &ref));
+    assert_false(mr_remote(key, proc_self, 3, 1, iova - 1, 1, read, &ref));
+    assert_false(mr_remote(key, proc_self, 3, 1, iova, UINT64_MAX, read, &ref));
+    assert_false(mr_remote(key, proc_self, 3, 1, UINT64_MAX, 2, read, &ref));
+    assert_false(mr_remote(key, proc_self, 4, 1, iova, 1, read, &ref));
+    assert_false(mr_remote(key, proc_self + 1, 3, 1, iova, 1, read, &ref));
+    assert_false(mr_remote(key, proc_self, 3, 1, iova, 1, IBV_ACCESS_REMOTE_WRITE, &ref));
+    assert_false(mr_local(key, 3, iova, 1, true, &ref));
+    assert_true(mr_local(key, 3, iova, 1, false, &ref));
     mr_destroy(mr);
 }
 

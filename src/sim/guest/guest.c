@@ -18,7 +18,7 @@ void guest_leave(void)
     turns->computes();
 }
 
-void guest_restart(struct entity *reserved)
+void guest_restart(struct vthread *reserved)
 {
     guest_on = turns->begin(reserved);
     if (guest_on)

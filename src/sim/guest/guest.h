@@ -62,7 +62,7 @@ extern bool (*guest_adopts)(const void *caller);
 extern void (*guest_thread_begins)(void), (*guest_thread_ends)(void);
 
 /* A forked child is a guest of its own. */
-void guest_restart(struct entity *reserved);
+void guest_restart(struct vthread *reserved);
 
 /* Until there is something to read from the descriptor; not at all if it is non-blocking. */
 void io_wait(int fd);

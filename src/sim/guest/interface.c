@@ -2,9 +2,9 @@
 
 #include "hca/proc.h"
 #include "hca/segment.h"
-#include "sim/compute.h"
+#include "sim/sched/compute.h"
 #include "sim/engine.h"
-#include "sim/place.h"
+#include "sim/sched/vthread_table.h"
 
 #include <sched.h>
 
@@ -21,57 +21,57 @@ static void run_on_common_core(void)
     sched_setaffinity(0, sizeof(set), &set);
 }
 
-static bool begin(struct entity *reserved)
+static bool begin(struct vthread *reserved)
 {
     hca_engine = &sim_engine;
     if (segment_attach() || world_attach())
         return false;
     run_on_common_core();
     if (!reserved)
-        return turn_arrive();
-    turn_take(reserved);
+        return sched_join_guest();
+    sched_adopt(reserved);
     return true;
 }
 
 static void before_exec(void)
 {
-    turn_ending();
+    sched_exiting();
     proc_leave();
 }
 
 static void spin(void)
 {
-    turn_spin(world->parameters.host.poll_empty, turn_changes(), TURN_NEVER);
+    sched_spin_wait(world->parameters.host.poll_empty, sched_changes(), SCHED_NEVER);
 }
 
-static void name(struct entity *entity, int pid)
+static void name(struct vthread *vthread, int pid)
 {
-    entity->pid = pid;
-    entity->known_by_pid = true;
+    vthread->pid = pid;
+    vthread->known_by_pid = true;
 }
 
 __attribute__((visibility("default"))) const struct guest_turns verbena_guest_turns = {
     .begin = begin,
     .before_exec = before_exec,
-    .ending = turn_ending,
-    .takes_part = turn_takes_part,
-    .watch_strangers = place_watch_strangers,
-    .step_out = turn_step_out,
-    .activity = turn_activity,
-    .on_resume = turn_on_resume,
-    .number = turn_number,
-    .now = turn_now,
-    .charge = turn_charge,
-    .glance = turn_glance,
+    .ending = sched_exiting,
+    .takes_part = sched_joined,
+    .watch_strangers = vthread_watch_unannounced,
+    .step_out = sched_step_out,
+    .activity = sched_activity,
+    .on_resume = sched_on_resume,
+    .number = sched_guest_number,
+    .now = sched_now,
+    .charge = sched_charge,
+    .glance = sched_look_at_clock,
     .spin = spin,
-    .idle = turn_idle,
-    .wait = turn_wait,
-    .stir = turn_stir,
-    .reserve = turn_reserve,
-    .take = turn_take,
-    .give_back = turn_give_back,
+    .idle = sched_poll_idle,
+    .wait = sched_wait,
+    .stir = sched_notify,
+    .reserve = sched_reserve,
+    .take = sched_adopt,
+    .give_back = sched_unreserve,
     .name = name,
-    .leave = turn_leave,
+    .leave = sched_leave,
     .computes = compute_begin,
     .look = compute_look,
     .computes_on = compute_go_on,

@@ -3,13 +3,13 @@
 #ifndef SIM_GUEST_INTERFACE_H
 #define SIM_GUEST_INTERFACE_H
 
-#include "sim/turn.h"
+#include "sim/sched/sched.h"
 
 struct guest_turns {
     /* Joins the fabric, and its world as this thread's place; also in a forked child, which takes
      * the place that its parent has reserved. False, with the reason logged, if that is not
      * possible. */
-    bool (*begin)(struct entity *reserved);
+    bool (*begin)(struct vthread *reserved);
     /* This process is about to become another program: it keeps its place, but owns nothing else.
      */
     void (*before_exec)(void);
@@ -34,10 +34,10 @@ struct guest_turns {
     void (*idle)(double period);
     void (*wait)(uint64_t deadline, uint32_t waits_for);
     void (*stir)(uint32_t what, double latency);
-    struct entity *(*reserve)(void);
-    void (*take)(struct entity *entity);
-    void (*give_back)(struct entity *entity);
-    void (*name)(struct entity *entity, int pid); /* the process that a place is reserved for */
+    struct vthread *(*reserve)(void);
+    void (*take)(struct vthread *vthread);
+    void (*give_back)(struct vthread *vthread);
+    void (*name)(struct vthread *vthread, int pid); /* the process that a place is reserved for */
     void (*leave)(void);
 
     /* Of what it computes (sim/compute.h): it goes back to its program; it is looked at, and then

@@ -36,7 +36,7 @@ static bool is_file(int fd)
 
 static uint32_t kinds_of(short events)
 {
-    return STIR_DATA | (events & POLLOUT ? STIR_ROOM : 0);
+    return NOTIFY_DATA | (events & POLLOUT ? NOTIFY_SPACE : 0);
 }
 
 /* A signal that is pending ends even a call that does not wait: it is made again. */
@@ -52,7 +52,7 @@ static uint32_t kinds_of(short events)
 /* At least one of the descriptors is ready, or the deadline has passed. */
 static int wait_for(struct pollfd *list, nfds_t count, uint64_t deadline)
 {
-    uint32_t kinds = STIR_DATA;
+    uint32_t kinds = NOTIFY_DATA;
     int ready;
 
     for (nfds_t i = 0; i < count; i++)
@@ -66,7 +66,7 @@ static void wait_for_one(int fd, short events)
 {
     struct pollfd one = { .fd = fd, .events = events };
 
-    wait_for(&one, 1, TURN_NEVER);
+    wait_for(&one, 1, SCHED_NEVER);
 }
 
 static void before_input(int fd, bool blocks)
@@ -91,7 +91,7 @@ static ssize_t after_input(ssize_t result)
     if (result < 0 && saved == EAGAIN)
         turns->idle(IO_CALL_NS);
     else if (result > 0)
-        turns->stir(STIR_ROOM, IO_LATENCY_NS);
+        turns->stir(NOTIFY_SPACE, IO_LATENCY_NS);
     guest_leave();
     errno = saved;
     return result;
@@ -104,7 +104,7 @@ static ssize_t after_output(ssize_t result)
     if (result < 0 && saved == EAGAIN)
         turns->idle(IO_CALL_NS);
     else if (result >= 0)
-        turns->stir(STIR_DATA, IO_LATENCY_NS);
+        turns->stir(NOTIFY_DATA, IO_LATENCY_NS);
     guest_leave();
     errno = saved;
     return result;
@@ -143,7 +143,7 @@ static ssize_t receive_all(int fd, char *buffer, size_t size, int flags)
         if (piece <= 0)
             return done ? (ssize_t)done : piece;
         done += piece;
-        turns->stir(STIR_ROOM, IO_LATENCY_NS);
+        turns->stir(NOTIFY_SPACE, IO_LATENCY_NS);
     }
     return done;
 }
@@ -225,7 +225,7 @@ static ssize_t write_all(int fd, const char *from, size_t size, bool socket, int
         if (piece < 0)
             return done ? (ssize_t)done : piece;
         done += piece;
-        turns->stir(STIR_DATA, IO_LATENCY_NS);
+        turns->stir(NOTIFY_DATA, IO_LATENCY_NS);
     } while (done < size);
     return done;
 }
@@ -331,7 +331,7 @@ EXPORT int connect(int fd, const struct sockaddr *address, socklen_t length)
     send_at_once(fd);
     result = REAL(connect)(fd, address, length);
     saved = errno;
-    turns->stir(STIR_DATA, IO_LATENCY_NS);
+    turns->stir(NOTIFY_DATA, IO_LATENCY_NS);
     guest_leave();
     errno = saved;
     return result;
@@ -382,7 +382,7 @@ EXPORT int poll(struct pollfd *list, nfds_t count, int timeout)
     guest_enter();
     turns->charge(IO_CALL_NS);
     return poll_until(list, count, timeout == 0,
-                      timeout < 0 ? TURN_NEVER : after_ns(timeout * 1000000ull));
+                      timeout < 0 ? SCHED_NEVER : after_ns(timeout * 1000000ull));
 }
 
 EXPORT int ppoll(struct pollfd *list, nfds_t count, const struct timespec *timeout,
@@ -394,7 +394,7 @@ EXPORT int ppoll(struct pollfd *list, nfds_t count, const struct timespec *timeo
         return REAL(ppoll)(list, count, timeout, signals);
     guest_enter();
     turns->charge(IO_CALL_NS);
-    return poll_until(list, count, timeout && !ns, timeout ? after_ns(ns) : TURN_NEVER);
+    return poll_until(list, count, timeout && !ns, timeout ? after_ns(ns) : SCHED_NEVER);
 }
 
 int __poll_chk(struct pollfd *list, nfds_t count, int timeout, size_t room);
@@ -427,7 +427,7 @@ static int look_at_sets(int count, struct wanted *wanted)
 static int select_until(int count, fd_set *given[3], bool look_only, uint64_t deadline)
 {
     struct wanted wanted;
-    uint32_t kinds = given[1] ? STIR_DATA | STIR_ROOM : STIR_DATA;
+    uint32_t kinds = given[1] ? NOTIFY_DATA | NOTIFY_SPACE : NOTIFY_DATA;
     int ready, saved;
 
     for (int i = 0; i < 3; i++) {
@@ -456,7 +456,7 @@ EXPORT int select(int count, fd_set *restrict reading, fd_set *restrict writing,
         return REAL(select)(count, reading, writing, failing, timeout);
     guest_enter();
     turns->charge(IO_CALL_NS);
-    return select_until(count, given, timeout && !ns, timeout ? after_ns(ns) : TURN_NEVER);
+    return select_until(count, given, timeout && !ns, timeout ? after_ns(ns) : SCHED_NEVER);
 }
 
 EXPORT int pselect(int count, fd_set *restrict reading, fd_set *restrict writing,
@@ -470,7 +470,7 @@ EXPORT int pselect(int count, fd_set *restrict reading, fd_set *restrict writing
         return REAL(pselect)(count, reading, writing, failing, timeout, signals);
     guest_enter();
     turns->charge(IO_CALL_NS);
-    return select_until(count, given, timeout && !ns, timeout ? after_ns(ns) : TURN_NEVER);
+    return select_until(count, given, timeout && !ns, timeout ? after_ns(ns) : SCHED_NEVER);
 }
 
 static int epoll_until(int fd, struct epoll_event *events, int room, int timeout)
@@ -480,10 +480,10 @@ static int epoll_until(int fd, struct epoll_event *events, int room, int timeout
 
     guest_enter();
     turns->charge(IO_CALL_NS);
-    deadline = timeout < 0 ? TURN_NEVER : after_ns(timeout * 1000000ull);
+    deadline = timeout < 0 ? SCHED_NEVER : after_ns(timeout * 1000000ull);
     while ((ready = LOOK(REAL(epoll_wait)(fd, events, room, 0))) == 0 && timeout &&
            turns->now() < deadline)
-        turns->wait(deadline, STIR_DATA | STIR_ROOM);
+        turns->wait(deadline, NOTIFY_DATA | NOTIFY_SPACE);
     saved = errno;
     if (!ready && !timeout)
         turns->idle(IO_CALL_NS);

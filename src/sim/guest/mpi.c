@@ -1,5 +1,5 @@
 /* Loaded into MPI programs that run on a model: MPI's clock is that of the modelled world, its
- * processes begin together when MPI_Init returns, and from then on their threads wait for each
+ * processes begin barrier when MPI_Init returns, and from then on their threads wait for each
  * other in virtual time (thread.c). Clocks, sleeps and files are left alone. */
 #include "sim/guest/guest.h"
 

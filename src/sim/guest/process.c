@@ -12,21 +12,21 @@
 
 EXPORT pid_t fork(void)
 {
-    struct entity *place;
+    struct vthread *ref;
     pid_t pid;
 
     if (!IS_GUEST_CALL())
         return REAL(fork)();
     guest_enter();
-    place = turns->reserve();
-    pid = place ? REAL(fork)() : -1;
+    ref = turns->reserve();
+    pid = ref ? REAL(fork)() : -1;
     if (!pid) {
         guest_on = false;
-        guest_restart(place);
-    } else if (place && pid < 0) {
-        turns->give_back(place);
-    } else if (place) {
-        turns->name(place, pid);
+        guest_restart(ref);
+    } else if (ref && pid < 0) {
+        turns->give_back(ref);
+    } else if (ref) {
+        turns->name(ref, pid);
     }
     guest_leave();
     return pid;
@@ -179,7 +179,7 @@ EXPORT pid_t wait4(pid_t pid, int *status, int options, struct rusage *usage)
     turns->charge(IO_CALL_NS);
     while ((found = REAL(wait4)(pid, status, options | WNOHANG, usage)) == 0 &&
            !(options & WNOHANG))
-        turns->wait(TURN_NEVER, STIR_DATA);
+        turns->wait(SCHED_NEVER, NOTIFY_DATA);
     saved = errno;
     if (!found)
         turns->idle(IO_CALL_NS);

@@ -15,7 +15,7 @@
 
 struct started {
     struct started *next;
-    struct entity *place;
+    struct vthread *ref;
     void *(*body)(void *);
     void *argument;
     pthread_t thread;
@@ -81,7 +81,7 @@ static void *run_thread(void *argument)
     void *result;
 
     guest_inside++;
-    turns->take(started->place);
+    turns->take(started->ref);
     if (guest_thread_begins)
         guest_thread_begins();
     guest_leave();
@@ -106,19 +106,19 @@ EXPORT int pthread_create(pthread_t *restrict thread, const pthread_attr_t *rest
     turns->charge(THREAD_START_NS);
     if (attributes)
         pthread_attr_getdetachstate(attributes, &state);
-    *started = (struct started){ .place = turns->reserve(),
+    *started = (struct started){ .ref = turns->reserve(),
                                  .body = body,
                                  .argument = argument,
                                  .detached = state == PTHREAD_CREATE_DETACHED };
-    if (started->place)
+    if (started->ref)
         err = REAL(pthread_create)(thread, attributes, run_thread, started);
     if (!err) {
         /* The new thread cannot get on before this one gives up its turn. */
         started->thread = *thread;
         list_started(started);
     } else {
-        if (started->place)
-            turns->give_back(started->place);
+        if (started->ref)
+            turns->give_back(started->ref);
         free(started);
     }
     guest_leave();
@@ -151,7 +151,7 @@ EXPORT int pthread_join(pthread_t thread, void **result)
         return REAL(pthread_join)(thread, result);
     }
     while (!atomic_load(&started->ended))
-        turns->wait(TURN_NEVER, STIR_DATA);
+        turns->wait(SCHED_NEVER, NOTIFY_DATA);
     err = REAL(pthread_join)(thread, result);
     if (!err)
         unlist_started(started);
@@ -169,7 +169,7 @@ static bool wait_for_lock(uint64_t deadline)
     if (turns->now() >= deadline)
         return false;
     atomic_fetch_add(&lock_waiters, 1);
-    turns->wait(deadline, STIR_LOCK);
+    turns->wait(deadline, NOTIFY_LOCK);
     atomic_fetch_sub(&lock_waiters, 1);
     return true;
 }
@@ -179,7 +179,7 @@ static void lock_was_freed(void)
     if (!atomic_load(&lock_waiters))
         return;
     guest_enter();
-    turns->stir(STIR_LOCK, CLOCK_CALL_NS);
+    turns->stir(NOTIFY_LOCK, CLOCK_CALL_NS);
     guest_leave();
 }
 
@@ -200,7 +200,7 @@ static int lock_until(pthread_mutex_t *mutex, uint64_t deadline)
 
 EXPORT int pthread_mutex_lock(pthread_mutex_t *mutex)
 {
-    return IS_GUEST_CALL() ? lock_until(mutex, TURN_NEVER) : REAL(pthread_mutex_lock)(mutex);
+    return IS_GUEST_CALL() ? lock_until(mutex, SCHED_NEVER) : REAL(pthread_mutex_lock)(mutex);
 }
 
 EXPORT int pthread_mutex_timedlock(pthread_mutex_t *restrict mutex,
@@ -230,7 +230,7 @@ EXPORT int pthread_spin_lock(pthread_spinlock_t *lock)
     if (err != EBUSY)
         return err;
     guest_enter();
-    while (err == EBUSY && wait_for_lock(TURN_NEVER))
+    while (err == EBUSY && wait_for_lock(SCHED_NEVER))
         err = REAL(pthread_spin_trylock)(lock);
     guest_leave();
     return err;
@@ -256,7 +256,7 @@ EXPORT int pthread_spin_unlock(pthread_spinlock_t *lock)
         if (err != EBUSY)                                          \
             return err;                                            \
         guest_enter();                                             \
-        while (err == EBUSY && wait_for_lock(TURN_NEVER))          \
+        while (err == EBUSY && wait_for_lock(SCHED_NEVER))          \
             err = REAL(pthread_rwlock_try##kind##lock)(lock);      \
         guest_leave();                                             \
         return err;                                                \
@@ -293,7 +293,7 @@ static int wait_semaphore(sem_t *semaphore, uint64_t deadline)
 
 EXPORT int sem_wait(sem_t *semaphore)
 {
-    return IS_GUEST_CALL() ? wait_semaphore(semaphore, TURN_NEVER) : REAL(sem_wait)(semaphore);
+    return IS_GUEST_CALL() ? wait_semaphore(semaphore, SCHED_NEVER) : REAL(sem_wait)(semaphore);
 }
 
 EXPORT int sem_timedwait(sem_t *restrict semaphore, const struct timespec *restrict time)
@@ -386,7 +386,7 @@ static int wait_condition(pthread_cond_t *condition, pthread_mutex_t *mutex, uin
         ;
     guest_leave();
     unlist_sleeper(&sleeper);
-    err = lock_until(mutex, TURN_NEVER);
+    err = lock_until(mutex, SCHED_NEVER);
     return err || sleeper.called ? err : ETIMEDOUT;
 }
 
@@ -395,7 +395,7 @@ static int wait_condition(pthread_cond_t *condition, pthread_mutex_t *mutex, uin
 
 EXPORT int pthread_cond_wait(pthread_cond_t *restrict condition, pthread_mutex_t *restrict mutex)
 {
-    return IS_GUEST_CALL() ? wait_condition(condition, mutex, TURN_NEVER)
+    return IS_GUEST_CALL() ? wait_condition(condition, mutex, SCHED_NEVER)
                            : REAL_CONDITION(pthread_cond_wait)(condition, mutex);
 }
 

@@ -11,7 +11,7 @@ EXPORT uint64_t ucs_generate_uuid(uint64_t seed)
 {
     static const uint64_t spread = 0x9e3779b97f4a7c15; /* odd: different numbers stay different */
     static atomic_uint workers;
-    uint64_t place = guest_on ? turns->number() : (uint32_t)getpid();
+    uint64_t ref = guest_on ? turns->number() : (uint32_t)getpid();
 
-    return (place << 32 | atomic_fetch_add(&workers, 1)) * spread;
+    return (ref << 32 | atomic_fetch_add(&workers, 1)) * spread;
 }

@@ -1,0 +1,197 @@
+#include "live/live.h"
+
+#include "hca/cq.h"
+#include "hca/notify.h"
+#include "hca/proc.h"
+#include "hca/qp.h"
+#include "live/peer.h"
+#include "live/mapped/share.h"
+#include "util/log.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/*
+ * Most programs never have these threads: polling makes all progress there is.
+ *  - The service thread starts when a request has to wait, because the program may now sleep and not
+ *    poll; or when peers cannot raise our descriptors themselves.
+ *  - The agent starts when peers cannot reach this process's memory and must ask. It does nothing
+ *    but copy, and so never waits for anybody: two processes may ask each other at the same time.
+ */
+
+#define TICK_NS 500000
+#define LOOK_SECONDS 1 /* how long memory of a peer that died may stay mapped */
+
+static pthread_mutex_t start_mutex = PTHREAD_MUTEX_INITIALIZER;
+static atomic_bool sleeping;
+
+struct helper {
+    const char *name;
+    void *(*body)(void *self);
+    int running_in; /* process slot whose thread this is; fork leaves it behind */
+    atomic_bool stopping;
+};
+
+/* It says that it sleeps before it looks for work, whoever has work says so before it looks whether
+ * the thread sleeps. */
+static void sleep_until_needed(struct proc_slot *slot, uint32_t seen)
+{
+    struct timespec tick = { .tv_nsec = TICK_NS }, look = { .tv_sec = LOOK_SECONDS };
+
+    atomic_store(&sleeping, true);
+    bool waiting = sq_any_stalled();
+    if (waiting)
+        atomic_store(&sleeping, false);
+    syscall(SYS_futex, &slot->doorbell, FUTEX_WAIT, seen,
+            waiting            ? &tick
+            : peer_maps_any() ? &look
+                              : NULL,
+            NULL, 0);
+    atomic_store(&sleeping, false);
+}
+
+static void *serve(void *self)
+{
+    struct helper *helper = self;
+    struct proc_slot *slot = proc_slot(proc_self);
+
+    while (!load_relaxed(&helper->stopping)) {
+        uint32_t seen = load_acquire(&slot->doorbell);
+        if (sq_any_stalled())
+            sq_progress();
+        if (qp_needs_attention())
+            qp_look_after_errors();
+        if (load_relaxed(&slot->agent_running))
+            notify_run_service_hooks();
+        proc_reap_now_and_then();
+        peer_drop_withdrawn();
+        if (load_acquire(&slot->doorbell) == seen)
+            sleep_until_needed(slot, seen);
+    }
+    atomic_store(&helper->stopping, false);
+    return NULL;
+}
+
+static void *copy_for_peers(void *self)
+{
+    struct helper *helper = self;
+    struct proc_slot *slot = proc_slot(proc_self);
+
+    while (!load_relaxed(&helper->stopping)) {
+        uint32_t seen = load_acquire(&slot->doorbell);
+        copy_serve_peer();
+        if (load_acquire(&slot->doorbell) == seen)
+            syscall(SYS_futex, &slot->doorbell, FUTEX_WAIT, seen, NULL, NULL, 0);
+    }
+    atomic_store(&helper->stopping, false);
+    return NULL;
+}
+
+static struct helper service = { "service", serve, -1, false };
+static struct helper agent = { "agent", copy_for_peers, -1, false };
+
+static void stop_helper(struct helper *helper)
+{
+    uint64_t started = now_ns();
+
+    if (helper->running_in != proc_self)
+        return;
+    atomic_store(&helper->stopping, true);
+    proc_attention(proc_self);
+    while (load_acquire(&helper->stopping) && now_ns() - started < 1000000000ull)
+        sched_yield();
+    helper->running_in = -1;
+}
+
+static void service_stop(void)
+{
+    share_report();
+    stop_helper(&service);
+    stop_helper(&agent);
+}
+
+static void start_locked(struct helper *helper)
+{
+    sigset_t all, old;
+    pthread_attr_t attr;
+    pthread_t thread;
+
+    if (helper->running_in == proc_self || proc_self < 0)
+        return;
+    sigfillset(&all);
+    pthread_attr_init(&attr);
+    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+    pthread_attr_setstacksize(&attr, 256 << 10);
+    pthread_sigmask(SIG_BLOCK, &all, &old); /* the program's signals are for its own threads */
+    int err = pthread_create(&thread, &attr, helper->body, helper);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    pthread_attr_destroy(&attr);
+    if (err)
+        log_warn("no %s thread: %s", helper->name, strerror(err));
+    else
+        helper->running_in = proc_self;
+}
+
+static void start_helper(struct helper *helper)
+{
+    if (likely(helper->running_in == proc_self))
+        return;
+    pthread_mutex_lock(&start_mutex);
+    start_locked(helper);
+    pthread_mutex_unlock(&start_mutex);
+}
+
+bool agent_is_running(void)
+{
+    return service.running_in == proc_self;
+}
+
+void agent_watch(void)
+{
+    start_helper(&service);
+    if (!atomic_load(&sleeping))
+        return;
+    struct proc_slot *slot = proc_slot(proc_self);
+    atomic_fetch_add(&slot->doorbell, 1);
+    syscall(SYS_futex, &slot->doorbell, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+/* From now on peers ask instead of trying. */
+void agent_start(void)
+{
+    start_helper(&agent);
+    agent_watch();
+    atomic_store(&proc_slot(proc_self)->agent_running, 1);
+}
+
+int agent_init(void)
+{
+    bool asked_for;
+    const char *why = copy_refused_because(&asked_for);
+
+    if (why) {
+        log_at(asked_for ? LOG_LEVEL_INFO : LOG_LEVEL_WARN,
+               "peers cannot copy this process's memory (%s): it copies for them, slower", why);
+        agent_start();
+    }
+    return 0;
+}
+
+const struct hca_engine live_engine = {
+    .name = "live",
+    .send = sq_submit,
+    .send_fast = send_fast,
+    .progress = sq_progress,
+    .drop = sq_flush,
+    .start = agent_init,
+    .stop = service_stop,
+    .start_copy_agent = agent_start,
+    .attach_memory = share_attach,
+    .detach_memory = share_detach,
+};

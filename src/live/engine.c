@@ -1,0 +1,267 @@
+#include "live/live.h"
+
+#include "hca/async.h"
+#include "hca/epoch.h"
+#include "hca/proc.h"
+#include "hca/qp.h"
+#include "util/log.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define RETRY_FOREVER 7
+
+const struct hca_engine *hca_engine = &live_engine;
+atomic_uint hca_waiting;
+
+static struct spinlock stalled_lock;
+static struct hca_qp *stalled;
+
+/* InfiniBand Architecture Specification, volume 1, table 45 "Encoding for RNR NAK Timer Field". */
+static uint64_t rnr_timer_ns(uint8_t code)
+{
+    static const uint32_t hundredths_of_ms[32] = {
+        65536, 1,    2,    3,    4,    6,    8,    12,    16,    24,    32,
+        48,    64,   96,   128,  192,  256,  384,  512,   768,   1024,  1536,
+        2048,  3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,
+    };
+
+    return hundredths_of_ms[code & 31] * 10000ull;
+}
+
+static uint64_t answer_timeout_ns(const struct hca_qp *qp)
+{
+    if (!qp->attr.timeout)
+        return UINT64_MAX / 4; /* it means: for ever */
+    return (4096ull << qp->attr.timeout) * (qp->attr.retry_cnt + 1);
+}
+
+/* ---- waiting ---- */
+
+static uint8_t peer_rnr_code(const struct hca_qp *qp)
+{
+    epoch_enter();
+    struct shared_qp *peer = wqe_find_peer(qp);
+    uint8_t code = peer ? peer->min_rnr_timer : 1;
+    epoch_exit();
+    return code;
+}
+
+static void begin_wait(struct hca_qp *qp, int why)
+{
+    enum stall_reason reason = why == WAIT_RNR ? STALL_RNR : STALL_NO_ANSWER;
+
+    if (qp->stall == reason)
+        return;
+    qp->stall = reason;
+    qp->retries_left = qp->attr.rnr_retry;
+    qp->retry_at = now_ns() + (reason == STALL_RNR ? rnr_timer_ns(peer_rnr_code(qp))
+                                                   : answer_timeout_ns(qp));
+}
+
+/* The owner of the other end, remembered while it could be found: if it is dead, waiting is over. */
+static bool peer_is_dead(struct hca_qp *qp)
+{
+    epoch_enter();
+    struct shared_qp *peer = wqe_find_peer(qp);
+    if (peer)
+        qp->peer_word = proc_word(peer->proc);
+    epoch_exit();
+    return qp->peer_word && !proc_word_alive(qp->peer_word);
+}
+
+/* Time is up, or not: the status to fail with, or SUCCESS to go on waiting. */
+static enum ibv_wc_status judge_wait(struct hca_qp *qp)
+{
+    if (peer_is_dead(qp))
+        return IBV_WC_RETRY_EXC_ERR;
+    if (qp->stall == STALL_RNR && qp->attr.rnr_retry == 0)
+        return IBV_WC_RNR_RETRY_EXC_ERR;
+    if (now_ns() < qp->retry_at)
+        return IBV_WC_SUCCESS;
+    if (qp->stall == STALL_NO_ANSWER)
+        return IBV_WC_RETRY_EXC_ERR;
+    if (qp->attr.rnr_retry != RETRY_FOREVER && --qp->retries_left == 0)
+        return IBV_WC_RNR_RETRY_EXC_ERR;
+    qp->retry_at = now_ns() + rnr_timer_ns(peer_rnr_code(qp));
+    return IBV_WC_SUCCESS;
+}
+
+static void list_stalled(struct hca_qp *qp)
+{
+    spin_lock(&stalled_lock);
+    qp->next_stalled = stalled;
+    stalled = qp;
+    spin_unlock(&stalled_lock);
+    atomic_fetch_add(&hca_waiting, 1);
+    agent_watch();
+}
+
+static void unlist_stalled(struct hca_qp *qp)
+{
+    spin_lock(&stalled_lock);
+    for (struct hca_qp **link = &stalled; *link; link = &(*link)->next_stalled)
+        if (*link == qp) {
+            *link = qp->next_stalled;
+            atomic_fetch_sub(&hca_waiting, 1);
+            break;
+        }
+    spin_unlock(&stalled_lock);
+}
+
+/* ---- the queue of a QP that waits ---- */
+
+static struct send_wqe *keep(const struct send_wqe *w)
+{
+    uint64_t inline_bytes = 0;
+
+    if (w->flags & IBV_SEND_INLINE)
+        for (uint32_t i = 0; i < w->num_sge; i++)
+            inline_bytes += w->sge[i].length;
+    struct send_wqe *copy =
+        malloc(sizeof(*copy) + w->num_sge * sizeof(struct ibv_sge) + inline_bytes);
+    if (!copy)
+        return NULL;
+    *copy = *w;
+    copy->next = NULL;
+    copy->sge = (struct ibv_sge *)(copy + 1);
+    if (w->num_sge)
+        memcpy(copy->sge, w->sge, w->num_sge * sizeof(struct ibv_sge));
+    char *data = (char *)(copy->sge + w->num_sge);
+    for (uint32_t i = 0; inline_bytes && i < w->num_sge; i++) {
+        memcpy(data, (void *)w->sge[i].addr, w->sge[i].length);
+        copy->sge[i].addr = (uintptr_t)data;
+        data += w->sge[i].length;
+    }
+    return copy;
+}
+
+static void append(struct hca_qp *qp, const struct send_wqe *w)
+{
+    struct send_wqe *copy = keep(w);
+
+    if (!copy) {
+        qp_complete_send(qp, w, IBV_WC_GENERAL_ERR, 0);
+        qp_set_error(qp->shared);
+        return;
+    }
+    bool first = !qp->pending;
+    *qp->pending_end = copy;
+    qp->pending_end = &copy->next;
+    if (first)
+        list_stalled(qp);
+}
+
+static void finish(struct hca_qp *qp, const struct send_wqe *w, int status, uint32_t byte_len)
+{
+    uint32_t rts = IBV_QPS_RTS;
+
+    if (unlikely(status != IBV_WC_SUCCESS)) {
+        /* Before the completion: who sees it must find the QP in error. */
+        if (qp->ibv.qp_type == IBV_QPT_UD || qp->ibv.qp_type == IBV_QPT_UC)
+            atomic_compare_exchange_strong(&qp->shared->state, &rts, IBV_QPS_SQE);
+        else
+            qp_set_error(qp->shared);
+    }
+    qp_complete_send(qp, w, status, byte_len);
+}
+
+void sq_submit(struct hca_qp *qp, struct send_wqe *w)
+{
+    uint32_t byte_len;
+    int status;
+
+    if (unlikely(qp->pending || qp_state(qp) != IBV_QPS_RTS)) {
+        if (qp->pending || qp_state(qp) == IBV_QPS_SQD)
+            append(qp, w);
+        else
+            qp_complete_send(qp, w, IBV_WC_WR_FLUSH_ERR, 0);
+        return;
+    }
+    status = wqe_execute(qp, w, &byte_len);
+    if (likely(status >= 0)) {
+        finish(qp, w, status, byte_len);
+        return;
+    }
+    begin_wait(qp, status);
+    append(qp, w);
+}
+
+static void pop(struct hca_qp *qp)
+{
+    struct send_wqe *w = qp->pending;
+
+    qp->pending = w->next;
+    if (!qp->pending) {
+        qp->pending_end = &qp->pending;
+        unlist_stalled(qp);
+    }
+    qp->stall = NOT_STALLED;
+    free(w);
+}
+
+static void flush_pending(struct hca_qp *qp)
+{
+    while (qp->pending) {
+        qp_complete_send(qp, qp->pending, IBV_WC_WR_FLUSH_ERR, 0);
+        pop(qp);
+    }
+}
+
+/* With the send queue's lock held. */
+static void resume(struct hca_qp *qp)
+{
+    while (qp->pending) {
+        uint32_t byte_len = 0;
+        enum ibv_qp_state state = qp_state(qp);
+        if (state == IBV_QPS_SQD)
+            return;
+        if (state != IBV_QPS_RTS) {
+            flush_pending(qp);
+            return;
+        }
+        int status = wqe_execute(qp, qp->pending, &byte_len);
+        if (status < 0) {
+            begin_wait(qp, status);
+            status = judge_wait(qp);
+            if (status == IBV_WC_SUCCESS)
+                return;
+        }
+        finish(qp, qp->pending, status, byte_len);
+        pop(qp);
+    }
+}
+
+void sq_progress(void)
+{
+    struct hca_qp *batch[64];
+    unsigned count = 0;
+
+    /* Marked by their locks, so that none can be destroyed while we work on it. */
+    spin_lock(&stalled_lock);
+    for (struct hca_qp *qp = stalled; qp && count < ARRAY_SIZE(batch); qp = qp->next_stalled)
+        if (spin_trylock(&qp->sq_lock))
+            batch[count++] = qp;
+    spin_unlock(&stalled_lock);
+    for (unsigned i = 0; i < count; i++) {
+        resume(batch[i]);
+        spin_unlock(&batch[i]->sq_lock);
+    }
+}
+
+/* For a QP in error its requests complete as flushed, for one being reset they vanish. */
+void sq_flush(struct hca_qp *qp)
+{
+    spin_lock(&qp->sq_lock);
+    if (qp_state(qp) == IBV_QPS_ERR)
+        flush_pending(qp);
+    while (qp->pending)
+        pop(qp);
+    qp->stall = NOT_STALLED;
+    spin_unlock(&qp->sq_lock);
+}
+
+bool sq_any_stalled(void)
+{
+    return load_relaxed(&hca_waiting);
+}

@@ -1,0 +1,215 @@
+#include "live/mapped/rules.h"
+
+#include "live/mapped/extent.h"
+#include "live/live.h"
+#include "util/log.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LARGE_BYTES   (1ull << 30)
+#define REMOTE_ACCESS (IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
+
+/* One stretch of memory of a candidate; the same candidate without one when the region is judged.
+ */
+struct question {
+    const struct candidate *c;
+    const struct vma *vma;
+    uint64_t start, length;
+};
+
+static bool copy_asked(const struct question *q)
+{
+    return q->c->mode == MR_COPY;
+}
+
+static bool kernel_lacks(const struct question *q)
+{
+    (void)q;
+    return swap_offered(NULL) == SWAP_NONE;
+}
+
+static unsigned thread_count(void)
+{
+    FILE *f = fopen("/proc/self/status", "re");
+    char line[128];
+    unsigned threads = 0;
+
+    while (f && fgets(line, sizeof(line), f))
+        if (sscanf(line, "Threads: %u", &threads) == 1)
+            break;
+    if (f)
+        fclose(f);
+    return threads;
+}
+
+/* The service thread does not count: it does not touch the program's memory. */
+static bool threads_unwatched(const struct question *q)
+{
+    (void)q;
+    return swap_offered(NULL) == SWAP_USER_ONLY && thread_count() > 1u + agent_is_running();
+}
+
+static bool not_remote(const struct question *q)
+{
+    return !(q->c->access & REMOTE_ACCESS);
+}
+
+static bool on_demand(const struct question *q)
+{
+    return q->c->access & IBV_ACCESS_ON_DEMAND || !q->c->length;
+}
+
+static bool unaligned(const struct question *q)
+{
+    return q->c->addr % PAGE_BYTES;
+}
+
+/* A second and more for every one of them. */
+static bool too_large(const struct question *q)
+{
+    return q->c->length > LARGE_BYTES;
+}
+
+static bool is_file(const struct question *q)
+{
+    return q->vma->shared || q->vma->inode;
+}
+
+static bool is_read_only(const struct question *q)
+{
+    return !q->vma->writable || !q->vma->readable;
+}
+
+/* The stack that we run on, or the first thread's. */
+static bool is_stack(const struct question *q)
+{
+    uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+
+    return q->vma->is_stack || (here >= q->vma->start && here < q->vma->end);
+}
+
+static bool is_hugetlb(const struct question *q)
+{
+    return q->vma->page_size != PAGE_BYTES;
+}
+
+static bool has_huge_pages(const struct question *q)
+{
+    return vma_has_huge_pages(q->start, q->length);
+}
+
+static bool too_many_descriptors(const struct question *q)
+{
+    (void)q;
+    return extent_too_many();
+}
+
+/* What a rule looks at: the region, each stretch of its memory, the outcome of the exchange. */
+enum stage { REGION, STRETCH, OUTCOME };
+
+struct rule {
+    enum share_reason reason;
+    enum stage stage;
+    bool thrift; /* holds only where nobody insists on sharing */
+    bool (*applies)(const struct question *q);
+    int err; /* OUTCOME */
+    const char *text;
+};
+
+/* In this order; the first that applies decides. */
+/* clang-format off */
+static const struct rule rules[] = {
+    { WHY_ASKED,       REGION,  false, copy_asked,           0, "copying was asked for" },
+    { WHY_KERNEL,      REGION,  false, kernel_lacks,         0, "the kernel offers too little" },
+    { WHY_NOT_REMOTE,  REGION,  false, not_remote,           0, "peers have no access to it" },
+    { WHY_ON_DEMAND,   REGION,  false, on_demand,            0, "on-demand or empty" },
+    { WHY_UNALIGNED,   REGION,  false, unaligned,            0, "does not begin on a page" },
+    { WHY_LARGE,       REGION,  true,  too_large,            0, "too large to be exchanged unasked" },
+    { WHY_THREADS,     REGION,  false, threads_unwatched,    0,
+      "userfaultfd serves user mode only, and the program has threads" },
+    { WHY_FILE,        STRETCH, false, is_file,              0, "a file or shared memory of the program's own" },
+    { WHY_READ_ONLY,   STRETCH, false, is_read_only,         0, "mapped without read and write permission" },
+    { WHY_STACK,       STRETCH, false, is_stack,             0, "on a stack" },
+    { WHY_HUGE,        STRETCH, false, is_hugetlb,           0, "huge pages" },
+    { WHY_THP,         STRETCH, true,  has_huge_pages,       0, "transparent huge pages" },
+    { WHY_DESCRIPTORS, STRETCH, true,  too_many_descriptors, 0, "the program needs its descriptors" },
+    { WHY_PINNED,      OUTCOME, false, NULL,            EBUSY,  "pages are pinned by the kernel" },
+    { WHY_LOCKED,      OUTCOME, false, NULL,            EINVAL, "locked in memory" },
+    { WHY_WATCHED,     OUTCOME, false, NULL,            EEXIST, "watched by a userfaultfd of the program" },
+    { WHY_DESCRIPTORS, OUTCOME, false, NULL,            EMFILE, "the program needs its descriptors" },
+};
+/* clang-format on */
+
+/* Found on the way, by no rule. */
+static const char *const other_texts[SHARE_REASONS] = {
+    [SHARED] = "for peers to map",
+    [WHY_NOT_THERE] = "not all of it is mapped",
+    [WHY_PIECES] = "lies in too many mappings",
+    [WHY_LET_GO] = "its file is not open any more",
+    [WHY_NO_MEMORY] = "no memory for it",
+};
+
+const char *share_reason_text(enum share_reason reason)
+{
+    for (unsigned i = 0; i < ARRAY_SIZE(rules); i++)
+        if (rules[i].reason == reason)
+            return rules[i].text;
+    return other_texts[reason];
+}
+
+static enum share_reason judge(enum stage stage, const struct question *q)
+{
+    for (unsigned i = 0; i < ARRAY_SIZE(rules); i++)
+        if (rules[i].stage == stage && !(rules[i].thrift && q->c->mode == MR_SHARE) &&
+            rules[i].applies(q))
+            return rules[i].reason;
+    return SHARED;
+}
+
+enum share_reason rules_for_region(const struct candidate *c)
+{
+    return judge(REGION, &(struct question){ .c = c });
+}
+
+enum share_reason rules_for_stretch(const struct candidate *c, const struct vma *vma,
+                                    uint64_t start, uint64_t length)
+{
+    return judge(STRETCH, &(struct question){ c, vma, start, length });
+}
+
+enum share_reason rules_after_swap(int err)
+{
+    for (unsigned i = 0; i < ARRAY_SIZE(rules); i++)
+        if (rules[i].stage == OUTCOME && rules[i].err == err)
+            return rules[i].reason;
+    return WHY_NO_MEMORY;
+}
+
+static enum mr_mode asked_mode(void)
+{
+    static const char *const words[] = {
+        [MR_AUTO] = "auto", [MR_COPY] = "copy", [MR_SHARE] = "share"
+    };
+    const char *asked = getenv("VERBENA_MR");
+
+    if (!asked || !*asked)
+        return MR_AUTO;
+    for (unsigned i = 0; i < ARRAY_SIZE(words); i++)
+        if (!strcmp(asked, words[i]))
+            return (enum mr_mode)i;
+    log_warn("VERBENA_MR=%s: auto, copy or share are wanted", asked);
+    return MR_AUTO;
+}
+
+enum mr_mode mr_mode(void)
+{
+    static _Atomic int known = -1;
+    int mode = known;
+
+    if (unlikely(mode < 0))
+        known = mode = (int)asked_mode();
+    return (enum mr_mode)mode;
+}

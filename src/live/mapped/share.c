@@ -1,0 +1,408 @@
+#include "live/mapped/share.h"
+
+#include "hca/arena.h"
+#include "hca/epoch.h"
+#include "live/mapped/extent.h"
+#include "live/live.h"
+#include "live/peer.h"
+#include "util/log.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* What a region that peers map stands on; found by the region's index. */
+struct foundation {
+    struct share_map *map;
+    struct extent *extents[SHARE_PIECES];
+};
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct foundation **foundations[MR_CHUNKS]; /* under the mutex */
+static atomic_uint outcomes[SHARE_REASONS];
+static _Atomic uint64_t bytes_exchanged;
+
+/* What the thread that holds the lock had before. A handler that ran here and touched memory which
+ * is being exchanged, or forked, would wait for itself; a thread that was cancelled would leave it
+ * held. */
+static struct {
+    sigset_t signals;
+    int cancelling;
+} holder;
+
+void share_lock(void)
+{
+    sigset_t all, signals;
+    int cancelling;
+
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancelling);
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &signals);
+    pthread_mutex_lock(&mutex);
+    holder.signals = signals;
+    holder.cancelling = cancelling;
+}
+
+static void release(bool in_child)
+{
+    sigset_t signals = holder.signals;
+    int cancelling = holder.cancelling;
+
+    if (in_child)
+        pthread_mutex_init(&mutex, NULL);
+    else
+        pthread_mutex_unlock(&mutex);
+    pthread_sigmask(SIG_SETMASK, &signals, NULL);
+    pthread_setcancelstate(cancelling, NULL);
+}
+
+void share_unlock(void)
+{
+    release(false);
+}
+
+/* ---- which addresses are registered at all: so that unmapping others costs nothing ---- */
+
+#define GRANULE_SHIFT 21
+#define GRANULES      4096
+
+static _Atomic uint32_t granules[GRANULES], wide_regions, regions;
+
+static bool is_wide(uint64_t addr, uint64_t length)
+{
+    return length >> GRANULE_SHIFT >= GRANULES || addr + length < addr;
+}
+
+static void note_range(uint64_t addr, uint64_t length, uint32_t change)
+{
+    atomic_fetch_add(&regions, change);
+    if (is_wide(addr, length)) {
+        atomic_fetch_add(&wide_regions, change);
+        return;
+    }
+    for (uint64_t g = addr >> GRANULE_SHIFT; g <= (addr + length) >> GRANULE_SHIFT; g++)
+        atomic_fetch_add(&granules[g % GRANULES], change);
+}
+
+static bool may_be_registered(uint64_t addr, uint64_t length)
+{
+    if (!load_relaxed(&regions))
+        return false;
+    if (load_relaxed(&wide_regions) || is_wide(addr, length))
+        return true;
+    for (uint64_t g = addr >> GRANULE_SHIFT; g <= (addr + length) >> GRANULE_SHIFT; g++)
+        if (load_relaxed(&granules[g % GRANULES]))
+            return true;
+    return false;
+}
+
+/* ---- the memory of a region, stretch by stretch ---- */
+
+struct stretch {
+    uint64_t start, length;
+    struct vma vma;
+    struct extent *extent; /* NULL: still the program's own */
+};
+
+static enum share_reason find_stretches(const struct candidate *c, struct stretch *stretches,
+                                        unsigned *count)
+{
+    uint64_t end = round_up(c->addr + c->length, PAGE_BYTES);
+    enum share_reason reason = SHARED;
+    int view = vma_open();
+
+    *count = 0;
+    if (view < 0)
+        return WHY_DESCRIPTORS;
+    for (uint64_t at = c->addr; at < end && !reason;) {
+        struct stretch *s = &stretches[*count];
+        if (*count == SHARE_PIECES) {
+            reason = WHY_PIECES;
+            break;
+        }
+        if (!vma_at(view, at, &s->vma)) {
+            reason = WHY_NOT_THERE;
+            break;
+        }
+        s->start = at;
+        s->length = (s->vma.end < end ? s->vma.end : end) - at;
+        s->extent = extent_find(&s->vma);
+        if (!s->extent)
+            reason = rules_for_stretch(c, &s->vma, s->start, s->length);
+        else if (extent_fd(s->extent, &s->vma) < 0)
+            reason = WHY_LET_GO;
+        at += s->length;
+        ++*count;
+    }
+    close(view);
+    return reason;
+}
+
+/* Peers whose access the kernel refuses meanwhile see by the count that it was not for good. */
+static int exchange(struct stretch *s)
+{
+    bool kernel_waits = swap_offered(NULL) == SWAP_FULL;
+    struct proc_slot *slot = proc_slot(proc_self);
+    int err;
+
+    if (!kernel_waits)
+        atomic_fetch_add(&slot->swaps, 1);
+    err = swap_for_file(s->start, s->length, s->extent->fd, 0);
+    if (!kernel_waits)
+        atomic_fetch_add(&slot->swaps, 1);
+    return err;
+}
+
+static enum share_reason make_shared(struct stretch *s)
+{
+    int err;
+
+    if (s->extent)
+        return SHARED;
+    s->extent = extent_create(s->length);
+    if (!s->extent)
+        return errno == EMFILE || errno == ENFILE ? WHY_DESCRIPTORS : WHY_NO_MEMORY;
+    s->vma.start = s->start;
+    s->vma.offset = 0;
+    err = exchange(s);
+    if (!err) {
+        atomic_fetch_add(&bytes_exchanged, s->length);
+        return SHARED;
+    }
+    /* The first pieces of a long stretch may be its file's by now. */
+    extent_use(s->extent);
+    extent_unuse(s->extent);
+    return rules_after_swap(err);
+}
+
+static struct foundation **foundation_slot(uint32_t index)
+{
+    struct foundation ***chunk = &foundations[index >> MR_CHUNK_SHIFT];
+
+    if (!*chunk)
+        *chunk = calloc(1u << MR_CHUNK_SHIFT, sizeof(**chunk));
+    return *chunk ? *chunk + (index & ((1u << MR_CHUNK_SHIFT) - 1)) : NULL;
+}
+
+static enum share_reason publish(struct shared_mr *mr, const struct stretch *stretches,
+                                 unsigned count)
+{
+    struct foundation **slot = foundation_slot(mr->index);
+    struct foundation *f = slot ? calloc(1, sizeof(*f)) : NULL;
+    struct share_map *map = f ? arena_alloc(sizeof(*map)) : NULL;
+
+    if (!map) {
+        free(f);
+        return WHY_NO_MEMORY;
+    }
+    map->start = mr->addr & ~(PAGE_BYTES - 1);
+    map->count = count;
+    map->length = 0;
+    store_relaxed(&map->mapped, 0);
+    for (unsigned i = 0; i < count; i++) {
+        const struct stretch *s = &stretches[i];
+        map->pieces[i] = (struct share_piece){
+            .inode = s->extent->inode,
+            .offset = s->vma.offset + (s->start - s->vma.start),
+            .length = s->length,
+            .fd = s->extent->fd,
+        };
+        map->length += s->length;
+        f->extents[i] = s->extent;
+        extent_use(s->extent);
+    }
+    map->serial = atomic_fetch_add(&seg->next_share, 1) + 1;
+    f->map = map;
+    *slot = f;
+    mr->share_at = seg_offset(map) / CACHE_LINE;
+    store_relaxed(&mr->share, map->serial);
+    return SHARED;
+}
+
+static enum share_reason attach_locked(struct shared_mr *mr, const struct candidate *c)
+{
+    struct stretch stretches[SHARE_PIECES];
+    unsigned count;
+    enum share_reason reason = find_stretches(c, stretches, &count);
+
+    for (unsigned i = 0; i < count && !reason; i++)
+        reason = make_shared(&stretches[i]);
+    return reason ? reason : publish(mr, stretches, count);
+}
+
+void share_attach(struct shared_mr *mr)
+{
+    struct candidate c = { mr_mode(), mr->addr, mr->length, mr->access };
+    enum share_reason reason = rules_for_region(&c);
+
+    note_range(mr->addr, mr->length, 1);
+    if (!reason) {
+        share_lock();
+        reason = attach_locked(mr, &c);
+        share_unlock();
+    }
+    atomic_fetch_add(&outcomes[reason], 1);
+    log_debug("%lu bytes registered at %#lx: %s", (unsigned long)mr->length,
+              (unsigned long)mr->addr, share_reason_text(reason));
+}
+
+/* ---- the end of it ---- */
+
+/* Who has it mapped unmaps it when it gets round to it; the key is gone, so it uses it no more. */
+static void tell_peers(void)
+{
+    atomic_fetch_add(&seg->share_drops, 1);
+    for (unsigned p = 0; p < load_acquire(&seg->proc_high) && p < MAX_PROCS; p++)
+        if (load_relaxed(&proc_slot(p)->maps_memory) &&
+            load_relaxed(&proc_slot(p)->state) == PROC_ALIVE)
+            proc_attention(p);
+}
+
+static bool undo(struct shared_mr *mr)
+{
+    struct foundation **slot = foundation_slot(mr->index);
+    struct foundation *f = slot ? *slot : NULL;
+
+    if (!f)
+        return false;
+    bool mapped = load_acquire(&f->map->mapped);
+    *slot = NULL;
+    store_relaxed(&mr->share, 0);
+    for (unsigned i = 0; i < SHARE_PIECES && f->extents[i]; i++)
+        extent_unuse(f->extents[i]);
+    arena_free(f->map, sizeof(*f->map));
+    free(f);
+    return mapped;
+}
+
+void share_detach(struct shared_mr *mr)
+{
+    bool mapped = false;
+
+    note_range(mr->addr, mr->length, -1);
+    share_lock();
+    if (foundations[mr->index >> MR_CHUNK_SHIFT])
+        mapped = undo(mr);
+    share_unlock();
+    if (mapped)
+        tell_peers();
+}
+
+/* ---- what the program does to the memory ---- */
+
+struct range {
+    uint64_t addr, length;
+    bool found;
+};
+
+static bool overlaps(const struct shared_mr *mr, const struct range *r)
+{
+    return mr->kind == MR_USER && mr->length && mr->addr < r->addr + r->length &&
+           r->addr < mr->addr + mr->length;
+}
+
+static void hide_share(struct shared_mr *mr, void *context)
+{
+    struct range *r = context;
+
+    if (!overlaps(mr, r))
+        return;
+    store_relaxed(&mr->unmapped, 1);
+    if (!load_relaxed(&mr->share))
+        return;
+    store_relaxed(&mr->share, 0);
+    atomic_store(&mr_published(mr)->share, 0);
+    r->found = true;
+}
+
+static void end_share(struct shared_mr *mr, void *context)
+{
+    struct range *r = context;
+
+    if (overlaps(mr, r) && foundations[mr->index >> MR_CHUNK_SHIFT] && undo(mr))
+        r->found = true;
+}
+
+void share_memory_gone(uint64_t addr, uint64_t length)
+{
+    struct range r = { addr, length, false };
+    int err = errno;
+
+    if (likely(!may_be_registered(addr, length)))
+        return;
+    share_lock();
+    mr_for_each_own(hide_share, &r);
+    if (r.found) {
+        epoch_grace();
+        r.found = false;
+        mr_for_each_own(end_share, &r);
+    }
+    share_unlock();
+    if (r.found)
+        tell_peers();
+    errno = err;
+}
+
+bool share_discard(uint64_t addr, uint64_t length, int advice, int *result)
+{
+    uint64_t end = addr + length;
+    bool ours = false;
+    struct vma vma;
+    int view;
+
+    if (!extent_count() || addr % PAGE_BYTES || end < addr)
+        return false;
+    share_lock();
+    view = vma_open();
+    *result = 0;
+    for (uint64_t at = addr; view >= 0 && at < end; at = vma.end) {
+        if (!vma_at(view, at, &vma))
+            break;
+        uint64_t n = (vma.end < end ? vma.end : end) - at;
+        bool exchanged = extent_find(&vma);
+        ours |= exchanged;
+        if (syscall(SYS_madvise, at, n, exchanged ? MADV_REMOVE : advice))
+            *result = -1;
+    }
+    if (view >= 0)
+        close(view);
+    share_unlock();
+    return ours;
+}
+
+/* ---- forks, figures ---- */
+
+void share_forget(void)
+{
+    for (unsigned c = 0; c < MR_CHUNKS; c++) {
+        free(foundations[c]);
+        foundations[c] = NULL;
+    }
+    memset(granules, 0, sizeof(granules));
+    atomic_store(&wide_regions, 0);
+    atomic_store(&regions, 0);
+    release(true);
+}
+
+void share_report(void)
+{
+    unsigned mapped = peer_maps_made();
+
+    if (!getenv("VERBENA_STATS") && log_level < LOG_LEVEL_INFO)
+        return;
+    for (unsigned i = 0; i < SHARE_REASONS; i++) {
+        unsigned n = load_relaxed(&outcomes[i]);
+        if (n)
+            log_write(LOG_LEVEL_INFO, "registered memory: %u %s%s", n, i ? "copied: " : "",
+                      share_reason_text(i));
+    }
+    if (load_relaxed(&bytes_exchanged))
+        log_write(LOG_LEVEL_INFO, "registered memory: %lu KiB exchanged",
+                  (unsigned long)load_relaxed(&bytes_exchanged) >> 10);
+    if (mapped)
+        log_write(LOG_LEVEL_INFO, "registered memory of peers: %u mapped", mapped);
+}

@@ -1,0 +1,108 @@
+/*
+ * The common case, made short: a send of one piece that fits into a completion entry, from one RC
+ * queue pair to another that has its own receive queue and a receive waiting.
+ *
+ * It does what run.c and deliver.c do, with the look-ups left out: they are remembered with the QP
+ * and hold while the peer's entry says the same. Whatever is not the common case goes the general
+ * way, which also finds out why.
+ */
+
+#include "live/live.h"
+
+#include "hca/cq.h"
+#include "hca/epoch.h"
+#include "hca/proc.h"
+#include "hca/rq.h"
+
+static uint64_t chunk_of(uint32_t qpn)
+{
+    return load_acquire(&seg->qp_dir[(qpn & ((1u << QP_INDEX_BITS) - 1)) >> QP_CHUNK_SHIFT]);
+}
+
+static bool route_holds(const struct hca_qp *qp)
+{
+    const struct send_route *r = &qp->route;
+    struct shared_qp *peer = r->peer;
+
+    return peer && chunk_of(r->dest_qpn) == r->chunk &&
+           load_acquire(&peer->qpn) == r->dest_qpn &&
+           peer->dest_qpn == qp->ibv.qp_num &&
+           load_acquire(&peer->state) - IBV_QPS_RTR <= IBV_QPS_SQE - IBV_QPS_RTR &&
+           peer->rq == seg_offset(r->rq) && peer->recv_cq == seg_offset(r->cq.cq) &&
+           !load_relaxed(&seg->ports_down);
+}
+
+static bool find_route(struct hca_qp *qp)
+{
+    struct shared_qp *peer = wqe_find_peer(qp);
+    struct send_route *r = &qp->route;
+    struct shared_cq *cq;
+    struct rq_view view;
+
+    r->peer = NULL;
+    if (!peer || peer->srqn || !load_relaxed(&peer->heard) || !rq_open(peer->rq, &view) ||
+        !(cq = cq_open(peer->recv_cq)))
+        return false;
+    r->rq = view.rq;
+    r->slot_mask = view.depth - 1;
+    r->cq = (struct cq_route){ .cq = cq };
+    r->dest_qpn = qp->attr.dest_qp_num;
+    r->chunk = chunk_of(r->dest_qpn);
+    r->peer = peer;
+    qp->peer_word = proc_word(peer->proc);
+    return route_holds(qp);
+}
+
+static const void *payload_of(const struct hca_qp *qp, const struct ibv_sge *sge, unsigned flags)
+{
+    struct mem_ref ref;
+
+    if (flags & IBV_SEND_INLINE)
+        return (const void *)sge->addr;
+    if (!mr_local(sge->lkey, qp->pd->id, sge->addr, sge->length, false, &ref) ||
+        ref.kind != MEM_PROCESS)
+        return NULL;
+    return (const void *)ref.addr;
+}
+
+static bool send_along(struct hca_qp *qp, const struct ibv_sge *sge, unsigned flags)
+{
+    struct shared_cq *cq = qp->route.cq.cq;
+    struct shared_rq *rq = qp->route.rq;
+    uint32_t length = sge->length, number;
+    const void *payload = payload_of(qp, sge, flags);
+    uint64_t ticket;
+
+    if (unlikely(!payload || !rq_next(rq, &number) || !length ||
+                 length > load_relaxed(&rq->least)))
+        return false;
+    /* An overrun is the general way's to find: it knows what to answer. */
+    if (unlikely(load_relaxed(&cq->tail) - cq->head_seen >= load_relaxed(&cq->capacity) ||
+                 load_relaxed(&cq->overrun)))
+        return false;
+    struct cqe *e = cq_reserve_along(&qp->route.cq, &ticket);
+    if (unlikely(!e))
+        return false;
+    copy_short(e->data, payload, length);
+    e->qpn = qp->route.dest_qpn;
+    e->slot = number & qp->route.slot_mask;
+    e->length = length;
+    e->src_qp = qp->ibv.qp_num;
+    e->srqn = 0;
+    e->slid = qp->shared->lid;
+    e->sl = qp->sl;
+    rq_advance(rq);
+    cq_publish(cq, e, ticket, IBV_WC_SUCCESS, IBV_WC_RECV,
+               CQE_IN_LINE | (flags & IBV_SEND_SOLICITED ? CQE_SOLICITED : 0));
+    return true;
+}
+
+bool send_fast(struct hca_qp *qp, const struct ibv_sge *sge, unsigned flags)
+{
+    bool sent;
+
+    epoch_enter();
+    sent = (likely(route_holds(qp)) || find_route(qp)) && send_along(qp, sge, flags);
+    epoch_exit();
+    return sent;
+}

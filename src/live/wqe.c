@@ -1,0 +1,409 @@
+#include "live/live.h"
+
+#include "hca/addr.h"
+#include "hca/epoch.h"
+#include "hca/proc.h"
+#include "hca/qp.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* ---- our own side of a request ---- */
+
+static char *own_pointer(const struct mem_ref *ref)
+{
+    return ref->kind == MEM_SEGMENT ? (char *)seg + ref->addr : (char *)ref->addr;
+}
+
+static bool build_local(const struct hca_qp *qp, const struct send_wqe *w, bool for_writing,
+                        struct local_list *list)
+{
+    struct mem_ref ref;
+
+    list->count = 0;
+    list->length = 0;
+    list->unmapped = false;
+    for (uint32_t i = 0; i < w->num_sge; i++) {
+        const struct ibv_sge *sge = &w->sge[i];
+        if (!sge->length)
+            continue;
+        if (w->flags & IBV_SEND_INLINE)
+            ref = (struct mem_ref){ .kind = MEM_PROCESS, .addr = sge->addr };
+        else if (unlikely(!mr_local(sge->lkey, qp->pd->id, sge->addr, sge->length,
+                                    for_writing, &ref)))
+            return false;
+        else
+            list->unmapped |= load_relaxed(&ref.mr->unmapped);
+        list->iov[list->count++] = (struct iovec){ own_pointer(&ref), sge->length };
+        list->length += sge->length;
+    }
+    return true;
+}
+
+/* ---- the other side ---- */
+
+static bool is_ready(const struct shared_qp *peer)
+{
+    uint32_t state = load_acquire(&peer->state);
+
+    return state >= IBV_QPS_RTR && state <= IBV_QPS_SQE && likely(peer->proc < MAX_PROCS);
+}
+
+static uint16_t lid_of(const struct ibv_ah_attr *av)
+{
+    return av->dlid || !av->is_global ? av->dlid : addr_lid_from_gid(&av->grh.dgid);
+}
+
+struct shared_qp *wqe_find_peer(const struct hca_qp *qp)
+{
+    struct shared_qp *peer = shared_qp_find(qp->attr.dest_qp_num);
+    uint8_t want =
+        qp->ibv.qp_type == IBV_QPT_XRC_SEND ? IBV_QPT_XRC_RECV : (uint8_t)qp->ibv.qp_type;
+
+    if (unlikely(!peer || peer->dest_qpn != qp->ibv.qp_num || peer->type != want ||
+                 !is_ready(peer) || peer->lid != lid_of(&qp->attr.ah_attr) ||
+                 addr_port_is_down(peer->lid) || addr_port_is_down(qp->shared->lid)))
+        return NULL;
+    return peer;
+}
+
+static uint32_t pd_of_peer(const struct shared_qp *peer, const struct send_wqe *w, uint16_t *proc)
+{
+    *proc = peer->proc;
+    if (peer->type != IBV_QPT_XRC_RECV)
+        return peer->pd;
+    struct shared_srq *srq = shared_srq_find(w->srqn); /* it stands in for the QP's PD */
+    if (!srq || srq->xrcd != peer->xrcd)
+        return 0;
+    *proc = srq->proc;
+    return srq->pd;
+}
+
+/* Where a remote address leads, if the QP and the key allow it; else the responder's QP fails. */
+static int find_remote(struct shared_qp *peer, const struct send_wqe *w, uint64_t length,
+                       unsigned access, struct mem_ref *ref)
+{
+    uint16_t proc;
+    uint32_t pd = pd_of_peer(peer, w, &proc);
+
+    if (!length)
+        return IBV_WC_SUCCESS;
+    if ((peer->access & access) != access) {
+        if (peer->type != IBV_QPT_UC)
+            qp_fail(peer, IBV_EVENT_QP_REQ_ERR);
+        return IBV_WC_REM_INV_REQ_ERR;
+    }
+    if (proc < MAX_PROCS && mr_remote(w->rkey, proc, pd, load_relaxed(&peer->qpn), w->remote_addr,
+                                      length, access, ref))
+        return IBV_WC_SUCCESS;
+    if (peer->type != IBV_QPT_UC)
+        qp_fail(peer, IBV_EVENT_QP_ACCESS_ERR);
+    return IBV_WC_REM_ACCESS_ERR;
+}
+
+static int status_of_copy(int err)
+{
+    return err == 0 ? IBV_WC_SUCCESS : err == ESRCH ? IBV_WC_RETRY_EXC_ERR : IBV_WC_REM_OP_ERR;
+}
+
+/* ---- the operations ---- */
+
+static int run_write(struct hca_qp *qp, const struct send_wqe *w, struct shared_qp *peer,
+                     uint32_t *byte_len)
+{
+    struct local_list local;
+    struct mem_ref ref;
+    int status;
+
+    if (unlikely(!build_local(qp, w, false, &local)))
+        return IBV_WC_LOC_PROT_ERR;
+    if ((status = find_remote(peer, w, local.length, IBV_ACCESS_REMOTE_WRITE, &ref)))
+        return status;
+    *byte_len = local.length;
+    return local.length ? status_of_copy(copy_out(&local, &ref, 1)) : IBV_WC_SUCCESS;
+}
+
+static int run_write_imm(struct hca_qp *qp, const struct send_wqe *w, struct shared_qp *peer,
+                         uint32_t *byte_len)
+{
+    int status;
+
+    if (qp->ibv.qp_type != IBV_QPT_UC && !deliver_has_receive(peer, w))
+        return WAIT_RNR;
+    if ((status = run_write(qp, w, peer, byte_len)))
+        return status;
+    struct delivery m = { .wqe = w, .length = *byte_len, .opcode = IBV_WC_RECV_RDMA_WITH_IMM,
+                         .slid = qp->shared->lid, .src_qp = qp->ibv.qp_num };
+    return deliver(peer, &m);
+}
+
+static int run_read(struct hca_qp *qp, const struct send_wqe *w, struct shared_qp *peer,
+                    uint32_t *byte_len)
+{
+    struct local_list local;
+    struct mem_ref ref;
+    int status;
+
+    if (unlikely(!build_local(qp, w, true, &local)))
+        return IBV_WC_LOC_PROT_ERR;
+    if ((status = find_remote(peer, w, local.length, IBV_ACCESS_REMOTE_READ, &ref)))
+        return status;
+    *byte_len = local.length;
+    return local.length ? status_of_copy(copy_in(&local, &ref)) : IBV_WC_SUCCESS;
+}
+
+static struct shm_lock *atomic_lock(const struct mem_ref *ref)
+{
+    return &seg->atomic_locks[(ref->addr >> 3) * 0x9e3779b97f4a7c15ull >> 56];
+}
+
+/* With the lock held, by either way: peers may have the word mapped, or reach it by the kernel. */
+static int change_word(const struct mem_ref *ref, const struct send_wqe *w, uint64_t *before)
+{
+    _Atomic uint64_t *word = copy_mapped_word(ref);
+    bool add = w->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+    uint64_t after;
+    int err;
+
+    if (word) {
+        *before = w->compare_add;
+        if (add)
+            *before = atomic_fetch_add(word, w->compare_add);
+        else
+            atomic_compare_exchange_strong(word, before, w->swap);
+        return 0;
+    }
+    if ((err = copy_word(ref, before, false)))
+        return err;
+    after = add ? *before + w->compare_add : *before == w->compare_add ? w->swap : *before;
+    return after == *before ? 0 : copy_word(ref, &after, true);
+}
+
+/* Atomic against all adapters of the fabric (IBV_ATOMIC_HCA), not against the owner's processor. */
+static int run_atomic(struct hca_qp *qp, const struct send_wqe *w, struct shared_qp *peer,
+                      uint32_t *byte_len)
+{
+    uint64_t before;
+    struct local_list local;
+    struct mem_ref ref;
+    int status, err;
+
+    if (unlikely(!build_local(qp, w, true, &local) || local.length != sizeof(before)))
+        return local.length != sizeof(before) ? IBV_WC_LOC_LEN_ERR : IBV_WC_LOC_PROT_ERR;
+    if (w->remote_addr & 7) {
+        qp_fail(peer, IBV_EVENT_QP_REQ_ERR);
+        return IBV_WC_REM_INV_REQ_ERR;
+    }
+    if ((status = find_remote(peer, w, sizeof(before), IBV_ACCESS_REMOTE_ATOMIC, &ref)))
+        return status;
+    shm_lock(atomic_lock(&ref));
+    err = change_word(&ref, w, &before);
+    shm_unlock(atomic_lock(&ref));
+    if (err)
+        return status_of_copy(err);
+    *byte_len = sizeof(before);
+    const char *from = (const char *)&before;
+    for (unsigned i = 0; i < local.count; from += local.iov[i].iov_len, i++)
+        memcpy(local.iov[i].iov_base, from, local.iov[i].iov_len);
+    return IBV_WC_SUCCESS;
+}
+
+static int run_atomic_write(struct hca_qp *qp, const struct send_wqe *w, struct shared_qp *peer,
+                            uint32_t *byte_len)
+{
+    struct local_list local;
+    struct mem_ref ref;
+    int status;
+
+    if (!build_local(qp, w, false, &local))
+        return IBV_WC_LOC_PROT_ERR;
+    if (local.length != 8)
+        return IBV_WC_LOC_LEN_ERR;
+    if (w->remote_addr & 7) {
+        qp_fail(peer, IBV_EVENT_QP_REQ_ERR);
+        return IBV_WC_REM_INV_REQ_ERR;
+    }
+    if ((status = find_remote(peer, w, 8, IBV_ACCESS_REMOTE_WRITE, &ref)))
+        return status;
+    *byte_len = 8;
+    shm_lock(atomic_lock(&ref));
+    int err = copy_out(&local, &ref, 1);
+    shm_unlock(atomic_lock(&ref));
+    return status_of_copy(err);
+}
+
+/* The responder's part of "send with invalidate": its window or region must be one that this QP
+ * may touch. */
+static bool invalidate_remote(struct shared_qp *peer, uint32_t rkey)
+{
+    struct shared_mr *mr = shared_mr_find(rkey);
+
+    if (!mr || mr->proc != peer->proc || mr->pd != peer->pd || mr->kind != MW_TYPE_2 ||
+        mr->bound_qpn != load_relaxed(&peer->qpn))
+        return false;
+    atomic_store(&mr->key, 0);
+    return true;
+}
+
+static int run_send(struct hca_qp *qp, const struct send_wqe *w, struct shared_qp *peer,
+                    uint32_t *byte_len)
+{
+    struct local_list local;
+
+    if (unlikely(!build_local(qp, w, false, &local)))
+        return IBV_WC_LOC_PROT_ERR;
+    struct delivery m = { .wqe = w, .payload = &local, .length = local.length,
+                         .opcode = IBV_WC_RECV, .slid = qp->shared->lid,
+                         .src_qp = qp->ibv.qp_num };
+    *byte_len = local.length;
+    if (unlikely(w->opcode == IBV_WR_SEND_WITH_INV)) {
+        if (!deliver_has_receive(peer, w))
+            return WAIT_RNR;
+        if (!invalidate_remote(peer, w->imm)) {
+            qp_fail(peer, IBV_EVENT_QP_ACCESS_ERR);
+            return IBV_WC_REM_ACCESS_ERR;
+        }
+    }
+    return deliver(peer, &m);
+}
+
+/* ---- local operations ---- */
+
+static int run_local_invalidate(struct hca_qp *qp, const struct send_wqe *w)
+{
+    struct shared_mr *mr = shared_mr_find(w->imm) ? mr_own(w->imm) : NULL;
+
+    if (!mr || load_relaxed(&mr->key) != w->imm || mr->pd != qp->pd->id || mr->kind != MW_TYPE_2)
+        return IBV_WC_LOC_PROT_ERR;
+    mr_hide(mr);
+    return IBV_WC_SUCCESS;
+}
+
+static int run_bind(struct hca_qp *qp, const struct send_wqe *w)
+{
+    struct hca_mw *mw = (struct hca_mw *)w->mw;
+    const struct ibv_mw_bind_info *b = &w->bind;
+    struct hca_mr *mr = (struct hca_mr *)b->mr;
+    struct mem_ref ref = { 0 };
+
+    if (b->length &&
+        (!(mr->own->access & IBV_ACCESS_MW_BIND) || mr->own->pd != qp->pd->id ||
+         !mr_local(mr->ibv.lkey, qp->pd->id, b->addr, b->length,
+                   b->mw_access_flags & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC),
+                   &ref)))
+        return IBV_WC_MW_BIND_ERR;
+    if (mw->bound_to)
+        atomic_fetch_sub(&mw->bound_to->windows, 1);
+    mr_hide(mw->own);
+    mw->bound_to = b->length ? mr : NULL;
+    if (!b->length)
+        return IBV_WC_SUCCESS;
+    atomic_fetch_add(&mr->windows, 1);
+    mw->own->iova = b->mw_access_flags & IBV_ACCESS_ZERO_BASED ? 0 : b->addr;
+    mw->own->addr = ref.addr;
+    mw->own->length = b->length;
+    mw->own->access = b->mw_access_flags;
+    mw->own->bound_qpn = qp->ibv.qp_num;
+    mr_validate(mw->own, w->rkey);
+    return IBV_WC_SUCCESS;
+}
+
+/* ---- datagrams ---- */
+
+static void send_datagram(const struct hca_qp *qp, const struct delivery *m, uint32_t qpn,
+                          uint16_t dlid, bool multicast)
+{
+    struct shared_qp *peer = shared_qp_find(qpn);
+
+    if (!peer || peer->type != IBV_QPT_UD || !is_ready(peer) ||
+        peer->qkey != m->wqe->remote_qkey || (!multicast && peer->lid != dlid) ||
+        addr_port_is_down(peer->lid) || addr_port_is_down(qp->shared->lid))
+        return; /* a datagram that nobody takes is gone */
+    deliver(peer, m);
+}
+
+static unsigned group_members(const struct send_wqe *w, uint32_t *qpns, unsigned room)
+{
+    unsigned count = 0;
+
+    shm_lock(&seg->mcast_lock);
+    for (uint32_t i = 0; i < load_relaxed(&seg->mcast_high) && i < MCAST_ENTRIES; i++) {
+        struct mcast_entry *e = &seg->mcast[i];
+        bool match = w->has_grh ? !memcmp(e->gid, w->dgid.raw, sizeof(e->gid)) : e->lid == w->dlid;
+        if (e->qpn && match && count < room)
+            qpns[count++] = e->qpn;
+    }
+    shm_unlock(&seg->mcast_lock);
+    return count;
+}
+
+static int run_datagram(struct hca_qp *qp, const struct send_wqe *w, uint32_t *byte_len)
+{
+    static const uint32_t max_datagram = 4096;
+    struct local_list local;
+    uint32_t members[256];
+
+    if (unlikely(!build_local(qp, w, false, &local)))
+        return IBV_WC_LOC_PROT_ERR;
+    if (unlikely(local.length > max_datagram))
+        return IBV_WC_LOC_LEN_ERR;
+    struct delivery m = { .wqe = w, .payload = &local, .length = local.length,
+                         .opcode = IBV_WC_RECV, .datagram = true, .slid = qp->shared->lid,
+                         .src_qp = qp->ibv.qp_num };
+    *byte_len = local.length;
+    if (w->dlid < ADDR_MCAST_LID) {
+        send_datagram(qp, &m, w->remote_qpn, w->dlid, false);
+        return IBV_WC_SUCCESS;
+    }
+    unsigned count = group_members(w, members, ARRAY_SIZE(members));
+    for (unsigned i = 0; i < count; i++)
+        if (members[i] != qp->ibv.qp_num) /* no loopback to the sending QP itself */
+            send_datagram(qp, &m, members[i], 0, true);
+    return IBV_WC_SUCCESS;
+}
+
+/* ---- one request ---- */
+
+typedef int (*operation)(struct hca_qp *qp, const struct send_wqe *w, struct shared_qp *peer,
+                         uint32_t *byte_len);
+
+static const operation operations[] = {
+    [IBV_WR_RDMA_WRITE] = run_write,
+    [IBV_WR_RDMA_WRITE_WITH_IMM] = run_write_imm,
+    [IBV_WR_SEND] = run_send,
+    [IBV_WR_SEND_WITH_IMM] = run_send,
+    [IBV_WR_SEND_WITH_INV] = run_send,
+    [IBV_WR_RDMA_READ] = run_read,
+    [IBV_WR_ATOMIC_CMP_AND_SWP] = run_atomic,
+    [IBV_WR_ATOMIC_FETCH_AND_ADD] = run_atomic,
+    [IBV_WR_ATOMIC_WRITE] = run_atomic_write,
+};
+
+static int run_connected(struct hca_qp *qp, const struct send_wqe *w, uint32_t *byte_len)
+{
+    struct shared_qp *peer = wqe_find_peer(qp);
+    int status = WAIT_ANSWER;
+
+    if (likely(peer))
+        status = operations[w->opcode](qp, w, peer, byte_len);
+    if (qp->ibv.qp_type != IBV_QPT_UC || status == IBV_WC_SUCCESS ||
+        status == IBV_WC_LOC_PROT_ERR || status == IBV_WC_LOC_LEN_ERR)
+        return status;
+    return IBV_WC_SUCCESS; /* unreliable: what the other side does not take is lost */
+}
+
+int wqe_execute(struct hca_qp *qp, const struct send_wqe *w, uint32_t *byte_len)
+{
+    int status;
+
+    *byte_len = 0;
+    if (unlikely(w->opcode == IBV_WR_BIND_MW))
+        return run_bind(qp, w);
+    if (unlikely(w->opcode == IBV_WR_LOCAL_INV))
+        return run_local_invalidate(qp, w);
+    epoch_enter();
+    status = qp->ibv.qp_type == IBV_QPT_UD ? run_datagram(qp, w, byte_len)
+                                           : run_connected(qp, w, byte_len);
+    epoch_exit();
+    return status;
+}

@@ -1,0 +1,179 @@
+#include "sim/adapter/adapter_file.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <limits.h>
+#include <link.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static char *trimmed(char *text)
+{
+    char *end;
+
+    while (isspace((unsigned char)*text))
+        text++;
+    end = text + strlen(text);
+    while (end > text && isspace((unsigned char)end[-1]))
+        end--;
+    *end = '\0';
+    return text;
+}
+
+int adapter_line_split(char *text, struct adapter_line *line)
+{
+    char *comment = strchr(text, '#'), *equals;
+
+    if (comment)
+        *comment++ = '\0';
+    line->origin = comment ? trimmed(comment) : "";
+    line->key = trimmed(text);
+    if (!*line->key)
+        return 0;
+    equals = strchr(line->key, '=');
+    if (!equals)
+        return -1;
+    *equals = '\0';
+    line->key = trimmed(text);
+    line->value = trimmed(equals + 1);
+    return *line->key && *line->value ? 1 : -1;
+}
+
+static int walk_lines(FILE *file, const char *path,
+                      int (*visit)(const struct adapter_line *line, void *context), void *context,
+                      char *error, size_t size)
+{
+    struct adapter_line line = { .number = 0 };
+    char *text = NULL;
+    size_t room = 0;
+    int status = 0;
+
+    while (!status && getline(&text, &room, file) >= 0) {
+        line.number++;
+        switch (adapter_line_split(text, &line)) {
+        case 1:
+            status = visit(&line, context);
+            break;
+        case -1:
+            snprintf(error, size, "%s:%u: a line is 'key = value', and this is not", path,
+                     line.number);
+            status = -1;
+            break;
+        }
+    }
+    if (!status && ferror(file)) {
+        snprintf(error, size, "%s: %s", path, strerror(errno));
+        status = -1;
+    }
+    free(text);
+    return status;
+}
+
+int adapter_file_walk(const char *path,
+                      int (*visit)(const struct adapter_line *line, void *context), void *context,
+                      char *error, size_t size)
+{
+    FILE *file = fopen(path, "re");
+    int status;
+
+    if (!file) {
+        snprintf(error, size, "%s: %s", path, strerror(errno));
+        return -1;
+    }
+    status = walk_lines(file, path, visit, context, error, size);
+    fclose(file);
+    return status;
+}
+
+/* The directory of the program or library this function is linked into. */
+static bool own_directory(char *path)
+{
+    struct link_map *map = NULL;
+    Dl_info info;
+    char *slash;
+
+    if (!dladdr1((void *)own_directory, &info, (void **)&map, RTLD_DL_LINKMAP))
+        return false;
+    if (!realpath(*map->l_name ? map->l_name : "/proc/self/exe", path))
+        return false;
+    slash = strrchr(path, '/');
+    *slash = '\0';
+    return true;
+}
+
+int adapter_directory(char *path, size_t path_size, char *error, size_t size)
+{
+    /* Beside the command and the library of a build directory; from the installed command; from the
+     * installed library, whose own place may be two or three levels below the prefix. */
+    static const char *const places[] = {
+        "adapters",
+        "../adapters",
+        "../" VERBENA_DATADIR "/verbena/adapters",
+        "../../" VERBENA_DATADIR "/verbena/adapters",
+        "../../../" VERBENA_DATADIR "/verbena/adapters",
+    };
+    const char *chosen = getenv("VERBENA_ADAPTERS");
+    char own[PATH_MAX];
+
+    if (chosen && *chosen) {
+        if ((size_t)snprintf(path, path_size, "%s", chosen) < path_size)
+            return 0;
+        snprintf(error, size, "VERBENA_ADAPTERS: %s", strerror(ENAMETOOLONG));
+        return -1;
+    }
+    if (!own_directory(own)) {
+        snprintf(error, size, "no telling where this program is: set VERBENA_ADAPTERS");
+        return -1;
+    }
+    for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
+        if ((size_t)snprintf(path, path_size, "%s/%s", own, places[i]) < path_size &&
+            !access(path, X_OK))
+            return 0;
+    }
+    snprintf(error, size, "no adapter files came with %s: set VERBENA_ADAPTERS", own);
+    return -1;
+}
+
+bool adapter_suffixed(const char *name)
+{
+    size_t length = strlen(name), suffix = strlen(ADAPTER_SUFFIX);
+
+    return length > suffix && !strcmp(name + length - suffix, ADAPTER_SUFFIX);
+}
+
+bool adapter_name_is_path(const char *name)
+{
+    return strchr(name, '/') || adapter_suffixed(name);
+}
+
+static int is_adapter(const struct dirent *entry)
+{
+    return adapter_suffixed(entry->d_name);
+}
+
+int adapter_list(void (*visit)(const char *name, void *context), void *context, char *error,
+                 size_t size)
+{
+    char directory[PATH_MAX];
+    struct dirent **entries;
+    int count;
+
+    if (adapter_directory(directory, sizeof(directory), error, size))
+        return -1;
+    count = scandir(directory, &entries, is_adapter, alphasort);
+    if (count < 0) {
+        snprintf(error, size, "%s: %s", directory, strerror(errno));
+        return -1;
+    }
+    for (int i = 0; i < count; i++) {
+        entries[i]->d_name[strlen(entries[i]->d_name) - strlen(ADAPTER_SUFFIX)] = '\0';
+        visit(entries[i]->d_name, context);
+        free(entries[i]);
+    }
+    free(entries);
+    return 0;
+}

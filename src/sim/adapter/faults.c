@@ -1,0 +1,111 @@
+#include "sim/adapter/faults.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LONGEST_DELAY_NS 4000 /* several packets of the slowest link pass meanwhile */
+
+const char *const fault_names[FAULT_COUNT] = {
+    [FAULT_DROP] = "drop",
+    [FAULT_CORRUPT] = "corrupt",
+    [FAULT_DUPLICATE] = "duplicate",
+    [FAULT_REORDER] = "reorder",
+};
+
+/* ---- chance ---- */
+
+/* Weyl sequence and mixing function of SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom
+ * Number Generators, 2014). */
+static uint64_t draw(struct faults *faults)
+{
+    uint64_t z = faults->state += 0x9e3779b97f4a7c15ull;
+
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebull;
+    return z ^ z >> 31;
+}
+
+bool faults_strike(struct faults *faults, enum fault fault)
+{
+    bool strikes;
+
+    if (faults->rates[fault] <= 0)
+        return false;
+    strikes = (draw(faults) >> 11) * 0x1p-53 < faults->rates[fault];
+    faults->counts[fault] += strikes;
+    return strikes;
+}
+
+uint64_t faults_delay(struct faults *faults)
+{
+    return 1 + draw(faults) % LONGEST_DELAY_NS;
+}
+
+/* ---- reading ---- */
+
+static int read_seed(const char *value, struct faults *out, char *error, size_t size)
+{
+    char *end;
+
+    errno = 0;
+    out->state = strtoull(value, &end, 0);
+    if (*value >= '0' && *value <= '9' && !*end && !errno)
+        return 0;
+    snprintf(error, size, "--faults: seed takes a whole number, not '%s'", value);
+    return -1;
+}
+
+static int read_rate(enum fault fault, const char *value, struct faults *out, char *error,
+                     size_t size)
+{
+    char *end;
+    double rate = strtod(value, &end);
+
+    if (end == value || *end || !(rate >= 0 && rate <= 1)) {
+        snprintf(error, size, "--faults: %s takes a rate from 0 to 1, not '%s'", fault_names[fault],
+                 value);
+        return -1;
+    }
+    out->rates[fault] = rate;
+    out->any |= rate > 0;
+    return 0;
+}
+
+static int read_word(char *word, struct faults *out, char *error, size_t size)
+{
+    char *equals = strchr(word, '=');
+
+    if (!equals) {
+        snprintf(error, size, "--faults: '%s' is not of the form NAME=RATE", word);
+        return -1;
+    }
+    *equals = '\0';
+    if (!strcmp(word, "seed"))
+        return read_seed(equals + 1, out, error, size);
+    for (int fault = 0; fault < FAULT_COUNT; fault++) {
+        if (!strcmp(word, fault_names[fault]))
+            return read_rate(fault, equals + 1, out, error, size);
+    }
+    snprintf(error, size, "--faults: '%s' is none of drop, corrupt, duplicate, reorder and seed",
+             word);
+    return -1;
+}
+
+int faults_read(const char *text, struct faults *out, char *error, size_t size)
+{
+    char copy[256], *position = NULL;
+
+    memset(out, 0, sizeof(*out));
+    if (strlen(text) >= sizeof(copy)) {
+        snprintf(error, size, "--faults: more than %zu characters", sizeof(copy) - 1);
+        return -1;
+    }
+    strcpy(copy, text);
+    for (char *word = strtok_r(copy, ",", &position); word; word = strtok_r(NULL, ",", &position)) {
+        if (read_word(word, out, error, size))
+            return -1;
+    }
+    return 0;
+}

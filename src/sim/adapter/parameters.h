@@ -1,0 +1,170 @@
+/* What an adapter file says: every number of the model, one row each. */
+#ifndef SIM_PARAMETERS_H
+#define SIM_PARAMETERS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define ENGINES_MAX 16
+#define VLS_MAX   8
+
+enum context_place {
+    CONTEXT_ON_ADAPTER, /* memory of its own holds what does not fit into the cache */
+    CONTEXT_IN_HOST,    /* host memory does, across the I/O bus */
+};
+
+enum fabric_topology {
+    TOPOLOGY_SINGLE,   /* one switch */
+    TOPOLOGY_FAT_TREE, /* leaves, each with a link to every spine */
+};
+
+/* Times are nanoseconds, rates bytes per nanosecond (GB/s), sizes bytes. */
+struct parameters {
+    char name[64];
+    char title[128];
+
+    struct {
+        double post_send, post_receive, poll_hit, poll_empty;
+        double segment; /* per further scatter/gather element of a posted request */
+        uint64_t cached_queues; /* completion queues that a processor keeps in its cache; 0: all */
+        double queue_miss;      /* taking a completion from one of more than that */
+        double copy_rate;
+        double copy_call;
+        double wake_receive; /* from interrupt to running again */
+        double wake_send;    /* the same after a send; 0: no other */
+        double create_qp, create_qp_entry, destroy_qp, destroy_connected_qp;
+        double modify_qp;
+        double create_cq, create_cq_entry, destroy_cq, destroy_cq_entry;
+        double create_srq, destroy_srq;
+        double register_call, register_page, register_page_beyond, deregister_call, deregister_page;
+        uint64_t register_knee; /* pages; beyond it a page costs register_page_beyond */
+        double alloc_pd, create_ah, bind_window, event_call;
+        uint64_t page;
+    } host;
+
+    struct {
+        bool half_duplex;
+        double rate;
+        uint64_t write_burst, read_burst, read_request; /* largest payload of each */
+        double write_overhead, completion_overhead, request_overhead;
+        double link_layer; /* charged to the other direction for every transaction */
+        double doorbell_latency, write_latency, read_latency;
+        double read_rate; /* of returned data; 0: not limited */
+    } bus;
+
+    struct {
+        uint64_t engines;                /* for sending, per port */
+        uint64_t engine_depth;           /* packets an engine may have under way */
+        uint64_t buffer;                 /* bytes of packets on their way out; 0: not limited */
+        double message, segment, packet; /* to begin a message, a further segment, a packet */
+        double queue_lock; /* a queue's context is held for this, by packets in and out */
+        uint64_t turn;     /* bytes of a message before other queues are served; 0: all of it */
+        bool drain;        /* an engine takes its next message when its packets have left */
+        bool wait_for_ack; /* a queue that has sent a SEND goes on after the acknowledgement */
+        double ack_turnaround;
+        bool receive_ahead; /* receive requests are fetched when they are posted */
+        double receive_message, receive_segment, receive_request;
+        double scatter_rate; /* 0: not limited */
+        double read_response;
+        uint64_t request_window; /* work requests fetched ahead */
+        uint64_t request_bytes, segment_bytes, completion_bytes;
+        uint64_t memory; /* on the adapter, for ibv_alloc_dm */
+        double memory_rate, memory_latency;
+    } hca;
+
+    struct {
+        enum context_place place;
+        uint64_t queues;       /* contexts in the cache; 0: all */
+        uint64_t translations; /* pages */
+        double access;         /* to memory of the adapter */
+        double crowded; /* what a queue takes longer behind others, where contexts are in the host */
+        double queue_accesses, translation_accesses, write_back_accesses;
+    } context;
+
+    struct {
+        uint64_t ports;
+        double rate;
+        uint64_t mtu;
+        uint64_t header;
+        double gap;
+        double latency;          /* of the link */
+        uint64_t receive_buffer; /* bytes of credit of a vl; 0: not limited */
+        uint64_t vls;          /* virtual ones for data; service level s takes vl s mod vls */
+        char vl_weights[64];   /* see parameters_weights() */
+    } link;
+
+    struct {
+        double latency;
+        enum fabric_topology topology;
+        uint64_t radix;   /* ports of a switch; 0: as many as it takes */
+        uint64_t uplinks; /* of a leaf of a fat tree: one to each of as many spines */
+    } fabric;
+
+    /* What an MPI library itself takes; the library charges it. */
+    struct {
+        double send, receive, control;
+        double shared_latency; /* between processes of one node */
+        double shared_rate;
+    } mpi;
+
+    /* How fast one process computes; the NAS kernels charge it. */
+    struct {
+        double is, ft, cg, mg, lu;
+        uint64_t reach; /* bytes that addresses are at hand for */
+        double miss;
+    } nas;
+};
+
+enum parameter_unit {
+    UNIT_TIME,
+    UNIT_RATE,
+    UNIT_BYTES,
+    UNIT_COUNT,
+    UNIT_REAL,
+    UNIT_YES_NO,
+    UNIT_CHOICE,
+    UNIT_TEXT,
+};
+
+struct parameter_row {
+    const char *key; /* "bus.rate" */
+    enum parameter_unit unit;
+    size_t offset;
+    size_t room;          /* of a text */
+    const char *fallback; /* as a file would say it; NULL: the file has to */
+    double minimum, maximum;
+    bool power_of_two;
+    const char *choices; /* words separated by blanks, in the order of the values */
+    const char *help;
+};
+
+#define PARAMETER_ROWS_MAX 128
+
+/* Ends with a row without a key. */
+extern const struct parameter_row parameter_rows[];
+
+/* What a value of this unit looks like: "a time (ns, us, ms or s)". */
+const char *parameter_unit_text(enum parameter_unit unit);
+
+/* The row of a key, or NULL. */
+const struct parameter_row *parameter_find(const char *key);
+
+/* The number that stands under a key: times in ns, rates in GB/s, sizes in bytes. Returns 0, or -1
+ * if there is no such key or its value is not a number. */
+int parameter_number(const struct parameters *parameters, const char *key, double *value);
+
+/* Reads an adapter file, what it is based on, and then "key=value" settings separated by ';' (may
+ * be NULL). Returns 0, or -1 with "file:line: reason" or "--set: reason" in 'error'. */
+int parameters_read(const char *path, const char *settings, struct parameters *out, char *error,
+                    size_t size);
+
+/* What each vl's bytes weigh when several want a link; the last number of link.vl_weights counts
+ * for further vls, too. False if the text is no such list, or is longer than the vls are. */
+bool parameters_weights(const struct parameters *parameters, uint32_t weights[VLS_MAX]);
+
+/* The path of an adapter file: 'name' itself if it has a '/' or ends in ".adapter", otherwise that
+ * of NAME.adapter in adapter_directory(). Returns 0, or -1 with the reason in 'error'. */
+int parameters_find(const char *name, char *path, size_t path_size, char *error, size_t size);
+
+#endif

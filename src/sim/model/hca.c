@@ -1,0 +1,126 @@
+#include "sim/model/hca.h"
+
+#include "hca/addr.h"
+
+#include <errno.h>
+#include <string.h>
+
+static void engines_init(struct sim_port *port, uint64_t count)
+{
+    for (uint64_t i = 0; i < count && i < ENGINES_MAX; i++)
+        port->engines[i].port = port;
+}
+
+static int hca_init(struct sim_hca *hca, uint32_t node, uint32_t device)
+{
+    const struct parameters *p = &world->parameters;
+
+    hca->node = node;
+    hca->device = device;
+    hca->bus.parameters = p;
+    hca->port_count = seg->ports;
+    hca->ports = &world->ports[addr_lid(node, device, 1)];
+    for (uint32_t i = 0; i < hca->port_count; i++) {
+        hca->ports[i].hca = hca;
+        hca->ports[i].number = i + 1;
+        hca->ports[i].lid = addr_lid(node, device, i + 1);
+        engines_init(&hca->ports[i], p->hca.engines);
+    }
+    return icm_init(&hca->context, p, &hca->bus);
+}
+
+int hca_init_all(void)
+{
+    uint32_t count = seg->nodes * seg->devices;
+    struct sim_hca *hcas = world_alloc((uint64_t)count * sizeof(*hcas));
+    int error;
+
+    world->port_count = count * seg->ports + 1;
+    world->ports = world_alloc((uint64_t)world->port_count * sizeof(*world->ports));
+    if (!hcas || !world->ports)
+        return ENOMEM;
+    error = switch_init_all();
+    if (error)
+        return error;
+    for (uint32_t node = 0; node < seg->nodes; node++) {
+        for (uint32_t device = 0; device < seg->devices; device++) {
+            error = hca_init(&hcas[node * seg->devices + device], node, device);
+            if (error)
+                return error;
+        }
+    }
+    return 0;
+}
+
+struct sim_port *hca_port_by_lid(uint16_t lid)
+{
+    return lid && lid < world->port_count ? &world->ports[lid] : NULL;
+}
+
+static uint32_t bytes_on_link(const struct packet *packet, const struct opcode_info *info)
+{
+    uint32_t header = world->parameters.link.header;
+
+    /* The header of the adapter file is that of a packet without extension headers. */
+    if (header)
+        header += info->header_bytes - BTH_BYTES;
+    return header + packet->payload.length;
+}
+
+struct sim_packet *sim_packet_new(struct sim_qp *from, const struct packet *packet)
+{
+    const struct opcode_info *info = opcode_info(packet->opcode);
+    struct sim_packet *pkt = pool_take(&world->packets);
+
+    if (!pkt)
+        return NULL;
+    memset(pkt, 0, sizeof(*pkt));
+    pkt->packet = *packet;
+    pkt->from = from;
+    pkt->bytes = bytes_on_link(packet, info);
+    pkt->payload = packet->payload.length;
+    pkt->first = info->flags & OPCODE_START;
+    pkt->last = info->flags & OPCODE_END;
+    pkt->response = info->flags & OPCODE_RESPONSE;
+    sim_packet_mark(pkt, MARK_STARTED);
+    from->users++;
+    return pkt;
+}
+
+struct sim_packet *sim_packet_copy(const struct sim_packet *pkt)
+{
+    struct sim_packet *copy = pool_take(&world->packets);
+
+    if (!copy)
+        return NULL;
+    *copy = *pkt;
+    copy->next = NULL;
+    copy->engine = NULL;
+    copy->ends_message = false;
+    copy->holds = 1;
+    copy->from->users++;
+    if (copy->wqe)
+        copy->wqe->users++;
+    return copy;
+}
+
+void sim_packet_put(struct sim_packet *pkt)
+{
+    if (pkt->holds && --pkt->holds)
+        return;
+    if (unlikely(trace_on))
+        trace_packet(pkt);
+    if (pkt->wqe)
+        sim_wqe_put(pkt->wqe);
+    sim_qp_put(pkt->from);
+    if (pkt->to)
+        sim_qp_put(pkt->to);
+    pool_give(&world->packets, pkt);
+}
+
+uint64_t hca_memory(struct sim_hca *hca, uint64_t now, uint32_t bytes)
+{
+    const struct parameters *p = &world->parameters;
+
+    return serve(&hca->memory, now, bytes / p->hca.memory_rate) + ns_of(p->hca.memory_latency);
+}

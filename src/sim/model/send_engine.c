@@ -1,0 +1,347 @@
+/* The sending half of the adapter. A work request is fetched across the bus after the doorbell; queues
+ * with something to send wait in turn for an engine, which sends one message at a time, or some of it
+ * while others wait, packet by packet: fetch the payload, then hand it to the link. That an engine's packets are limited in
+ * number, and all of them by a buffer, is what bounds one queue's rate on adapters whose links are
+ * faster than their engines; the adapter files say which. */
+#include "sim/model/hca.h"
+
+/* Entries of a queue are of one size, and fetched whole (mthca: the stride of its work requests). */
+static uint64_t request_bytes(const struct sim_wqe *wqe)
+{
+    const struct parameters *p = &world->parameters;
+    uint64_t bytes = p->hca.request_bytes + (wqe->qp->send_entry - 1) * p->hca.segment_bytes;
+    uint64_t inlined = p->hca.request_bytes + wqe->length;
+
+    return wqe->flags & IBV_SEND_INLINE && inlined > bytes ? inlined : bytes;
+}
+
+/* One request of a queue is fetched at a time, and only a few ahead of the one being sent. */
+static void fetch_next(struct sim_qp *qp)
+{
+    struct sim_hca *hca = qp->port->hca;
+    uint32_t ahead = qp->fetched - qp->transport.requester.current.index;
+    uint64_t time = world->now;
+
+    if (qp->fetching || qp->fetched == qp->rung ||
+        ahead >= world->parameters.hca.request_window)
+        return;
+    qp->fetching = true;
+    trace_about(qp, NULL);
+    time = icm_qpc(&hca->context, &qp->context, time);
+    time = bus_fetch_wqe(&hca->bus, time, request_bytes(sim_qp_wqe(qp, qp->fetched)));
+    qp->users++;
+    event_at(time, EVENT_WQE_FETCHED, qp, 0);
+}
+
+void send_engine_doorbell(struct sim_qp *qp)
+{
+    if (qp->dead)
+        return;
+    sim_qp_wqe(qp, qp->rung++)->marks[MARK_RUNG] = world->now;
+    fetch_next(qp);
+}
+
+void send_engine_wqe_fetched(struct sim_qp *qp)
+{
+    qp->fetching = false;
+    if (qp->dead)
+        return;
+    sim_qp_wqe(qp, qp->fetched++)->marks[MARK_FETCHED] = world->now;
+    fetch_next(qp);
+    send_engine_kick(qp);
+}
+
+/* ---- engines ---- */
+
+/* The next packet of a queue, or NULL. Answers go before requests. */
+static struct sim_packet *pull(struct sim_qp *qp, bool *responding)
+{
+    uint32_t index = qp->transport.requester.current.index;
+    struct packet packet;
+    struct sim_packet *pkt;
+    bool got;
+
+    qp->transport.ops = &sim_qp_transport_ops;
+    qp->pulled_over = NULL;
+    *responding = qp->has_response && transport_pull_response(&qp->transport, &packet);
+    qp->has_response = *responding;
+    got = *responding || transport_pull_request(&qp->transport, world->now, &packet);
+    if (!got)
+        return NULL;
+    pkt = sim_packet_new(qp, &packet);
+    if (pkt && !*responding) {
+        pkt->wqe = sim_qp_wqe(qp, index);
+        pkt->wqe->users++;
+        pkt->ends_message = qp->pulled_over != NULL;
+    }
+    return pkt;
+}
+
+static bool is_idle(const struct send_engine *engine)
+{
+    return !engine->qp && !engine->waits_for_drain;
+}
+
+static bool begins_message(const struct sim_packet *pkt)
+{
+    return opcode_info(pkt->packet.opcode)->flags & OPCODE_START;
+}
+
+static double message_service(const struct sim_packet *pkt)
+{
+    const struct parameters *p = &world->parameters;
+
+    if (pkt->response || !pkt->wqe || !begins_message(pkt))
+        return 0;
+    return p->hca.message +
+           (pkt->wqe->num_sge > 1 ? pkt->wqe->num_sge - 1 : 0) * p->hca.segment;
+}
+
+static struct sim_qp *pop_ready(struct sim_port *port)
+{
+    struct sim_qp *qp = port->ready_first;
+
+    port->ready_first = qp->next_ready;
+    if (!port->ready_first)
+        port->ready_last = NULL;
+    qp->is_ready = false;
+    return qp;
+}
+
+/* Gives waiting queues to idle engines. */
+static void assign(struct sim_port *port)
+{
+    for (uint64_t i = 0; i < world->parameters.hca.engines && port->ready_first; i++) {
+        struct send_engine *engine = &port->engines[i];
+
+        while (is_idle(engine) && port->ready_first) {
+            struct sim_qp *qp = pop_ready(port);
+            struct sim_packet *pkt = qp->dead ? NULL : pull(qp, &engine->responding);
+            uint64_t time;
+
+            if (!pkt) {
+                sim_qp_settle(qp);
+                sim_qp_put(qp);
+                continue;
+            }
+            /* The reference of the list is now the engine's. */
+            engine->qp = qp;
+            qp->is_served = true;
+            engine->next_packet = pkt;
+            engine->messages += begins_message(pkt);
+            engine->turn = 0;
+            trace_about(qp, pkt);
+            time = icm_qpc(&port->hca->context, &qp->context, world->now);
+            event_at(time + ns_of(message_service(pkt)), EVENT_ENGINE, engine, 0);
+        }
+    }
+}
+
+void send_engine_kick(struct sim_qp *qp)
+{
+    struct sim_port *port = qp->port;
+
+    if (qp->is_ready || qp->is_served || qp->dead ||
+        (qp->waits_for_ack && !qp->has_response))
+        return;
+    qp->is_ready = true;
+    qp->next_ready = NULL;
+    qp->users++;
+    if (port->ready_last)
+        port->ready_last->next_ready = qp;
+    else
+        port->ready_first = qp;
+    port->ready_last = qp;
+    assign(port);
+}
+
+static void finish_message(struct send_engine *engine, const struct sim_packet *last)
+{
+    struct sim_qp *qp = engine->qp;
+    struct sim_port *port = engine->port;
+
+    if (world->parameters.hca.wait_for_ack && !engine->responding && last->wqe &&
+        opcode_info(last->packet.opcode)->flags & OPCODE_SEND &&
+        transport_is_reliable(&qp->transport))
+        qp->waits_for_ack = true;
+    engine->qp = NULL;
+    qp->is_served = false;
+    if (engine->responding)
+        qp->has_response = transport_has_response(&qp->transport);
+    engine->waits_for_drain = world->parameters.hca.drain && engine->under_way;
+    fetch_next(qp);
+    sim_qp_settle(qp);
+    send_engine_kick(qp);
+    sim_qp_put(qp);
+    assign(port);
+}
+
+/* The queue goes on with its message when the others that wait have had their turn. */
+static void yield(struct send_engine *engine)
+{
+    struct sim_qp *qp = engine->qp;
+
+    engine->qp = NULL;
+    qp->is_served = false;
+    send_engine_kick(qp);
+    sim_qp_put(qp);
+    assign(engine->port);
+}
+
+/* A queue that waits for an engine which is about to be free takes nobody's turn. */
+static bool quantum_is_over(const struct send_engine *engine)
+{
+    uint64_t turn = world->parameters.hca.turn;
+    const struct sim_qp *waiting = engine->port->ready_first;
+
+    if (!turn || engine->turn < turn)
+        return false;
+    for (uint64_t i = 0; i < world->parameters.hca.engines && waiting; i++) {
+        if (engine->port->engines[i].waits_for_drain)
+            waiting = waiting->next_ready;
+    }
+    return waiting;
+}
+
+static bool has_slot(const struct send_engine *engine, const struct sim_packet *pkt)
+{
+    const struct parameters *p = &world->parameters;
+    const struct sim_hca *hca = engine->port->hca;
+
+    if (engine->under_way >= p->hca.engine_depth)
+        return false;
+    return !p->hca.buffer || !hca->buffer_used ||
+           hca->buffer_used + pkt->payload <= p->hca.buffer;
+}
+
+/* Where in memory the payload of a packet begins, for the translation. */
+static uint64_t payload_address(const struct sim_packet *pkt)
+{
+    uint64_t offset = pkt->packet.payload.offset;
+
+    if (pkt->response || !pkt->wqe)
+        return offset;
+    return sim_sge_address(pkt->wqe->list, pkt->wqe->num_sge, offset);
+}
+
+static void line_up(struct sim_qp *qp, struct sim_packet *pkt)
+{
+    if (qp->sending_last)
+        qp->sending_last->behind = pkt;
+    else
+        qp->sending_first = pkt;
+    qp->sending_last = pkt;
+}
+
+static void start_packet(struct send_engine *engine, struct sim_packet *pkt)
+{
+    const struct parameters *p = &world->parameters;
+    struct sim_qp *qp = engine->qp;
+    struct sim_hca *hca = engine->port->hca;
+    uint64_t time = world->now;
+
+    line_up(qp, pkt);
+    trace_about(qp, pkt);
+    sim_packet_mark(pkt, MARK_STARTED);
+    engine->under_way++;
+    hca->buffer_used += pkt->payload;
+    pkt->engine = engine;
+    if (p->hca.queue_lock > 0)
+        time = serve(&qp->lock, time, p->hca.queue_lock);
+    if (!pkt->payload || (pkt->wqe && pkt->wqe->flags & IBV_SEND_INLINE)) {
+        event_at(time, EVENT_PACKET_READY, pkt, 0);
+        return;
+    }
+    if (pkt->response ? qp->remote_device_memory : pkt->wqe->in_device_memory) {
+        event_at(hca_memory(hca, time, pkt->payload), EVENT_PACKET_READY, pkt, 0);
+        return;
+    }
+    time = icm_mtt(&hca->context, qp->proc, payload_address(pkt), pkt->payload, time);
+    if (time < engine->translated)
+        time = engine->translated;
+    engine->translated = time;
+    event_at(bus_read_request(&hca->bus, time, pkt->payload), EVENT_PACKET_READ, pkt, 0);
+}
+
+void send_engine_payload_read(struct sim_packet *pkt)
+{
+    struct sim_hca *hca = pkt->from->port->hca;
+
+    event_at(bus_read_return(&hca->bus, world->now, pkt->payload), EVENT_PACKET_READY, pkt,
+             0);
+}
+
+void send_engine_step(struct send_engine *engine)
+{
+    struct sim_packet *pkt = engine->next_packet;
+    bool responding;
+
+    if (!has_slot(engine, pkt)) {
+        engine->waits_for_slot = true;
+        return;
+    }
+    start_packet(engine, pkt);
+    engine->next_packet = NULL;
+    engine->turn += pkt->payload;
+    if (!pkt->last && !engine->responding && quantum_is_over(engine)) {
+        yield(engine);
+        return;
+    }
+    if (!pkt->last && !engine->qp->dead)
+        engine->next_packet = pull(engine->qp, &responding);
+    if (engine->next_packet)
+        event_at(world->now + ns_of(world->parameters.hca.packet), EVENT_ENGINE, engine, 0);
+    else
+        finish_message(engine, pkt);
+}
+
+/* Packets of a queue leave in order, however long each of them was fetched. */
+void send_engine_packet_ready(struct sim_packet *pkt)
+{
+    struct sim_qp *qp = pkt->from;
+
+    pkt->ready = true;
+    while (qp->sending_first && qp->sending_first->ready) {
+        struct sim_packet *first = qp->sending_first;
+
+        qp->sending_first = first->behind;
+        if (!qp->sending_first)
+            qp->sending_last = NULL;
+        link_send(qp->port, first);
+    }
+}
+
+/* A slot and some buffer are free again. */
+static void release_slot(struct send_engine *engine)
+{
+    struct sim_hca *hca = engine->port->hca;
+
+    engine->under_way--;
+    for (uint32_t i = 0; i < hca->port_count; i++) {
+        for (uint64_t k = 0; k < world->parameters.hca.engines; k++) {
+            struct send_engine *other = &hca->ports[i].engines[k];
+
+            if (other->waits_for_slot && has_slot(other, other->next_packet)) {
+                other->waits_for_slot = false;
+                send_engine_step(other);
+            }
+        }
+    }
+    if (engine->waits_for_drain && !engine->under_way) {
+        engine->waits_for_drain = false;
+        assign(engine->port);
+    }
+}
+
+void send_engine_packet_left(struct sim_packet *pkt)
+{
+    struct send_engine *engine = pkt->engine;
+
+    if (pkt->ends_message)
+        sim_wqe_sent(pkt->wqe);
+    if (!engine)
+        return;
+    pkt->engine = NULL;
+    engine->port->hca->buffer_used -= pkt->payload;
+    release_slot(engine);
+}

@@ -1,0 +1,741 @@
+/* Modelled queue pairs: posting, completing, and what the transport asks for. Times are the models'
+ * business; this is what is done at those times. */
+#include "sim/model/hca.h"
+
+#include "hca/addr.h"
+#include "hca/cq.h"
+#include "hca/engine.h"
+#include "hca/epoch.h"
+#include "hca/mr.h"
+#include "hca/proc.h"
+#include "hca/qp.h"
+#include "hca/rq.h"
+#include "sim/model/payload.h"
+#include "sim/engine.h"
+#include "sim/sched/sched.h"
+#include "util/log.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define QP_TABLE_MASK ((1u << QP_INDEX_BITS) - 1)
+#define ACK_EVERY 64
+#define WINDOW_PACKETS 4096
+
+/* ---- finding and making ---- */
+
+struct sim_qp *sim_qp_find(uint32_t qpn)
+{
+    struct sim_qp *qp = world->qp_table[qpn & QP_TABLE_MASK];
+
+    return qp && qp->qpn == qpn ? qp : NULL;
+}
+
+static enum transport_service service_of(enum ibv_qp_type type)
+{
+    switch (type) {
+    case IBV_QPT_UC:
+        return SERVICE_UC;
+    case IBV_QPT_UD:
+        return SERVICE_UD;
+    case IBV_QPT_XRC_SEND:
+    case IBV_QPT_XRC_RECV:
+        return SERVICE_XRC;
+    default:
+        return SERVICE_RC;
+    }
+}
+
+static uint16_t peer_lid_of(const struct ibv_qp_attr *attr)
+{
+    const struct ibv_ah_attr *av = &attr->ah_attr;
+
+    return av->dlid || !av->is_global ? av->dlid : addr_lid_from_gid(&av->grh.dgid);
+}
+
+static uint32_t path_mtu(const struct hca_qp *hqp)
+{
+    uint32_t mtu = world->parameters.link.mtu;
+    uint32_t asked = hqp->attr.path_mtu ? 128u << hqp->attr.path_mtu : mtu;
+
+    return asked < mtu ? asked : mtu;
+}
+
+static void start_transport(struct sim_qp *qp, const struct hca_qp *hqp)
+{
+    struct transport_attributes attributes = {
+        .service = service_of(hqp->ibv.qp_type),
+        .local_qpn = hqp->ibv.qp_num,
+        .remote_qpn = hqp->attr.dest_qp_num,
+        .pkey = HCA_PKEY,
+        .qkey = hqp->attr.qkey,
+        .path_mtu = path_mtu(hqp),
+        .send_psn = hqp->attr.sq_psn & 0xffffff,
+        .receive_psn = hqp->attr.rq_psn & 0xffffff,
+        .window = WINDOW_PACKETS,
+        .ack_every = ACK_EVERY,
+        .timeout = hqp->attr.timeout,
+        .retry_count = hqp->attr.retry_cnt,
+        .rnr_retry_count = hqp->attr.rnr_retry,
+        .max_reads = hqp->attr.max_rd_atomic ? hqp->attr.max_rd_atomic : 1,
+        .max_answers = hqp->attr.max_dest_rd_atomic ? hqp->attr.max_dest_rd_atomic : 1,
+        .rnr_timer = hqp->attr.min_rnr_timer,
+    };
+
+    if (attributes.max_answers > RESPONDER_MAX_ANSWERS)
+        attributes.max_answers = RESPONDER_MAX_ANSWERS;
+    if (attributes.max_reads > RESPONDER_MAX_ANSWERS)
+        attributes.max_reads = RESPONDER_MAX_ANSWERS;
+    transport_init(&qp->transport, &sim_qp_transport_ops, &attributes);
+}
+
+static bool make_ring(struct sim_qp *qp, uint32_t depth)
+{
+    uint32_t size = round_up_pow2(depth ? depth : 1);
+
+    if (qp->ring && qp->mask + 1 >= size)
+        return true;
+    qp->ring = world_alloc((uint64_t)size * sizeof(*qp->ring));
+    qp->mask = size - 1;
+    return qp->ring != NULL;
+}
+
+static struct sim_qp *make(struct hca_qp *hqp)
+{
+    struct sim_qp *qp = pool_take(&world->queues);
+    struct sim_wqe **ring;
+    uint32_t mask;
+
+    if (!qp)
+        return NULL;
+    ring = qp->ring;
+    mask = qp->mask;
+    memset(qp, 0, sizeof(*qp));
+    qp->ring = ring;
+    qp->mask = mask;
+    qp->users = 1;
+    qp->shared = hqp->shared;
+    qp->qpn = hqp->ibv.qp_num;
+    qp->proc = proc_self;
+    qp->process = proc_word(proc_self);
+    qp->hca_qp = (uintptr_t)hqp;
+    qp->srqn = hqp->shared->srqn;
+    qp->send_entry = hqp->cap.max_send_sge ? hqp->cap.max_send_sge : 1;
+    qp->receive_entry = hqp->cap.max_recv_sge ? hqp->cap.max_recv_sge : 1;
+    qp->port = hca_port_by_lid(hqp->shared->lid);
+    qp->send_cq = hqp->ibv.send_cq ? ((struct hca_cq *)hqp->ibv.send_cq)->shared : NULL;
+    if (!qp->port || !make_ring(qp, hqp->cap.max_send_wr)) {
+        pool_give(&world->queues, qp);
+        return NULL;
+    }
+    world->qp_table[qp->qpn & QP_TABLE_MASK] = qp;
+    return qp;
+}
+
+/* The transport starts when the QP is ready to receive; what it sends with is known later. */
+struct sim_qp *sim_qp_get(struct hca_qp *hqp)
+{
+    struct sim_qp *qp = sim_qp_find(hqp->ibv.qp_num);
+
+    return qp ? qp : make(hqp);
+}
+
+static void ring_doorbell(struct sim_qp *qp)
+{
+    qp->users++;
+    event_at(sched_now() + ns_of(world->parameters.bus.doorbell_latency), EVENT_DOORBELL, qp, 0);
+}
+
+void sim_qp_modified(struct hca_qp *hqp, enum ibv_qp_state from, enum ibv_qp_state to)
+{
+    struct sim_qp *qp = sim_qp_get(hqp);
+
+    if (!qp)
+        return;
+    if (from == IBV_QPS_SQD) {
+        for (; qp->held; qp->held--)
+            ring_doorbell(qp);
+        return;
+    }
+    qp->peer_lid = peer_lid_of(&hqp->attr);
+    qp->sl = hqp->attr.ah_attr.sl;
+    qp->port = hca_port_by_lid(hqp->shared->lid);
+    stats_gather(qp);
+    if (to == IBV_QPS_RTR) {
+        start_transport(qp, hqp);
+        return;
+    }
+    struct responder kept = qp->transport.responder;
+    start_transport(qp, hqp);
+    qp->transport.responder = kept;
+    qp->posted = qp->rung = qp->fetched = qp->completed =
+        qp->transport.requester.current.index;
+}
+
+void sim_qp_put(struct sim_qp *qp)
+{
+    if (--qp->users)
+        return;
+    stats_gather(qp);
+    icm_forget_qpc(&qp->port->hca->context, &qp->context);
+    pool_give(&world->queues, qp);
+}
+
+void sim_wqe_put(struct sim_wqe *wqe)
+{
+    if (--wqe->users)
+        return;
+    if (unlikely(world->explain.on))
+        explain_message(wqe);
+    if (unlikely(trace_on))
+        trace_message(wqe);
+    payload_drop_snapshot(wqe);
+    sim_qp_put(wqe->qp);
+    pool_give(&world->messages, wqe);
+}
+
+/* ---- posting ---- */
+
+static enum transport_operation operation_of(const struct send_wqe *swqe)
+{
+    switch (swqe->opcode) {
+    case IBV_WR_SEND_WITH_IMM:
+        return TRANSPORT_SEND_IMMEDIATE;
+    case IBV_WR_SEND_WITH_INV:
+        return TRANSPORT_SEND_INVALIDATE;
+    case IBV_WR_RDMA_WRITE:
+    case IBV_WR_ATOMIC_WRITE:
+        return TRANSPORT_WRITE;
+    case IBV_WR_RDMA_WRITE_WITH_IMM:
+        return TRANSPORT_WRITE_IMMEDIATE;
+    case IBV_WR_RDMA_READ:
+        return TRANSPORT_READ;
+    case IBV_WR_ATOMIC_CMP_AND_SWP:
+        return TRANSPORT_COMPARE_SWAP;
+    case IBV_WR_ATOMIC_FETCH_AND_ADD:
+        return TRANSPORT_FETCH_ADD;
+    default:
+        return TRANSPORT_SEND;
+    }
+}
+
+static bool reads_memory(const struct send_wqe *swqe)
+{
+    return swqe->opcode != IBV_WR_RDMA_READ && swqe->opcode != IBV_WR_ATOMIC_CMP_AND_SWP &&
+           swqe->opcode != IBV_WR_ATOMIC_FETCH_AND_ADD;
+}
+
+/* False: a key is bad. */
+static bool take_list(struct hca_qp *hqp, const struct send_wqe *swqe, struct sim_wqe *wqe)
+{
+    uint32_t inlined = 0;
+
+    for (uint32_t i = 0; i < swqe->num_sge; i++) {
+        const struct ibv_sge *sge = &swqe->sge[i];
+        struct mem_ref ref;
+
+        if (!sge->length)
+            continue;
+        if (swqe->flags & IBV_SEND_INLINE) {
+            memcpy(wqe->inline_data + inlined, (void *)(uintptr_t)sge->addr, sge->length);
+            inlined += sge->length;
+        } else {
+            if (!mr_local(sge->lkey, hqp->pd->id, sge->addr, sge->length, !reads_memory(swqe),
+                          &ref))
+                return false;
+            wqe->in_device_memory |= ref.kind == MEM_SEGMENT;
+            wqe->list[wqe->num_sge++] =
+                (struct sim_sge){ ref.addr, sge->length, ref.kind };
+        }
+        wqe->length += sge->length;
+    }
+    return true;
+}
+
+static struct sim_wqe *new_message(struct sim_qp *qp, struct hca_qp *hqp,
+                                   const struct send_wqe *swqe, bool *good)
+{
+    struct sim_wqe *wqe = pool_take(&world->messages);
+
+    if (!wqe)
+        return NULL;
+    memset(wqe, 0, offsetof(struct sim_wqe, list));
+    wqe->users = 1;
+    wqe->qp = qp;
+    qp->users++;
+    wqe->wr_id = swqe->wr_id;
+    wqe->sq_index = swqe->sq_index;
+    wqe->flags = swqe->flags;
+    wqe->opcode = swqe->opcode;
+    wqe->sl = swqe->sl;
+    wqe->dlid = swqe->dlid;
+    wqe->has_grh = swqe->has_grh;
+    wqe->dgid = swqe->dgid;
+    wqe->marks[MARK_CALLED] = engine_call_began();
+    wqe->marks[MARK_POSTED] = sched_now();
+    *good = take_list(hqp, swqe, wqe);
+    wqe->transport = (struct transport_wqe){
+        .operation = operation_of(swqe),
+        .fence = swqe->flags & IBV_SEND_FENCE,
+        .solicited = swqe->flags & IBV_SEND_SOLICITED,
+        .length = wqe->length,
+        .data = (uintptr_t)wqe,
+        .remote_address = swqe->remote_addr,
+        .remote_key = swqe->rkey,
+        .immediate = swqe->imm,
+        .swap_or_add = swqe->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD ? swqe->compare_add : swqe->swap,
+        .compare = swqe->compare_add,
+        .remote_srq = swqe->srqn,
+        .remote_qpn = swqe->remote_qpn,
+        .qkey = swqe->remote_qkey,
+    };
+    return wqe;
+}
+
+/* An atomic brings back one word. */
+static bool fits_answer(const struct sim_wqe *wqe)
+{
+    return wqe->transport.operation < TRANSPORT_COMPARE_SWAP || wqe->length == sizeof(uint64_t);
+}
+
+/* Without the network: binding windows and the like, and requests that fail here. */
+static void complete_here(struct hca_qp *hqp, const struct send_wqe *swqe, enum ibv_wc_status status)
+{
+    if (status != IBV_WC_SUCCESS)
+        qp_set_error(hqp->shared);
+    qp_complete_send(hqp, swqe, status, 0);
+}
+
+void sim_qp_post(struct hca_qp *hqp, const struct send_wqe *swqe)
+{
+    bool sends = qp_state(hqp) == IBV_QPS_RTS || qp_state(hqp) == IBV_QPS_SQD;
+    struct sim_qp *qp = sends ? sim_qp_get(hqp) : sim_qp_find(hqp->ibv.qp_num);
+    struct sim_wqe *wqe;
+    bool good;
+
+    /* With others before it that are yet to be flushed it waits for that among them. */
+    if (!sends && !qp) {
+        qp_complete_send(hqp, swqe, IBV_WC_WR_FLUSH_ERR, 0);
+        return;
+    }
+    if (swqe->opcode == IBV_WR_BIND_MW || swqe->opcode == IBV_WR_LOCAL_INV) {
+        complete_here(hqp, swqe, sim_wqe_execute_local(hqp, swqe));
+        return;
+    }
+    wqe = qp ? new_message(qp, hqp, swqe, &good) : NULL;
+    if (!wqe) {
+        complete_here(hqp, swqe, IBV_WC_GENERAL_ERR);
+        return;
+    }
+    if (sends && (!good || !fits_answer(wqe))) {
+        sim_wqe_put(wqe);
+        complete_here(hqp, swqe, good ? IBV_WC_LOC_LEN_ERR : IBV_WC_LOC_PROT_ERR);
+        return;
+    }
+    qp->ring[qp->posted++ & qp->mask] = wqe;
+    if (qp_state(hqp) == IBV_QPS_SQD)
+        qp->held++;
+    else
+        ring_doorbell(qp);
+}
+
+/* ---- completing ---- */
+
+static void put_note(struct sim_wqe *wqe, uint8_t status)
+{
+    struct sim_qp *qp = wqe->qp;
+    struct sim_cqe_list *inbox = &world->inboxes[qp->proc];
+    struct sim_cqe *note = pool_take(&world->notes);
+
+    if (!note)
+        return;
+    *note = (struct sim_cqe){ .hca_qp = qp->hca_qp,
+                           .wr_id = wqe->wr_id,
+                           .sq_index = wqe->sq_index,
+                           .byte_len = wqe->length,
+                           .flags = wqe->flags,
+                           .opcode = wqe->opcode,
+                           .status = status };
+    if (inbox->last)
+        inbox->last->next = note;
+    else
+        inbox->first = note;
+    inbox->last = note;
+}
+
+void sim_qp_drain_cqes(void)
+{
+    struct sim_cqe_list *inbox = &world->inboxes[proc_self];
+
+    while (inbox->first) {
+        struct sim_cqe *note = inbox->first;
+        struct send_wqe swqe = { .wr_id = note->wr_id,
+                                .sq_index = note->sq_index,
+                                .flags = note->flags,
+                                .opcode = note->opcode };
+
+        inbox->first = note->next;
+        if (!inbox->first)
+            inbox->last = NULL;
+        if (note->hca_qp)
+            qp_complete_send((struct hca_qp *)(uintptr_t)note->hca_qp, &swqe, note->status,
+                             note->byte_len);
+        pool_give(&world->notes, note);
+    }
+}
+
+static enum ibv_wc_status wc_status(enum transport_status status)
+{
+    static const uint8_t statuses[] = {
+        [TRANSPORT_SUCCESS] = IBV_WC_SUCCESS,
+        [TRANSPORT_NOT_READY] = IBV_WC_RNR_RETRY_EXC_ERR,
+        [TRANSPORT_INVALID_REQUEST] = IBV_WC_REM_INV_REQ_ERR,
+        [TRANSPORT_ACCESS_ERROR] = IBV_WC_REM_ACCESS_ERR,
+        [TRANSPORT_OPERATIONAL_ERROR] = IBV_WC_REM_OP_ERR,
+        [TRANSPORT_LOCAL_LENGTH] = IBV_WC_LOC_LEN_ERR,
+        [TRANSPORT_LOCAL_PROTECTION] = IBV_WC_LOC_PROT_ERR,
+        [TRANSPORT_BAD_RESPONSE] = IBV_WC_BAD_RESP_ERR,
+        [TRANSPORT_RETRY_EXCEEDED] = IBV_WC_RETRY_EXC_ERR,
+        [TRANSPORT_RNR_RETRY_EXCEEDED] = IBV_WC_RNR_RETRY_EXC_ERR,
+        [TRANSPORT_FLUSHED] = IBV_WC_WR_FLUSH_ERR,
+    };
+
+    return statuses[status];
+}
+
+static bool brings_data(const struct sim_wqe *wqe)
+{
+    return wqe->transport.operation >= TRANSPORT_READ;
+}
+
+static void put_over(struct sim_wqe *wqe, enum transport_status status)
+{
+    struct sim_qp *qp = wqe->qp;
+
+    wqe->status = status;
+    if (qp->over_last)
+        qp->over_last->next_over = wqe;
+    else
+        qp->over_first = wqe;
+    qp->over_last = wqe;
+}
+
+static void take_over(struct sim_wqe *wqe)
+{
+    struct sim_qp *qp = wqe->qp;
+    struct sim_wqe **link = &qp->over_first, *before = NULL;
+
+    while (*link != wqe) {
+        before = *link;
+        link = &before->next_over;
+    }
+    *link = wqe->next_over;
+    if (qp->over_last == wqe)
+        qp->over_last = before;
+    wqe->reported = true;
+}
+
+/* Its process learns of it. */
+static void report(struct sim_wqe *wqe)
+{
+    struct sim_qp *qp = wqe->qp;
+    uint8_t status = wc_status(wqe->status);
+    enum sched_change change = CHANGE_COMPLETION;
+
+    wqe->marks[MARK_COMPLETED] = world->now;
+    take_over(wqe);
+    if (qp->dead || !proc_word_alive(qp->process))
+        return;
+    if (status == IBV_WC_SUCCESS && brings_data(wqe))
+        status = payload_read_response(wqe);
+    payload_snapshot(wqe);
+    if (wqe->flags & IBV_SEND_SIGNALED || status != IBV_WC_SUCCESS) {
+        put_note(wqe, status);
+        if (qp->send_cq && qp->send_cq->has_channel) {
+            cq_fire(qp->send_cq, 0, status);
+            change = CHANGE_SENT;
+        }
+    }
+    sched_wake(qp->proc, change);
+}
+
+/* The request is over; what its process sees of that comes across the bus. */
+static void finish(struct sim_wqe *wqe)
+{
+    struct sim_qp *qp = wqe->qp;
+    bool visible =
+        wqe->flags & IBV_SEND_SIGNALED || wqe->status != TRANSPORT_SUCCESS;
+    uint64_t time = world->now;
+
+    wqe->marks[MARK_OVER] = wqe->marks[MARK_COMPLETED] = time;
+    if (wqe->reported) {
+        sim_wqe_put(wqe);
+        return;
+    }
+    if (!visible && !brings_data(wqe)) {
+        take_over(wqe);
+        payload_snapshot(wqe);
+        sim_wqe_put(wqe);
+        return;
+    }
+    trace_about(qp, NULL);
+    if (visible)
+        time = bus_write(&qp->port->hca->bus, time, world->parameters.hca.completion_bytes);
+    if (brings_data(wqe) && time < qp->visible)
+        time = qp->visible;
+    event_at(time, EVENT_COMPLETE, wqe, 0);
+}
+
+void sim_wqe_sent(struct sim_wqe *wqe)
+{
+    finish(wqe);
+}
+
+void sim_qp_complete(struct sim_wqe *wqe)
+{
+    if (!wqe->reported)
+        report(wqe);
+    sim_wqe_put(wqe);
+}
+
+/* ---- events around the transport ---- */
+
+static void send_answer(struct sim_qp *qp)
+{
+    struct packet packet;
+
+    while (transport_pull_response(&qp->transport, &packet)) {
+        struct sim_packet *pkt = sim_packet_new(qp, &packet);
+
+        if (pkt)
+            link_send(qp->port, pkt);
+    }
+}
+
+void sim_qp_settle(struct sim_qp *qp)
+{
+    uint64_t deadline;
+
+    if (qp->dead)
+        return;
+    qp->transport.ops = &sim_qp_transport_ops;
+    if (transport_has_response(&qp->transport) && !qp->has_response) {
+        if (!qp->transport.responder.pending) {
+            send_answer(qp);
+        } else if (!qp->answer_due) {
+            qp->answer_due = true;
+            qp->users++;
+            event_at(world->now + ns_of(world->parameters.hca.read_response), EVENT_RESPOND, qp,
+                     0);
+        }
+    }
+    if (qp->waits_for_ack && !qp->transport.requester.in_flight && !qp->ack_event) {
+        qp->ack_event = true;
+        qp->users++;
+        event_at(world->now + ns_of(world->parameters.hca.ack_turnaround), EVENT_ACK_WAITED, qp,
+                 0);
+    }
+    deadline = transport_deadline(&qp->transport);
+    if (deadline != TRANSPORT_NEVER && (!qp->timer_at || deadline < qp->timer_at)) {
+        qp->timer_at = deadline > world->now ? deadline : world->now;
+        qp->users++;
+        event_at(qp->timer_at, EVENT_TIMEOUT, qp, 0);
+    }
+}
+
+void sim_qp_respond(struct sim_qp *qp)
+{
+    qp->answer_due = false;
+    qp->has_response = true;
+    send_engine_kick(qp);
+}
+
+void sim_qp_ack_waited(struct sim_qp *qp)
+{
+    qp->ack_event = false;
+    qp->waits_for_ack = false;
+    send_engine_kick(qp);
+}
+
+void sim_qp_timeout(struct sim_qp *qp, uint64_t event_time)
+{
+    if (qp->dead || event_time != qp->timer_at)
+        return;
+    qp->timer_at = 0;
+    qp->transport.ops = &sim_qp_transport_ops;
+    if (transport_deadline(&qp->transport) <= world->now)
+        transport_timeout(&qp->transport, world->now);
+    sim_qp_settle(qp);
+    send_engine_kick(qp);
+}
+
+/* ---- the end of a queue ---- */
+
+static void forget_notes(struct hca_qp *hqp)
+{
+    for (struct sim_cqe *note = world->inboxes[proc_self].first; note; note = note->next) {
+        if (note->hca_qp == (uintptr_t)hqp)
+            note->hca_qp = 0;
+    }
+}
+
+void sim_qp_flush(struct hca_qp *hqp)
+{
+    struct sim_qp *qp = sim_qp_find(hqp->ibv.qp_num);
+    bool flushes = qp_state(hqp) == IBV_QPS_ERR;
+
+    if (!qp)
+        return;
+    qp->transport.ops = &sim_qp_transport_ops;
+    if (flushes) {
+        /* What has come to its end otherwise goes before what is flushed. */
+        while (qp->over_first)
+            report(qp->over_first);
+        transport_stop(&qp->transport);
+        qp->fetched = qp->posted;
+        transport_flush(&qp->transport);
+        sim_qp_drain_cqes();
+    }
+    recv_claim_return(qp);
+    while (qp->completed != qp->posted)
+        sim_wqe_put(sim_qp_wqe(qp, qp->completed++));
+    qp->dead = true;
+    world->qp_table[qp->qpn & QP_TABLE_MASK] = NULL;
+    sim_qp_put(qp);
+    if (!flushes)
+        forget_notes(hqp);
+}
+
+/* ---- what the transport asks for ---- */
+
+static struct sim_qp *qp_of_transport(struct transport_qp *transport)
+{
+    return container_of(transport, struct sim_qp, transport);
+}
+
+static const struct transport_wqe *wqe_at(struct transport_qp *transport, uint32_t index)
+{
+    struct sim_qp *qp = qp_of_transport(transport);
+
+    if ((int32_t)(index - qp->fetched) >= 0)
+        return NULL;
+    return &sim_qp_wqe(qp, index)->transport;
+}
+
+static void complete(struct transport_qp *transport, uint32_t index, enum transport_status status)
+{
+    struct sim_qp *qp = qp_of_transport(transport);
+    struct sim_wqe *wqe = sim_qp_wqe(qp, index);
+
+    qp->completed = index + 1;
+    if (status == TRANSPORT_FLUSHED) {
+        wqe->status = status;
+        put_note(wqe, wc_status(status));
+        sim_wqe_put(wqe);
+        return;
+    }
+    put_over(wqe, status);
+    if (!transport_is_reliable(transport) && status == TRANSPORT_SUCCESS) {
+        /* Its last packet was just pulled: it is over when that has left. */
+        qp->pulled_over = wqe;
+        return;
+    }
+    finish(wqe);
+}
+
+static bool place_read(struct transport_qp *transport, uint32_t index, uint32_t offset,
+                       const struct packet_payload *payload)
+{
+    return true;
+}
+
+static bool place_atomic(struct transport_qp *transport, uint32_t index, uint64_t original)
+{
+    sim_qp_wqe(qp_of_transport(transport), index)->original = original;
+    return true;
+}
+
+static enum transport_status receive_begin(struct transport_qp *transport,
+                                           const struct packet *packet)
+{
+    return recv_claim_take(qp_of_transport(transport), packet->srq);
+}
+
+static enum transport_status receive_place(struct transport_qp *transport, uint32_t offset,
+                                           const struct packet_payload *payload)
+{
+    struct sim_qp *qp = qp_of_transport(transport);
+
+    qp->took_payload = true;
+    return (uint64_t)offset + payload->length > qp->receive_capacity ?
+               TRANSPORT_LOCAL_LENGTH :
+               TRANSPORT_SUCCESS;
+}
+
+static void receive_end(struct transport_qp *transport, const struct packet *last, uint32_t length)
+{
+    qp_of_transport(transport)->took_receive = true;
+}
+
+static enum transport_status invalidate(struct transport_qp *transport, uint32_t key)
+{
+    return payload_invalidate(qp_of_transport(transport), key) ? TRANSPORT_SUCCESS : TRANSPORT_ACCESS_ERROR;
+}
+
+static enum transport_status check_remote(struct transport_qp *transport,
+                                          enum transport_access access, uint32_t key,
+                                          uint64_t address, uint32_t length, uint64_t *region)
+{
+    *region = address;
+    return payload_check_remote(qp_of_transport(transport), access, key, address, length);
+}
+
+static enum transport_status place_write(struct transport_qp *transport, uint64_t region,
+                                         uint64_t address, const struct packet_payload *payload)
+{
+    qp_of_transport(transport)->took_payload = true;
+    return TRANSPORT_SUCCESS;
+}
+
+static enum transport_status atomic(struct transport_qp *transport, uint64_t region,
+                                    const struct packet *wqe, uint64_t *original)
+{
+    return payload_atomic(qp_of_transport(transport), wqe, original);
+}
+
+static void failed(struct transport_qp *transport, enum transport_status why)
+{
+    struct sim_qp *qp = qp_of_transport(transport);
+    bool arriving = qp->arriving && !qp->arriving->response;
+    bool responder = why == TRANSPORT_INVALID_REQUEST || why == TRANSPORT_ACCESS_ERROR ||
+                     why == TRANSPORT_OPERATIONAL_ERROR;
+
+    /* Its receive completes with the error when its turn comes, and takes the queue pair along. */
+    if (arriving && (why == TRANSPORT_LOCAL_LENGTH || why == TRANSPORT_LOCAL_PROTECTION)) {
+        qp->took_receive = qp->refused_receive = true;
+        transport->responder.message.receive_taken = false;
+        return;
+    }
+    if (responder && arriving)
+        qp_fail(qp->shared, why == TRANSPORT_ACCESS_ERROR ? IBV_EVENT_QP_ACCESS_ERR :
+                                                               IBV_EVENT_QP_REQ_ERR);
+    else
+        qp_set_error(qp->shared);
+    sched_wake(qp->proc, CHANGE_RECEIVED);
+}
+
+const struct transport_ops sim_qp_transport_ops = {
+    .wqe_at = wqe_at,
+    .complete = complete,
+    .place_read = place_read,
+    .place_atomic = place_atomic,
+    .receive_begin = receive_begin,
+    .receive_place = receive_place,
+    .receive_end = receive_end,
+    .invalidate = invalidate,
+    .check_remote = check_remote,
+    .place_write = place_write,
+    .atomic = atomic,
+    .failed = failed,
+};

@@ -1,0 +1,191 @@
+#include "sim/observe/explain.h"
+
+#include "sim/model/sim_qp.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define ROWS_MAX 1024
+
+const struct explain_part explain_parts[PART_COUNT] = {
+    [PART_POST] = { "post", MARK_CALLED, MARK_POSTED },
+    [PART_DOORBELL] = { "doorbell", MARK_POSTED, MARK_RUNG },
+    [PART_FETCH] = { "fetch", MARK_RUNG, MARK_FETCHED },
+    [PART_ENGINE] = { "engine", MARK_FETCHED, MARK_STARTED },
+    [PART_BUS_READ] = { "bus read", MARK_STARTED, MARK_READY },
+    [PART_LINK] = { "link", MARK_READY, MARK_SENT },
+    [PART_WIRE] = { "wire", MARK_SENT, MARK_SWITCHED },
+    [PART_SWITCH] = { "switch", MARK_SWITCHED, MARK_ARRIVED },
+    [PART_RECEIVE] = { "receive", MARK_ARRIVED, MARK_TAKEN },
+    [PART_BUS_WRITE] = { "bus write", MARK_TAKEN, MARK_DELIVERED },
+    [PART_ACK] = { "ack", MARK_TAKEN, MARK_OVER },
+    [PART_COMPLETION] = { "complete", MARK_OVER, MARK_COMPLETED },
+};
+
+static const char *const operation_names[] = {
+    [TRANSPORT_SEND] = "send",
+    [TRANSPORT_SEND_IMMEDIATE] = "send-imm",
+    [TRANSPORT_SEND_INVALIDATE] = "send-inv",
+    [TRANSPORT_WRITE] = "write",
+    [TRANSPORT_WRITE_IMMEDIATE] = "write-imm",
+    [TRANSPORT_READ] = "read",
+    [TRANSPORT_COMPARE_SWAP] = "compare-swap",
+    [TRANSPORT_FETCH_ADD] = "fetch-add",
+};
+
+const char *explain_operation(enum transport_operation operation)
+{
+    return operation_names[operation];
+}
+
+static const char *service_name(enum transport_service service)
+{
+    switch (service) {
+    case SERVICE_UC:
+        return "uc";
+    case SERVICE_UD:
+        return "ud";
+    case SERVICE_XRC:
+        return "xrc";
+    default:
+        return "rc";
+    }
+}
+
+int explain_init(void)
+{
+    world->explain.rows = world_alloc(ROWS_MAX * sizeof(struct explain_row));
+    return world->explain.rows ? 0 : ENOMEM;
+}
+
+/* ---- summing up ---- */
+
+/* Messages of a kind come one after the other: the row of the last one is looked at first. */
+static struct explain_row *row_of(const struct sim_wqe *wqe)
+{
+    struct explain *explain = &world->explain;
+    struct explain_row key = { .length = wqe->length,
+                               .service = wqe->qp->transport.attributes.service,
+                               .operation = wqe->transport.operation };
+
+    for (uint32_t i = explain->count; i-- > 0;) {
+        struct explain_row *row = &explain->rows[i];
+
+        if (row->length == key.length && row->service == key.service &&
+            row->operation == key.operation)
+            return row;
+    }
+    if (explain->count == ROWS_MAX)
+        return NULL;
+    explain->rows[explain->count] = key;
+    return &explain->rows[explain->count++];
+}
+
+void explain_message(const struct sim_wqe *wqe)
+{
+    struct explain_row *row;
+
+    if (wqe->status != TRANSPORT_SUCCESS || !wqe->marks[MARK_TAKEN] ||
+        !wqe->marks[MARK_COMPLETED])
+        return;
+    row = row_of(wqe);
+    if (!row) {
+        world->explain.left_out++;
+        return;
+    }
+    row->messages++;
+    for (int part = 0; part < PART_COUNT; part++)
+        row->sums[part] +=
+            wqe->marks[explain_parts[part].to] - wqe->marks[explain_parts[part].from];
+}
+
+/* ---- printing ---- */
+
+static int compare_rows(const void *left, const void *right)
+{
+    const struct explain_row *a = left, *b = right;
+
+    if (a->service != b->service)
+        return a->service < b->service ? -1 : 1;
+    if (a->operation != b->operation)
+        return a->operation < b->operation ? -1 : 1;
+    return a->length < b->length ? -1 : a->length > b->length;
+}
+
+static uint64_t average(const struct explain_row *row, uint64_t sum)
+{
+    return (sum + row->messages / 2) / row->messages;
+}
+
+static void put_time(FILE *out, uint64_t ns)
+{
+    fprintf(out, " %9.3f", ns / 1e3);
+}
+
+/* What is rounded is the way up to the end of each part, so that what is printed adds up. */
+static uint64_t put_parts(FILE *out, const struct explain_row *row, uint64_t sum, enum part first,
+                          enum part last)
+{
+    for (int part = first; part <= (int)last; part++) {
+        uint64_t before = average(row, sum);
+
+        sum += row->sums[part];
+        put_time(out, average(row, sum) - before);
+    }
+    return sum;
+}
+
+static void put_nothing(FILE *out, int columns)
+{
+    for (int i = 0; i < columns; i++)
+        fprintf(out, " %9s", "-");
+}
+
+static void put_row(FILE *out, const struct explain_row *row)
+{
+    bool reliable = row->service == SERVICE_RC || row->service == SERVICE_XRC;
+    bool delivers = row->operation < TRANSPORT_READ;
+    uint64_t taken, delivered = 0, completed = 0;
+
+    fprintf(out, "  %-3s %-12s %9llu %9llu", service_name(row->service),
+            explain_operation(row->operation), (unsigned long long)row->length,
+            (unsigned long long)row->messages);
+    taken = put_parts(out, row, 0, PART_POST, PART_RECEIVE);
+    if (delivers)
+        delivered = put_parts(out, row, taken, PART_BUS_WRITE, PART_BUS_WRITE);
+    else
+        put_nothing(out, 1);
+    if (reliable)
+        completed = put_parts(out, row, taken, PART_ACK, PART_COMPLETION);
+    else
+        put_nothing(out, 2);
+    if (delivers)
+        put_time(out, average(row, delivered));
+    else
+        put_nothing(out, 1);
+    if (reliable)
+        put_time(out, average(row, completed));
+    else
+        put_nothing(out, 1);
+    fputc('\n', out);
+}
+
+void explain_print(FILE *out)
+{
+    struct explain *explain = &world->explain;
+
+    qsort(explain->rows, explain->count, sizeof(*explain->rows), compare_rows);
+    fputs("\nWhere the time of a message goes, us on average. delivered = post to bus write; "
+          "completed = post to\nreceive, ack and complete. Of several packets it is the way of "
+          "the last.\n",
+          out);
+    fprintf(out, "  %-16s %9s %9s", "operation", "size", "messages");
+    for (int part = 0; part < PART_COUNT; part++)
+        fprintf(out, " %9s", explain_parts[part].name);
+    fprintf(out, " %9s %9s\n", "delivered", "completed");
+    for (uint32_t i = 0; i < explain->count; i++)
+        put_row(out, &explain->rows[i]);
+    if (explain->left_out)
+        fprintf(out, "  %llu messages of further operations and sizes are not shown\n",
+                (unsigned long long)explain->left_out);
+}

@@ -1,0 +1,336 @@
+#include "sim/observe/stats.h"
+
+#include "hca/arena.h"
+#include "hca/segment.h"
+#include "sim/model/hca.h"
+
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+/* The library's function may tell the time of the model. */
+static uint64_t wall_time(void)
+{
+    struct timespec now;
+
+    syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1000000000ull + now.tv_nsec;
+}
+
+void stats_init(bool on)
+{
+    world->stats.on = on;
+    world->stats.made_at = wall_time();
+}
+
+static const struct {
+    const char *name;
+    size_t offset;
+} counters[] = {
+    { "requests", offsetof(struct transport_counters, requests) },
+    { "resent", offsetof(struct transport_counters, resent) },
+    { "responses", offsetof(struct transport_counters, responses) },
+    { "timeouts", offsetof(struct transport_counters, timeouts) },
+    { "rewinds", offsetof(struct transport_counters, rewinds) },
+    { "rnr waits", offsetof(struct transport_counters, rnr_waits) },
+    { "duplicates", offsetof(struct transport_counters, duplicates) },
+    { "gaps", offsetof(struct transport_counters, gaps) },
+    { "dropped", offsetof(struct transport_counters, dropped) },
+};
+
+static uint64_t *counter(struct transport_counters *all, size_t index)
+{
+    return (uint64_t *)((char *)all + counters[index].offset);
+}
+
+void stats_gather(struct sim_qp *qp)
+{
+    for (size_t i = 0; i < sizeof(counters) / sizeof(*counters); i++) {
+        *counter(&world->stats.transport, i) += *counter(&qp->transport.counters, i);
+        *counter(&qp->transport.counters, i) = 0;
+    }
+}
+
+/* ---- what there is ---- */
+
+static const struct piece {
+    const char *name;
+    size_t offset;
+} hca_servers[] = {
+    { "bus to memory", offsetof(struct sim_hca, bus.up) },
+    { "bus from memory", offsetof(struct sim_hca, bus.down) },
+    { "read data returned", offsetof(struct sim_hca, bus.returns) },
+    { "context unit", offsetof(struct sim_hca, context.unit) },
+    { "adapter memory", offsetof(struct sim_hca, memory) },
+}, hca_caches[] = {
+    { "queue contexts", offsetof(struct sim_hca, context.queues) },
+    { "translations", offsetof(struct sim_hca, context.pages) },
+};
+
+#define COUNT_OF(list) (sizeof(list) / sizeof(*(list)))
+
+static const void *piece_of(const struct sim_hca *hca, const struct piece *piece)
+{
+    return (const char *)hca + piece->offset;
+}
+
+/* A bus for both directions is one server. */
+static const char *server_name(const struct piece *piece)
+{
+    return piece == hca_servers && world->parameters.bus.half_duplex ? "bus" : piece->name;
+}
+
+enum { PORT_SERVERS = 3 };
+
+static const struct server *port_server(const struct sim_port *port, int index, const char **name)
+{
+    static const char *const names[PORT_SERVERS] = { "link out", "switch output", "receiver" };
+    const struct server *const servers[PORT_SERVERS] = { &port->out.server, &port->in->server,
+                                                         &port->receiver };
+
+    *name = names[index];
+    return servers[index];
+}
+
+static double share_busy(const struct server *server)
+{
+    return world->now ? (double)server->busy / world->now : 0;
+}
+
+static bool was_used(const struct sim_hca *hca)
+{
+    for (uint32_t i = 0; i < hca->port_count; i++) {
+        if (hca->ports[i].packets_out || hca->ports[i].packets_in || hca->ports[i].receiver.jobs)
+            return true;
+    }
+    return false;
+}
+
+/* Adapters that took part, in the order of their LIDs; NULL: no more. */
+static const struct sim_hca *next_used(uint32_t *lid)
+{
+    while (++*lid < world->port_count) {
+        const struct sim_port *port = &world->ports[*lid];
+
+        if (port->number == 1 && was_used(port->hca))
+            return port->hca;
+    }
+    return NULL;
+}
+
+static void gather_all(void)
+{
+    for (uint32_t i = 0; i < 1u << QP_INDEX_BITS; i++) {
+        if (world->qp_table[i])
+            stats_gather(world->qp_table[i]);
+    }
+}
+
+static double wall_seconds(void)
+{
+    return (wall_time() - world->stats.made_at) / 1e9;
+}
+
+/* ---- as text ---- */
+
+static void put_server(FILE *out, const struct server *server, const char *name)
+{
+    if (!server->jobs)
+        return;
+    fprintf(out, "    %-24s %6.2f %% busy %12llu jobs\n", name, 100 * share_busy(server),
+            (unsigned long long)server->jobs);
+}
+
+static void put_cache(FILE *out, const struct cache *cache, const char *name)
+{
+    uint64_t uses = cache->hits + cache->misses;
+
+    if (!uses)
+        return;
+    fprintf(out, "    %-24s %6.2f %% hits %12llu hits, %llu misses\n", name,
+            100.0 * cache->hits / uses, (unsigned long long)cache->hits,
+            (unsigned long long)cache->misses);
+}
+
+static void put_port(FILE *out, const struct sim_port *port)
+{
+    for (int i = 0; i < PORT_SERVERS; i++) {
+        const char *name;
+        const struct server *server = port_server(port, i, &name);
+        char whole[64];
+
+        snprintf(whole, sizeof(whole), "port %u %s", port->number, name);
+        put_server(out, server, whole);
+    }
+    if (port->packets_out || port->packets_in)
+        fprintf(out, "    port %u packets            out %llu of %llu bytes, in %llu of %llu\n",
+                port->number, (unsigned long long)port->packets_out,
+                (unsigned long long)port->bytes_out, (unsigned long long)port->packets_in,
+                (unsigned long long)port->bytes_in);
+}
+
+static void put_adapter(FILE *out, const struct sim_hca *hca)
+{
+    fprintf(out, "  node %u, verbena%u\n", hca->node, hca->device);
+    for (size_t i = 0; i < COUNT_OF(hca_servers); i++)
+        put_server(out, piece_of(hca, &hca_servers[i]), server_name(&hca_servers[i]));
+    for (size_t i = 0; i < COUNT_OF(hca_caches); i++)
+        put_cache(out, piece_of(hca, &hca_caches[i]), hca_caches[i].name);
+    for (uint32_t i = 0; i < hca->port_count; i++)
+        put_port(out, &hca->ports[i]);
+}
+
+static void put_between(void *out, struct link *link, uint32_t leaf, uint32_t spine, bool up)
+{
+    char name[64];
+
+    snprintf(name, sizeof(name), "leaf %u %s spine %u", leaf, up ? "to" : "from", spine);
+    put_server(out, &link->server, name);
+}
+
+static void put_switches(FILE *out)
+{
+    if (!world->fabric.spines)
+        return;
+    fputs("  between switches\n", out);
+    switch_each_trunk(put_between, out);
+}
+
+static void put_transport(FILE *out)
+{
+    fputs("  transport:", out);
+    for (size_t i = 0; i < COUNT_OF(counters); i++)
+        fprintf(out, "%s %s %llu", i ? "," : "", counters[i].name,
+                (unsigned long long)*counter(&world->stats.transport, i));
+    fputc('\n', out);
+}
+
+static void put_faults(FILE *out)
+{
+    if (!world->faults.any)
+        return;
+    fputs("  faults:", out);
+    for (int fault = 0; fault < FAULT_COUNT; fault++)
+        fprintf(out, "%s %s %llu", fault ? "," : "", fault_names[fault],
+                (unsigned long long)world->faults.counts[fault]);
+    fputc('\n', out);
+}
+
+void stats_print(FILE *out)
+{
+    double seconds = wall_seconds();
+    const struct sim_hca *hca;
+    uint32_t lid = 0;
+
+    gather_all();
+    fprintf(out, "\nThe model of %s, %.9f s of its time, %llu events\n", world->parameters.name,
+            world->now / 1e9, (unsigned long long)world->events_run);
+    while ((hca = next_used(&lid)))
+        put_adapter(out, hca);
+    put_switches(out);
+    put_transport(out);
+    put_faults(out);
+    fprintf(out, "  wall time %.3f s, %.0f events a second\n", seconds,
+            world->events_run / seconds);
+}
+
+/* ---- as JSON ---- */
+
+/* Lists of a JSON document: what separates an item from the one before. */
+struct list {
+    FILE *out;
+    bool begun;
+};
+
+static FILE *item(struct list *list)
+{
+    fputs(list->begun ? ",\n" : "\n", list->out);
+    list->begun = true;
+    return list->out;
+}
+
+static void write_server(struct list *list, const struct server *server, const char *name)
+{
+    if (server->jobs)
+        fprintf(item(list), "    {\"name\":\"%s\",\"busy\":%.6f,\"jobs\":%llu}", name,
+                share_busy(server), (unsigned long long)server->jobs);
+}
+
+static void write_cache(struct list *list, const struct cache *cache, const char *name)
+{
+    if (cache->hits + cache->misses)
+        fprintf(item(list), "    {\"name\":\"%s\",\"hits\":%llu,\"misses\":%llu}", name,
+                (unsigned long long)cache->hits, (unsigned long long)cache->misses);
+}
+
+static void write_port(struct list *list, const struct sim_port *port)
+{
+    struct list servers = { item(list), false };
+
+    fprintf(list->out,
+            "   {\"number\":%u,\"packets_out\":%llu,\"bytes_out\":%llu,\"packets_in\":%llu,"
+            "\"bytes_in\":%llu,\"servers\":[",
+            port->number, (unsigned long long)port->packets_out,
+            (unsigned long long)port->bytes_out, (unsigned long long)port->packets_in,
+            (unsigned long long)port->bytes_in);
+    for (int i = 0; i < PORT_SERVERS; i++) {
+        const char *name;
+        const struct server *server = port_server(port, i, &name);
+
+        write_server(&servers, server, name);
+    }
+    fputs("]}", list->out);
+}
+
+static void write_adapter(struct list *list, const struct sim_hca *hca)
+{
+    FILE *out = item(list);
+    struct list servers = { out, false }, caches = { out, false }, ports = { out, false };
+
+    fprintf(out, "  {\"node\":%u,\"device\":\"verbena%u\",\"servers\":[", hca->node, hca->device);
+    for (size_t i = 0; i < COUNT_OF(hca_servers); i++)
+        write_server(&servers, piece_of(hca, &hca_servers[i]), server_name(&hca_servers[i]));
+    fputs("],\n   \"caches\":[", out);
+    for (size_t i = 0; i < COUNT_OF(hca_caches); i++)
+        write_cache(&caches, piece_of(hca, &hca_caches[i]), hca_caches[i].name);
+    fputs("],\n   \"ports\":[", out);
+    for (uint32_t i = 0; i < hca->port_count; i++)
+        write_port(&ports, &hca->ports[i]);
+    fputs("]}", out);
+}
+
+static void write_between(void *list, struct link *link, uint32_t leaf, uint32_t spine, bool up)
+{
+    fprintf(item(list), "  {\"leaf\":%u,\"spine\":%u,\"up\":%s,\"busy\":%.6f,\"jobs\":%llu}", leaf,
+            spine, up ? "true" : "false", share_busy(&link->server),
+            (unsigned long long)link->server.jobs);
+}
+
+void stats_write_json(FILE *out)
+{
+    struct list adapters = { out, false }, cables = { out, false }, numbers = { out, false };
+    struct list faults = { out, false };
+    const struct sim_hca *hca;
+    uint32_t lid = 0;
+
+    gather_all();
+    fprintf(out,
+            "{\"schema\":\"%s\",\"adapter\":\"%s\",\"nodes\":%u,\"seconds\":%.9f,\"events\":%llu,"
+            "\n \"wall_seconds\":%.3f,\"segment_bytes\":%llu,\n \"adapters\":[",
+            STATS_SCHEMA, world->parameters.name, seg->nodes, world->now / 1e9,
+            (unsigned long long)world->events_run, wall_seconds(),
+            (unsigned long long)arena_bytes_most());
+    while ((hca = next_used(&lid)))
+        write_adapter(&adapters, hca);
+    fputs("],\n \"cables\":[", out);
+    switch_each_trunk(write_between, &cables);
+    fputs("],\n \"transport\":{", out);
+    for (size_t i = 0; i < COUNT_OF(counters); i++)
+        fprintf(item(&numbers), "  \"%s\":%llu", counters[i].name,
+                (unsigned long long)*counter(&world->stats.transport, i));
+    fputs("},\n \"faults\":{", out);
+    for (int fault = 0; fault < FAULT_COUNT; fault++)
+        fprintf(item(&faults), "  \"%s\":%llu", fault_names[fault],
+                (unsigned long long)world->faults.counts[fault]);
+    fputs("}}\n", out);
+}

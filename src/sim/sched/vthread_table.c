@@ -1,0 +1,118 @@
+#include "sim/sched/vthread_table.h"
+
+#include "hca/proc.h"
+#include "sim/sched/sched.h"
+#include "util/log.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+/* Virtual: guests that come from outside start at multiples of this. */
+#define ARRIVAL_NS 100000000
+
+uint32_t vthread_next_order(void)
+{
+    static _Atomic uint32_t threads;
+    const char *rank = getenv("VERBENA_RANK");
+    uint32_t place = rank ? strtoul(rank, NULL, 10) : segment_config()->node;
+
+    return place << 12 | (atomic_fetch_add(&threads, 1) & 0xfff);
+}
+
+struct vthread *vthread_alloc(void)
+{
+    for (uint32_t i = 0; i < VTHREADS_MAX; i++) {
+        struct vthread *vthread = &world->vthreads[i];
+
+        if (load_acquire(&vthread->state) != VTHREAD_FREE)
+            continue;
+        if (i >= world->vthread_high)
+            world->vthread_high = i + 1;
+        vthread->process = proc_word(proc_self);
+        vthread->proc = proc_self;
+        vthread->empty_polls = 0;
+        vthread->guest = vthread->known_by_pid = vthread->spins = vthread->watched = false;
+        vthread->pid = vthread->tid = 0;
+        vthread->waits_for = 0;
+        vthread->deadline = SCHED_NEVER;
+        return vthread;
+    }
+    log_error("more than %d threads in the modelled fabric", VTHREADS_MAX);
+    return NULL;
+}
+
+void vthread_make_guest(struct vthread *vthread, uint32_t order)
+{
+    vthread->guest = true;
+    vthread->number = ++world->guest_count;
+    vthread->order = order + vthread->number;
+}
+
+bool vthread_is_alone(const struct vthread *me)
+{
+    for (uint32_t i = 0; i < world->vthread_high; i++) {
+        const struct vthread *vthread = &world->vthreads[i];
+
+        if (vthread != me && load_acquire(&vthread->state) != VTHREAD_FREE &&
+            vthread->process == me->process)
+            return false;
+    }
+    return true;
+}
+
+static bool watches_unannounced;
+
+void vthread_watch_unannounced(void)
+{
+    watches_unannounced = true;
+}
+
+/* Threads that nobody has announced belong to somebody who may have them wait for each other in
+ * ways that are not seen from here. */
+void vthread_joined_unannounced(struct vthread *me)
+{
+    if (!watches_unannounced || vthread_is_alone(me))
+        return;
+    for (uint32_t i = 0; i < world->vthread_high; i++) {
+        struct vthread *vthread = &world->vthreads[i];
+
+        if (vthread == me ||
+            (load_acquire(&vthread->state) != VTHREAD_FREE && vthread->process == me->process))
+            vthread->watched = true;
+    }
+}
+
+struct vthread *vthread_left_by_exec(void)
+{
+    struct vthread *found = NULL;
+
+    for (uint32_t i = 0; i < world->vthread_high; i++) {
+        struct vthread *vthread = &world->vthreads[i];
+
+        if (load_acquire(&vthread->state) == VTHREAD_FREE || !vthread->known_by_pid ||
+            vthread->pid != getpid())
+            continue;
+        if (found || vthread->tid != vthread->pid)
+            store_release(&vthread->state, VTHREAD_FREE);
+        else
+            found = vthread;
+    }
+    return found;
+}
+
+uint64_t vthread_arrival_time(void)
+{
+    uint64_t latest = world->now;
+    bool alone = true;
+
+    for (uint32_t i = 0; i < world->vthread_high; i++) {
+        const struct vthread *vthread = &world->vthreads[i];
+
+        if (load_acquire(&vthread->state) == VTHREAD_FREE)
+            continue;
+        alone = false;
+        if (vthread->clock > latest)
+            latest = vthread->clock;
+    }
+    return alone && !latest ? 0 : round_up(latest + 1, ARRIVAL_NS);
+}
