@@ -11,9 +11,6 @@
 
 #define RETRY_FOREVER 7
 
-const struct hca_engine *hca_engine = &live_engine;
-atomic_uint hca_waiting;
-
 static struct spinlock stalled_lock;
 static struct hca_qp *stalled;
 

@@ -7,8 +7,10 @@
 #include "live/live.h"
 #include "sim/sched/compute.h"
 #include "sim/model/hca.h"
-#include "sim/sched/vthread_table.h"
+#include "sim/observe/observe.h"
 #include "sim/sched/sched.h"
+#include "sim/sched/vthread_table.h"
+#include "sim/world.h"
 
 #include <stdlib.h>
 
@@ -16,7 +18,7 @@
 
 static double registration(uint64_t bytes)
 {
-    const struct parameters *p = &world->parameters;
+    const struct parameters *p = &model->parameters;
     uint64_t pages = (bytes + p->host.page - 1) / p->host.page;
     uint64_t beyond = pages > p->host.register_knee ? pages - p->host.register_knee : 0;
 
@@ -26,7 +28,7 @@ static double registration(uint64_t bytes)
 
 static double cost_of(enum hca_call call, uint64_t amount)
 {
-    const struct parameters *p = &world->parameters;
+    const struct parameters *p = &model->parameters;
 
     switch (call) {
     case CALL_POST_SEND:
@@ -76,11 +78,6 @@ static void sim_charge(enum hca_call call, uint64_t amount)
     sched_charge(cost_of(call, amount));
 }
 
-uint64_t engine_call_began(void)
-{
-    return call_began;
-}
-
 static void sim_poll_begin(void)
 {
     sched_sync();
@@ -125,7 +122,7 @@ static bool may_rest(struct vthread *me)
  * than fit, each of them has to be fetched again, as in context memory. */
 static double cq_cache_misses(const struct vthread *me, int completions)
 {
-    const struct parameters *p = &world->parameters;
+    const struct parameters *p = &model->parameters;
     double time = completions * p->host.queue_miss;
     bool unused;
 
@@ -140,7 +137,7 @@ static double cq_cache_misses(const struct vthread *me, int completions)
 static void sim_poll_end(int count)
 {
     struct vthread *me = sched_self();
-    const struct parameters *p = &world->parameters;
+    const struct parameters *p = &model->parameters;
 
     if (!me)
         return;
@@ -164,77 +161,11 @@ static bool sim_sleep(void)
     return woken;
 }
 
-/* ---- what adapters do ---- */
-
-void event_dispatch(const struct event *event)
-{
-    struct sim_qp *qp = event->object;
-    struct sim_packet *pkt = event->object;
-
-    switch ((enum event_kind)event->kind) {
-    case EVENT_DOORBELL:
-        send_engine_doorbell(qp);
-        sim_qp_put(qp);
-        break;
-    case EVENT_WQE_FETCHED:
-        send_engine_wqe_fetched(qp);
-        sim_qp_put(qp);
-        break;
-    case EVENT_ENGINE:
-        send_engine_step(event->object);
-        break;
-    case EVENT_PACKET_READ:
-        send_engine_payload_read(pkt);
-        break;
-    case EVENT_PACKET_READY:
-        send_engine_packet_ready(pkt);
-        break;
-    case EVENT_PACKET_LEFT:
-        if (event->argument != OFF_THE_LINK)
-            link_left(pkt);
-        send_engine_packet_left(pkt);
-        sim_packet_put(pkt);
-        break;
-    case EVENT_PACKET_AT_SWITCH:
-        switch_reached(pkt);
-        break;
-    case EVENT_LINK_FREE:
-        link_free(event->object);
-        break;
-    case EVENT_PACKET_ARRIVED:
-        receive_engine_arrived(pkt, event->argument);
-        break;
-    case EVENT_PACKET_TAKEN:
-        receive_engine_taken(pkt);
-        break;
-    case EVENT_DELIVER:
-        payload_deliver(pkt);
-        break;
-    case EVENT_COMPLETE:
-        sim_qp_complete(event->object);
-        break;
-    case EVENT_RESPOND:
-        sim_qp_respond(qp);
-        sim_qp_put(qp);
-        break;
-    case EVENT_ACK_WAITED:
-        sim_qp_ack_waited(qp);
-        sim_qp_put(qp);
-        break;
-    case EVENT_TIMEOUT:
-        sim_qp_timeout(qp, event->time);
-        sim_qp_put(qp);
-        break;
-    case EVENT_KINDS:
-        break;
-    }
-}
-
 /* ---- the engine ---- */
 
 static void sim_send(struct hca_qp *hqp, struct send_wqe *swqe)
 {
-    sim_qp_post(hqp, swqe);
+    sim_qp_post(hqp, swqe, call_began);
     compute_begin();
 }
 
@@ -255,12 +186,12 @@ static void sim_stop(void)
 
 static uint32_t sim_mtu(void)
 {
-    return world->parameters.link.mtu;
+    return model->parameters.link.mtu;
 }
 
 static uint64_t sim_device_memory(void)
 {
-    return world->parameters.hca.memory;
+    return model->parameters.hca.memory;
 }
 
 static void sim_serve_peers(void)
@@ -272,9 +203,9 @@ static void sim_serve_peers(void)
  * in the model's time. */
 static void sim_deregistered(uint64_t address, uint64_t length)
 {
-    for (uint32_t i = 1; i < world->port_count; i++) {
-        if (world->ports[i].number == 1)
-            icm_forget_mtt(&world->ports[i].hca->context, proc_self, address, length);
+    for (uint32_t i = 1; i < model->port_count; i++) {
+        if (model->ports[i].number == 1)
+            icm_forget_mtt(&model->ports[i].hca->context, proc_self, address, length);
     }
 }
 

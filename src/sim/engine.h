@@ -6,7 +6,4 @@
 /* Virtual time: the adapter that VERBENA_ADAPTER names, modelled packet by packet. */
 extern const struct hca_engine sim_engine;
 
-/* When the call that posts the request at hand was entered. */
-uint64_t engine_call_began(void);
-
 #endif

@@ -109,3 +109,16 @@ uint64_t transport_rnr_ns(uint8_t code)
 
     return hundredths_of_ms[code & 31] * 10000ull;
 }
+
+void transport_counters_add(struct transport_counters *sum, const struct transport_counters *more)
+{
+    sum->requests += more->requests;
+    sum->resent += more->resent;
+    sum->responses += more->responses;
+    sum->timeouts += more->timeouts;
+    sum->rewinds += more->rewinds;
+    sum->rnr_waits += more->rnr_waits;
+    sum->duplicates += more->duplicates;
+    sum->gaps += more->gaps;
+    sum->dropped += more->dropped;
+}

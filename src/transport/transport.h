@@ -133,6 +133,8 @@ struct transport_counters {
     uint64_t dropped;    /* packets that do not belong here */
 };
 
+void transport_counters_add(struct transport_counters *sum, const struct transport_counters *more);
+
 struct transport_qp {
     const struct transport_ops *ops;
     struct transport_attributes attributes;

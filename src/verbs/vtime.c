@@ -1,29 +1,18 @@
-/* The engine is chosen when the library is loaded; in a modelled fabric programs can ask for its
- * time, and say what they do that takes some. */
+/* Programs that know of virtual time ask for it here, and say what they do that takes some. */
 
 #include "verbs/verbs.h"
 
-#include "live/live.h"
 #include "sim/engine.h"
+#include "sim/model/model.h"
 #include "sim/sched/sched.h"
 #include "verbena.h"
-
-#include <string.h>
-
-__attribute__((constructor)) static void choose_engine(void)
-{
-    const char *adapter = getenv("VERBENA_ADAPTER");
-
-    if (adapter && *adapter && strcmp(adapter, "live"))
-        hca_engine = &sim_engine;
-}
 
 /* Joins the fabric if that has not happened yet. */
 static bool in_virtual_time(void)
 {
     if (likely(hca_engine != &sim_engine))
         return false;
-    return world || (!ensure_attached() && !hca_engine->start());
+    return sched || (!ensure_attached() && !hca_engine->start());
 }
 
 EXPORT int verbena_is_virtual(void)
@@ -45,12 +34,12 @@ EXPORT void verbena_compute(uint64_t ns)
 EXPORT void verbena_copy(uint64_t bytes)
 {
     if (in_virtual_time())
-        sched_charge(world->parameters.host.copy_call + bytes / world->parameters.host.copy_rate);
+        sched_charge(model->parameters.host.copy_call + bytes / model->parameters.host.copy_rate);
 }
 
 EXPORT int verbena_parameter(const char *key, double *value)
 {
-    if (!in_virtual_time() || parameter_number(&world->parameters, key, value))
+    if (!in_virtual_time() || parameter_number(&model->parameters, key, value))
         return ENOENT;
     return 0;
 }
@@ -62,7 +51,7 @@ EXPORT uint32_t verbena_changes(void)
 
 EXPORT int verbena_spin(uint32_t changes, uint64_t until)
 {
-    return in_virtual_time() && sched_spin_wait(world->parameters.host.poll_empty, changes, until);
+    return in_virtual_time() && sched_spin_wait(model->parameters.host.poll_empty, changes, until);
 }
 
 EXPORT void verbena_wrote(int pid)
@@ -85,6 +74,6 @@ EXPORT void verbena_together_end(int all)
 
 EXPORT void verbena_leave(void)
 {
-    if (world)
+    if (sched)
         sched_leave();
 }

@@ -2,9 +2,11 @@
 
 #include "hca/proc.h"
 #include "hca/segment.h"
-#include "sim/sched/compute.h"
 #include "sim/engine.h"
+#include "sim/model/model.h"
+#include "sim/sched/compute.h"
 #include "sim/sched/vthread_table.h"
+#include "sim/world.h"
 
 #include <sched.h>
 
@@ -14,10 +16,10 @@ static void run_on_common_core(void)
 {
     cpu_set_t set;
 
-    if (world->guest_core < 0)
-        world->guest_core = sched_getcpu();
+    if (sched->guest_core < 0)
+        sched->guest_core = sched_getcpu();
     CPU_ZERO(&set);
-    CPU_SET(world->guest_core, &set);
+    CPU_SET(sched->guest_core, &set);
     sched_setaffinity(0, sizeof(set), &set);
 }
 
@@ -41,7 +43,7 @@ static void before_exec(void)
 
 static void spin(void)
 {
-    sched_spin_wait(world->parameters.host.poll_empty, sched_changes(), SCHED_NEVER);
+    sched_spin_wait(model->parameters.host.poll_empty, sched_changes(), SCHED_NEVER);
 }
 
 static void name(struct vthread *vthread, int pid)

@@ -78,8 +78,8 @@ uint64_t bus_fetch_wqe(struct bus *bus, uint64_t now, uint64_t bytes)
 {
     uint64_t there;
 
-    trace_work = "fetch request";
+    model_activity.work = "fetch request";
     there = bus_read_short(bus, now, bytes);
-    trace_work = NULL;
+    model_activity.work = NULL;
     return there;
 }

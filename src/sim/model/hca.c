@@ -13,13 +13,13 @@ static void engines_init(struct sim_port *port, uint64_t count)
 
 static int hca_init(struct sim_hca *hca, uint32_t node, uint32_t device)
 {
-    const struct parameters *p = &world->parameters;
+    const struct parameters *p = &model->parameters;
 
     hca->node = node;
     hca->device = device;
     hca->bus.parameters = p;
     hca->port_count = seg->ports;
-    hca->ports = &world->ports[addr_lid(node, device, 1)];
+    hca->ports = &model->ports[addr_lid(node, device, 1)];
     for (uint32_t i = 0; i < hca->port_count; i++) {
         hca->ports[i].hca = hca;
         hca->ports[i].number = i + 1;
@@ -32,12 +32,12 @@ static int hca_init(struct sim_hca *hca, uint32_t node, uint32_t device)
 int hca_init_all(void)
 {
     uint32_t count = seg->nodes * seg->devices;
-    struct sim_hca *hcas = world_alloc((uint64_t)count * sizeof(*hcas));
+    struct sim_hca *hcas = pool_alloc_permanent((uint64_t)count * sizeof(*hcas));
     int error;
 
-    world->port_count = count * seg->ports + 1;
-    world->ports = world_alloc((uint64_t)world->port_count * sizeof(*world->ports));
-    if (!hcas || !world->ports)
+    model->port_count = count * seg->ports + 1;
+    model->ports = pool_alloc_permanent((uint64_t)model->port_count * sizeof(*model->ports));
+    if (!hcas || !model->ports)
         return ENOMEM;
     error = switch_init_all();
     if (error)
@@ -54,12 +54,12 @@ int hca_init_all(void)
 
 struct sim_port *hca_port_by_lid(uint16_t lid)
 {
-    return lid && lid < world->port_count ? &world->ports[lid] : NULL;
+    return lid && lid < model->port_count ? &model->ports[lid] : NULL;
 }
 
 static uint32_t bytes_on_link(const struct packet *packet, const struct opcode_info *info)
 {
-    uint32_t header = world->parameters.link.header;
+    uint32_t header = model->parameters.link.header;
 
     /* The header of the adapter file is that of a packet without extension headers. */
     if (header)
@@ -70,7 +70,7 @@ static uint32_t bytes_on_link(const struct packet *packet, const struct opcode_i
 struct sim_packet *sim_packet_new(struct sim_qp *from, const struct packet *packet)
 {
     const struct opcode_info *info = opcode_info(packet->opcode);
-    struct sim_packet *pkt = pool_take(&world->packets);
+    struct sim_packet *pkt = pool_take(&model->packets);
 
     if (!pkt)
         return NULL;
@@ -89,7 +89,7 @@ struct sim_packet *sim_packet_new(struct sim_qp *from, const struct packet *pack
 
 struct sim_packet *sim_packet_copy(const struct sim_packet *pkt)
 {
-    struct sim_packet *copy = pool_take(&world->packets);
+    struct sim_packet *copy = pool_take(&model->packets);
 
     if (!copy)
         return NULL;
@@ -108,19 +108,19 @@ void sim_packet_put(struct sim_packet *pkt)
 {
     if (pkt->holds && --pkt->holds)
         return;
-    if (unlikely(trace_on))
-        trace_packet(pkt);
+    if (unlikely(model_observer.packet_done != NULL))
+        model_observer.packet_done(pkt);
     if (pkt->wqe)
         sim_wqe_put(pkt->wqe);
     sim_qp_put(pkt->from);
     if (pkt->to)
         sim_qp_put(pkt->to);
-    pool_give(&world->packets, pkt);
+    pool_give(&model->packets, pkt);
 }
 
 uint64_t hca_memory(struct sim_hca *hca, uint64_t now, uint32_t bytes)
 {
-    const struct parameters *p = &world->parameters;
+    const struct parameters *p = &model->parameters;
 
     return serve(&hca->memory, now, bytes / p->hca.memory_rate) + ns_of(p->hca.memory_latency);
 }

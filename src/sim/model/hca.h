@@ -80,7 +80,7 @@ void sim_packet_put(struct sim_packet *pkt); /* one hold less */
 
 static inline void sim_packet_mark(struct sim_packet *pkt, enum mark mark)
 {
-    pkt->marks[mark - MARK_STARTED] = world->now;
+    pkt->marks[mark - MARK_STARTED] = sched->now;
 }
 
 /* Reads or writes the adapter's own memory; returns when that is done. */

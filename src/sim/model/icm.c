@@ -1,6 +1,6 @@
 #include "sim/model/icm.h"
 
-#include "sim/model/world.h"
+#include "sim/memory/pool.h"
 #include "util/util.h"
 
 #include <errno.h>
@@ -65,8 +65,8 @@ int icm_init(struct icm *memory, const struct parameters *parameters,
     memory->pages.room = parameters->context.translations;
     if (!memory->pages.room)
         return 0;
-    memory->page_entries = world_alloc((memory->pages.room + 1) * sizeof(struct page_entry));
-    memory->page_table = world_alloc(PAGE_BUCKETS * sizeof(struct page_entry *));
+    memory->page_entries = pool_alloc_permanent((memory->pages.room + 1) * sizeof(struct page_entry));
+    memory->page_table = pool_alloc_permanent(PAGE_BUCKETS * sizeof(struct page_entry *));
     return memory->page_entries && memory->page_table ? 0 : ENOMEM;
 }
 
@@ -78,12 +78,12 @@ static uint64_t access_memory(struct icm *memory, uint64_t now, double accesses,
     const struct parameters *p = memory->parameters;
     uint64_t end;
 
-    trace_work = "context miss";
+    model_activity.work = "context miss";
     if (p->context.place == CONTEXT_IN_HOST)
         for (double i = 0; i < accesses; i++)
             bus_read_short(memory->bus, now, 64);
     end = serve(&memory->unit, now, accesses * p->context.access + longer);
-    trace_work = NULL;
+    model_activity.work = NULL;
     return end;
 }
 

@@ -1,7 +1,6 @@
 #include "sim/model/hca.h"
 
 #include "hca/addr.h"
-#include "sim/observe/pcap.h"
 
 #define WHOLE_WEIGHT 256
 
@@ -9,7 +8,7 @@
 
 static bool has_room(const struct vl *vl, const struct sim_packet *pkt)
 {
-    uint64_t room = world->parameters.link.receive_buffer;
+    uint64_t room = model->parameters.link.receive_buffer;
 
     return !room || !vl->taken || vl->taken + pkt->bytes <= room;
 }
@@ -50,7 +49,7 @@ static struct sim_packet *take_next(struct link *link)
     if (!best->first)
         link->waiting &= ~(1u << pkt->vl);
     link->due = best->due;
-    best->due += (uint64_t)pkt->bytes * WHOLE_WEIGHT / world->vl_weights[pkt->vl];
+    best->due += (uint64_t)pkt->bytes * WHOLE_WEIGHT / model->vl_weights[pkt->vl];
     best->taken += pkt->bytes;
     return pkt;
 }
@@ -60,7 +59,7 @@ static struct sim_packet *take_next(struct link *link)
 /* A packet that is to reach its port at 'arrival'; returns when it really will. */
 static uint64_t suffer_faults(struct sim_packet *pkt, uint64_t arrival)
 {
-    struct faults *faults = &world->faults;
+    struct faults *faults = &model->faults;
 
     pkt->spoilt = faults_strike(faults, FAULT_CORRUPT);
     if (faults_strike(faults, FAULT_DUPLICATE)) {
@@ -80,8 +79,8 @@ static void leave_port(struct link *link, struct sim_packet *pkt)
 {
     struct sim_port *port = link->port;
 
-    if (unlikely(pcap_on))
-        pcap_packet(port, pkt->destination, pkt);
+    if (unlikely(model_observer.packet_sent != NULL))
+        model_observer.packet_sent(pkt);
     sim_packet_mark(pkt, MARK_SENT);
     port->packets_out++;
     port->bytes_out += pkt->bytes;
@@ -91,16 +90,16 @@ static void leave_port(struct link *link, struct sim_packet *pkt)
 /* The head of the packet goes on at once; its tail frees the link. */
 static void transmit(struct link *link, struct sim_packet *pkt)
 {
-    const struct parameters *p = &world->parameters;
+    const struct parameters *p = &model->parameters;
     double length = pkt->bytes / p->link.rate;
     uint64_t end;
 
-    trace_about(pkt->from, pkt);
-    end = serve(&link->server, world->now, link->port ? length + p->link.gap : length);
+    model_works_for(pkt->from, pkt);
+    end = serve(&link->server, sched->now, link->port ? length + p->link.gap : length);
     link->busy = true;
     if (link->port) {
         leave_port(link, pkt);
-        event_at(world->now + ns_of(p->link.latency + p->fabric.latency), EVENT_PACKET_AT_SWITCH,
+        event_at(sched->now + ns_of(p->link.latency + p->fabric.latency), EVENT_PACKET_AT_SWITCH,
                  pkt, 0);
         event_at(end, EVENT_PACKET_LEFT, pkt, 0);
         pkt->via = link;
@@ -111,12 +110,12 @@ static void transmit(struct link *link, struct sim_packet *pkt)
     link->before_lane = pkt->vl;
     pkt->via = link;
     if (link->leads_to) {
-        event_at(world->now + ns_of(p->link.latency + p->fabric.latency), EVENT_PACKET_AT_SWITCH,
+        event_at(sched->now + ns_of(p->link.latency + p->fabric.latency), EVENT_PACKET_AT_SWITCH,
                  pkt, 0);
     } else {
         uint64_t arrival = end + ns_of(p->link.latency);
 
-        if (unlikely(world->faults.any))
+        if (unlikely(model->faults.any))
             arrival = suffer_faults(pkt, arrival);
         event_at(arrival, EVENT_PACKET_ARRIVED, pkt, 0);
     }
@@ -127,7 +126,7 @@ static void transmit(struct link *link, struct sim_packet *pkt)
 static void discard(struct sim_packet *pkt)
 {
     pkt->holds = 1;
-    event_at(world->now, EVENT_PACKET_LEFT, pkt, OFF_THE_LINK);
+    event_at(sched->now, EVENT_PACKET_LEFT, pkt, OFF_THE_LINK);
 }
 
 static void pump(struct link *link)
@@ -190,7 +189,7 @@ static uint8_t vl_of(const struct sim_packet *pkt)
     bool datagram = pkt->from->transport.attributes.service == SERVICE_UD && pkt->wqe;
     uint8_t level = datagram ? pkt->wqe->sl : pkt->from->sl;
 
-    return level % world->parameters.link.vls;
+    return level % model->parameters.link.vls;
 }
 
 /* Between queues of one adapter nothing goes out. */
@@ -199,8 +198,8 @@ static void loop_back(struct sim_packet *pkt)
     pkt->holds = 2;
     sim_packet_mark(pkt, MARK_SENT);
     sim_packet_mark(pkt, MARK_SWITCHED);
-    event_at(world->now, EVENT_PACKET_LEFT, pkt, OFF_THE_LINK);
-    event_at(world->now, EVENT_PACKET_ARRIVED, pkt, 0);
+    event_at(sched->now, EVENT_PACKET_LEFT, pkt, OFF_THE_LINK);
+    event_at(sched->now, EVENT_PACKET_ARRIVED, pkt, 0);
 }
 
 void link_send(struct sim_port *port, struct sim_packet *pkt)

@@ -128,7 +128,7 @@ static bool payload_here(const struct sim_wqe *wqe, struct local_list *list)
 void payload_drop_snapshot(struct sim_wqe *wqe)
 {
     if (wqe->copy)
-        block_give(wqe->copy, wqe->length);
+        pool_give_block(wqe->copy, wqe->length);
     wqe->copy = NULL;
 }
 
@@ -139,7 +139,7 @@ void payload_snapshot(struct sim_wqe *wqe)
     if (wqe->carried_out || wqe->copy || !wqe->length || wqe->users < 2 ||
         wqe->flags & IBV_SEND_INLINE || wqe->transport.operation >= TRANSPORT_READ)
         return;
-    wqe->copy = block_take(wqe->length);
+    wqe->copy = pool_take_block(wqe->length);
     if (wqe->copy && !fetch(refs, places_of(wqe, refs), wqe->copy))
         payload_drop_snapshot(wqe);
 }
@@ -467,7 +467,7 @@ void payload_deliver(struct sim_packet *last)
     if (brought)
         sched_wake(last->to->proc, last->takes_receive ? CHANGE_RECEIVED : CHANGE_MEMORY);
     last->wqe->carried_out = true;
-    last->wqe->marks[MARK_DELIVERED] = world->now;
+    last->wqe->marks[MARK_DELIVERED] = sched->now;
     sim_packet_put(last);
 }
 

@@ -25,7 +25,7 @@ static bool postpone(struct sim_packet *pkt, uint64_t time, enum stage stage)
     if (time < pkt->to->receive_ready)
         time = pkt->to->receive_ready;
     pkt->to->receive_ready = time;
-    if (time <= world->now)
+    if (time <= sched->now)
         return false;
     event_at(time, EVENT_PACKET_ARRIVED, pkt, stage);
     return true;
@@ -33,7 +33,7 @@ static bool postpone(struct sim_packet *pkt, uint64_t time, enum stage stage)
 
 static double service_of(const struct sim_packet *pkt)
 {
-    const struct parameters *p = &world->parameters;
+    const struct parameters *p = &model->parameters;
     double service = 0;
 
     if (pkt->response)
@@ -51,9 +51,9 @@ static double service_of(const struct sim_packet *pkt)
 
 static void take(struct sim_packet *pkt)
 {
-    const struct parameters *p = &world->parameters;
+    const struct parameters *p = &model->parameters;
     struct sim_qp *qp = pkt->to;
-    uint64_t time = serve(&pkt->destination->receiver, world->now, service_of(pkt));
+    uint64_t time = serve(&pkt->destination->receiver, sched->now, service_of(pkt));
 
     if (p->hca.queue_lock > 0)
         time = serve(&qp->lock, time, p->hca.queue_lock);
@@ -66,23 +66,23 @@ static void take(struct sim_packet *pkt)
 /* False: the packet, the first of its queue, waits for something. */
 static bool prepare(struct sim_packet *pkt, enum stage stage)
 {
-    const struct parameters *p = &world->parameters;
+    const struct parameters *p = &model->parameters;
     struct sim_hca *hca = pkt->destination->hca;
 
-    trace_about(pkt->to, pkt);
+    model_works_for(pkt->to, pkt);
     if (stage == STAGE_NEW &&
-        postpone(pkt, icm_qpc(&hca->context, &pkt->to->context, world->now),
+        postpone(pkt, icm_qpc(&hca->context, &pkt->to->context, sched->now),
                  STAGE_CONTEXT))
         return false;
     if (stage < STAGE_REQUEST && needs_receive(pkt)) {
         uint64_t time;
 
         recv_claim_peek(pkt->to, pkt->packet.srq);
-        time = bus_fetch_wqe(&hca->bus, world->now,
+        time = bus_fetch_wqe(&hca->bus, sched->now,
                                  p->hca.request_bytes +
                                      (pkt->to->receive_entry - 1) * p->hca.segment_bytes);
         if (p->hca.receive_ahead)
-            time = world->now; /* the bus had to carry it all the same */
+            time = sched->now; /* the bus had to carry it all the same */
         if (postpone(pkt, time + ns_of(p->hca.receive_request), STAGE_REQUEST))
             return false;
     }
@@ -166,7 +166,7 @@ static uint64_t write_payload(struct sim_packet *pkt)
 {
     struct sim_qp *qp = pkt->to;
     struct sim_hca *hca = pkt->destination->hca;
-    uint64_t time = world->now;
+    uint64_t time = sched->now;
 
     if (!pkt->payload)
         return time;
@@ -182,7 +182,7 @@ static void note_way(const struct sim_packet *last)
     uint64_t *marks = last->wqe->marks;
 
     memcpy(marks + MARK_STARTED, last->marks, sizeof(last->marks));
-    marks[MARK_DELIVERED] = world->now;
+    marks[MARK_DELIVERED] = sched->now;
 }
 
 void receive_engine_taken(struct sim_packet *pkt)
@@ -201,18 +201,18 @@ void receive_engine_taken(struct sim_packet *pkt)
     qp->transport.ops = &sim_qp_transport_ops;
     qp->took_payload = qp->took_receive = qp->refused_receive = false;
     qp->arriving = pkt;
-    trace_about(qp, pkt);
+    model_works_for(qp, pkt);
     if (pkt->response)
         qp->visible = write_payload(pkt);
-    transport_receive(&qp->transport, world->now, &pkt->packet);
+    transport_receive(&qp->transport, sched->now, &pkt->packet);
     qp->arriving = NULL;
-    visible = qp->took_payload && !qp->refused_receive ? write_payload(pkt) : world->now;
+    visible = qp->took_payload && !qp->refused_receive ? write_payload(pkt) : sched->now;
     if (pkt->last && pkt->wqe && expected != qp->transport.responder.expected_psn)
         note_way(pkt);
     if (!pkt->response && (pkt->last || qp->refused_receive) &&
         (qp->took_payload || qp->took_receive)) {
         if (qp->took_receive) {
-            uint64_t told = bus_write(&hca->bus, world->now, world->parameters.hca.completion_bytes);
+            uint64_t told = bus_write(&hca->bus, sched->now, model->parameters.hca.completion_bytes);
 
             visible = told > visible ? told : visible;
         }

@@ -8,7 +8,7 @@
 /* Entries of a queue are of one size, and fetched whole (mthca: the stride of its work requests). */
 static uint64_t request_bytes(const struct sim_wqe *wqe)
 {
-    const struct parameters *p = &world->parameters;
+    const struct parameters *p = &model->parameters;
     uint64_t bytes = p->hca.request_bytes + (wqe->qp->send_entry - 1) * p->hca.segment_bytes;
     uint64_t inlined = p->hca.request_bytes + wqe->length;
 
@@ -20,13 +20,13 @@ static void fetch_next(struct sim_qp *qp)
 {
     struct sim_hca *hca = qp->port->hca;
     uint32_t ahead = qp->fetched - qp->transport.requester.current.index;
-    uint64_t time = world->now;
+    uint64_t time = sched->now;
 
     if (qp->fetching || qp->fetched == qp->rung ||
-        ahead >= world->parameters.hca.request_window)
+        ahead >= model->parameters.hca.request_window)
         return;
     qp->fetching = true;
-    trace_about(qp, NULL);
+    model_works_for(qp, NULL);
     time = icm_qpc(&hca->context, &qp->context, time);
     time = bus_fetch_wqe(&hca->bus, time, request_bytes(sim_qp_wqe(qp, qp->fetched)));
     qp->users++;
@@ -37,7 +37,7 @@ void send_engine_doorbell(struct sim_qp *qp)
 {
     if (qp->dead)
         return;
-    sim_qp_wqe(qp, qp->rung++)->marks[MARK_RUNG] = world->now;
+    sim_qp_wqe(qp, qp->rung++)->marks[MARK_RUNG] = sched->now;
     fetch_next(qp);
 }
 
@@ -46,7 +46,7 @@ void send_engine_wqe_fetched(struct sim_qp *qp)
     qp->fetching = false;
     if (qp->dead)
         return;
-    sim_qp_wqe(qp, qp->fetched++)->marks[MARK_FETCHED] = world->now;
+    sim_qp_wqe(qp, qp->fetched++)->marks[MARK_FETCHED] = sched->now;
     fetch_next(qp);
     send_engine_kick(qp);
 }
@@ -65,7 +65,7 @@ static struct sim_packet *pull(struct sim_qp *qp, bool *responding)
     qp->pulled_over = NULL;
     *responding = qp->has_response && transport_pull_response(&qp->transport, &packet);
     qp->has_response = *responding;
-    got = *responding || transport_pull_request(&qp->transport, world->now, &packet);
+    got = *responding || transport_pull_request(&qp->transport, sched->now, &packet);
     if (!got)
         return NULL;
     pkt = sim_packet_new(qp, &packet);
@@ -89,7 +89,7 @@ static bool begins_message(const struct sim_packet *pkt)
 
 static double message_service(const struct sim_packet *pkt)
 {
-    const struct parameters *p = &world->parameters;
+    const struct parameters *p = &model->parameters;
 
     if (pkt->response || !pkt->wqe || !begins_message(pkt))
         return 0;
@@ -111,7 +111,7 @@ static struct sim_qp *pop_ready(struct sim_port *port)
 /* Gives waiting queues to idle engines. */
 static void assign(struct sim_port *port)
 {
-    for (uint64_t i = 0; i < world->parameters.hca.engines && port->ready_first; i++) {
+    for (uint64_t i = 0; i < model->parameters.hca.engines && port->ready_first; i++) {
         struct send_engine *engine = &port->engines[i];
 
         while (is_idle(engine) && port->ready_first) {
@@ -130,8 +130,8 @@ static void assign(struct sim_port *port)
             engine->next_packet = pkt;
             engine->messages += begins_message(pkt);
             engine->turn = 0;
-            trace_about(qp, pkt);
-            time = icm_qpc(&port->hca->context, &qp->context, world->now);
+            model_works_for(qp, pkt);
+            time = icm_qpc(&port->hca->context, &qp->context, sched->now);
             event_at(time + ns_of(message_service(pkt)), EVENT_ENGINE, engine, 0);
         }
     }
@@ -160,7 +160,7 @@ static void finish_message(struct send_engine *engine, const struct sim_packet *
     struct sim_qp *qp = engine->qp;
     struct sim_port *port = engine->port;
 
-    if (world->parameters.hca.wait_for_ack && !engine->responding && last->wqe &&
+    if (model->parameters.hca.wait_for_ack && !engine->responding && last->wqe &&
         opcode_info(last->packet.opcode)->flags & OPCODE_SEND &&
         transport_is_reliable(&qp->transport))
         qp->waits_for_ack = true;
@@ -168,7 +168,7 @@ static void finish_message(struct send_engine *engine, const struct sim_packet *
     qp->is_served = false;
     if (engine->responding)
         qp->has_response = transport_has_response(&qp->transport);
-    engine->waits_for_drain = world->parameters.hca.drain && engine->under_way;
+    engine->waits_for_drain = model->parameters.hca.drain && engine->under_way;
     fetch_next(qp);
     sim_qp_settle(qp);
     send_engine_kick(qp);
@@ -191,12 +191,12 @@ static void yield(struct send_engine *engine)
 /* A queue that waits for an engine which is about to be free takes nobody's turn. */
 static bool quantum_is_over(const struct send_engine *engine)
 {
-    uint64_t turn = world->parameters.hca.turn;
+    uint64_t turn = model->parameters.hca.turn;
     const struct sim_qp *waiting = engine->port->ready_first;
 
     if (!turn || engine->turn < turn)
         return false;
-    for (uint64_t i = 0; i < world->parameters.hca.engines && waiting; i++) {
+    for (uint64_t i = 0; i < model->parameters.hca.engines && waiting; i++) {
         if (engine->port->engines[i].waits_for_drain)
             waiting = waiting->next_ready;
     }
@@ -205,7 +205,7 @@ static bool quantum_is_over(const struct send_engine *engine)
 
 static bool has_slot(const struct send_engine *engine, const struct sim_packet *pkt)
 {
-    const struct parameters *p = &world->parameters;
+    const struct parameters *p = &model->parameters;
     const struct sim_hca *hca = engine->port->hca;
 
     if (engine->under_way >= p->hca.engine_depth)
@@ -235,13 +235,13 @@ static void line_up(struct sim_qp *qp, struct sim_packet *pkt)
 
 static void start_packet(struct send_engine *engine, struct sim_packet *pkt)
 {
-    const struct parameters *p = &world->parameters;
+    const struct parameters *p = &model->parameters;
     struct sim_qp *qp = engine->qp;
     struct sim_hca *hca = engine->port->hca;
-    uint64_t time = world->now;
+    uint64_t time = sched->now;
 
     line_up(qp, pkt);
-    trace_about(qp, pkt);
+    model_works_for(qp, pkt);
     sim_packet_mark(pkt, MARK_STARTED);
     engine->under_way++;
     hca->buffer_used += pkt->payload;
@@ -267,7 +267,7 @@ void send_engine_payload_read(struct sim_packet *pkt)
 {
     struct sim_hca *hca = pkt->from->port->hca;
 
-    event_at(bus_read_return(&hca->bus, world->now, pkt->payload), EVENT_PACKET_READY, pkt,
+    event_at(bus_read_return(&hca->bus, sched->now, pkt->payload), EVENT_PACKET_READY, pkt,
              0);
 }
 
@@ -290,7 +290,7 @@ void send_engine_step(struct send_engine *engine)
     if (!pkt->last && !engine->qp->dead)
         engine->next_packet = pull(engine->qp, &responding);
     if (engine->next_packet)
-        event_at(world->now + ns_of(world->parameters.hca.packet), EVENT_ENGINE, engine, 0);
+        event_at(sched->now + ns_of(model->parameters.hca.packet), EVENT_ENGINE, engine, 0);
     else
         finish_message(engine, pkt);
 }
@@ -318,7 +318,7 @@ static void release_slot(struct send_engine *engine)
 
     engine->under_way--;
     for (uint32_t i = 0; i < hca->port_count; i++) {
-        for (uint64_t k = 0; k < world->parameters.hca.engines; k++) {
+        for (uint64_t k = 0; k < model->parameters.hca.engines; k++) {
             struct send_engine *other = &hca->ports[i].engines[k];
 
             if (other->waits_for_slot && has_slot(other, other->next_packet)) {

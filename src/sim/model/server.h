@@ -2,7 +2,7 @@
 #ifndef SIM_MODELS_SERVER_H
 #define SIM_MODELS_SERVER_H
 
-#include "sim/observe/trace.h"
+#include "sim/model/observer.h"
 
 #include <stdint.h>
 
@@ -27,8 +27,8 @@ static inline uint64_t serve(struct server *server, uint64_t now, double service
     server->free_at = start + ns_of(service);
     server->busy += ns_of(service);
     server->jobs++;
-    if (__builtin_expect(trace_on, 0))
-        trace_busy(server, start, server->free_at);
+    if (__builtin_expect(model_observer.server_busy != NULL, 0))
+        model_observer.server_busy(server, start, server->free_at);
     return server->free_at;
 }
 

@@ -11,7 +11,6 @@
 #include "hca/qp.h"
 #include "hca/rq.h"
 #include "sim/model/payload.h"
-#include "sim/engine.h"
 #include "sim/sched/sched.h"
 #include "util/log.h"
 
@@ -27,7 +26,7 @@
 
 struct sim_qp *sim_qp_find(uint32_t qpn)
 {
-    struct sim_qp *qp = world->qp_table[qpn & QP_TABLE_MASK];
+    struct sim_qp *qp = model->qp_table[qpn & QP_TABLE_MASK];
 
     return qp && qp->qpn == qpn ? qp : NULL;
 }
@@ -56,7 +55,7 @@ static uint16_t peer_lid_of(const struct ibv_qp_attr *attr)
 
 static uint32_t path_mtu(const struct hca_qp *hqp)
 {
-    uint32_t mtu = world->parameters.link.mtu;
+    uint32_t mtu = model->parameters.link.mtu;
     uint32_t asked = hqp->attr.path_mtu ? 128u << hqp->attr.path_mtu : mtu;
 
     return asked < mtu ? asked : mtu;
@@ -96,14 +95,14 @@ static bool make_ring(struct sim_qp *qp, uint32_t depth)
 
     if (qp->ring && qp->mask + 1 >= size)
         return true;
-    qp->ring = world_alloc((uint64_t)size * sizeof(*qp->ring));
+    qp->ring = pool_alloc_permanent((uint64_t)size * sizeof(*qp->ring));
     qp->mask = size - 1;
     return qp->ring != NULL;
 }
 
 static struct sim_qp *make(struct hca_qp *hqp)
 {
-    struct sim_qp *qp = pool_take(&world->queues);
+    struct sim_qp *qp = pool_take(&model->qps);
     struct sim_wqe **ring;
     uint32_t mask;
 
@@ -126,10 +125,10 @@ static struct sim_qp *make(struct hca_qp *hqp)
     qp->port = hca_port_by_lid(hqp->shared->lid);
     qp->send_cq = hqp->ibv.send_cq ? ((struct hca_cq *)hqp->ibv.send_cq)->shared : NULL;
     if (!qp->port || !make_ring(qp, hqp->cap.max_send_wr)) {
-        pool_give(&world->queues, qp);
+        pool_give(&model->qps, qp);
         return NULL;
     }
-    world->qp_table[qp->qpn & QP_TABLE_MASK] = qp;
+    model->qp_table[qp->qpn & QP_TABLE_MASK] = qp;
     return qp;
 }
 
@@ -141,10 +140,17 @@ struct sim_qp *sim_qp_get(struct hca_qp *hqp)
     return qp ? qp : make(hqp);
 }
 
+/* The transport is about to start anew, or to end. */
+static void fold_counters(struct sim_qp *qp)
+{
+    transport_counters_add(&model->counters, &qp->transport.counters);
+    qp->transport.counters = (struct transport_counters){ 0 };
+}
+
 static void ring_doorbell(struct sim_qp *qp)
 {
     qp->users++;
-    event_at(sched_now() + ns_of(world->parameters.bus.doorbell_latency), EVENT_DOORBELL, qp, 0);
+    event_at(sched_now() + ns_of(model->parameters.bus.doorbell_latency), EVENT_DOORBELL, qp, 0);
 }
 
 void sim_qp_modified(struct hca_qp *hqp, enum ibv_qp_state from, enum ibv_qp_state to)
@@ -161,7 +167,7 @@ void sim_qp_modified(struct hca_qp *hqp, enum ibv_qp_state from, enum ibv_qp_sta
     qp->peer_lid = peer_lid_of(&hqp->attr);
     qp->sl = hqp->attr.ah_attr.sl;
     qp->port = hca_port_by_lid(hqp->shared->lid);
-    stats_gather(qp);
+    fold_counters(qp);
     if (to == IBV_QPS_RTR) {
         start_transport(qp, hqp);
         return;
@@ -173,26 +179,32 @@ void sim_qp_modified(struct hca_qp *hqp, enum ibv_qp_state from, enum ibv_qp_sta
         qp->transport.requester.current.index;
 }
 
+void sim_qp_fold_all_counters(void)
+{
+    for (uint32_t i = 0; i < 1u << QP_INDEX_BITS; i++) {
+        if (model->qp_table[i])
+            fold_counters(model->qp_table[i]);
+    }
+}
+
 void sim_qp_put(struct sim_qp *qp)
 {
     if (--qp->users)
         return;
-    stats_gather(qp);
+    fold_counters(qp);
     icm_forget_qpc(&qp->port->hca->context, &qp->context);
-    pool_give(&world->queues, qp);
+    pool_give(&model->qps, qp);
 }
 
 void sim_wqe_put(struct sim_wqe *wqe)
 {
     if (--wqe->users)
         return;
-    if (unlikely(world->explain.on))
-        explain_message(wqe);
-    if (unlikely(trace_on))
-        trace_message(wqe);
+    if (unlikely(model_observer.wqe_done != NULL))
+        model_observer.wqe_done(wqe);
     payload_drop_snapshot(wqe);
     sim_qp_put(wqe->qp);
-    pool_give(&world->messages, wqe);
+    pool_give(&model->wqes, wqe);
 }
 
 /* ---- posting ---- */
@@ -253,10 +265,10 @@ static bool take_list(struct hca_qp *hqp, const struct send_wqe *swqe, struct si
     return true;
 }
 
-static struct sim_wqe *new_message(struct sim_qp *qp, struct hca_qp *hqp,
-                                   const struct send_wqe *swqe, bool *good)
+static struct sim_wqe *new_wqe(struct sim_qp *qp, struct hca_qp *hqp, const struct send_wqe *swqe,
+                               bool *good)
 {
-    struct sim_wqe *wqe = pool_take(&world->messages);
+    struct sim_wqe *wqe = pool_take(&model->wqes);
 
     if (!wqe)
         return NULL;
@@ -272,7 +284,6 @@ static struct sim_wqe *new_message(struct sim_qp *qp, struct hca_qp *hqp,
     wqe->dlid = swqe->dlid;
     wqe->has_grh = swqe->has_grh;
     wqe->dgid = swqe->dgid;
-    wqe->marks[MARK_CALLED] = engine_call_began();
     wqe->marks[MARK_POSTED] = sched_now();
     *good = take_list(hqp, swqe, wqe);
     wqe->transport = (struct transport_wqe){
@@ -307,7 +318,7 @@ static void complete_here(struct hca_qp *hqp, const struct send_wqe *swqe, enum 
     qp_complete_send(hqp, swqe, status, 0);
 }
 
-void sim_qp_post(struct hca_qp *hqp, const struct send_wqe *swqe)
+void sim_qp_post(struct hca_qp *hqp, const struct send_wqe *swqe, uint64_t called_at)
 {
     bool sends = qp_state(hqp) == IBV_QPS_RTS || qp_state(hqp) == IBV_QPS_SQD;
     struct sim_qp *qp = sends ? sim_qp_get(hqp) : sim_qp_find(hqp->ibv.qp_num);
@@ -323,7 +334,7 @@ void sim_qp_post(struct hca_qp *hqp, const struct send_wqe *swqe)
         complete_here(hqp, swqe, sim_wqe_execute_local(hqp, swqe));
         return;
     }
-    wqe = qp ? new_message(qp, hqp, swqe, &good) : NULL;
+    wqe = qp ? new_wqe(qp, hqp, swqe, &good) : NULL;
     if (!wqe) {
         complete_here(hqp, swqe, IBV_WC_GENERAL_ERR);
         return;
@@ -333,6 +344,7 @@ void sim_qp_post(struct hca_qp *hqp, const struct send_wqe *swqe)
         complete_here(hqp, swqe, good ? IBV_WC_LOC_LEN_ERR : IBV_WC_LOC_PROT_ERR);
         return;
     }
+    wqe->marks[MARK_CALLED] = called_at;
     qp->ring[qp->posted++ & qp->mask] = wqe;
     if (qp_state(hqp) == IBV_QPS_SQD)
         qp->held++;
@@ -345,8 +357,8 @@ void sim_qp_post(struct hca_qp *hqp, const struct send_wqe *swqe)
 static void put_note(struct sim_wqe *wqe, uint8_t status)
 {
     struct sim_qp *qp = wqe->qp;
-    struct sim_cqe_list *inbox = &world->inboxes[qp->proc];
-    struct sim_cqe *note = pool_take(&world->notes);
+    struct sim_cqe_list *inbox = &model->cqe_lists[qp->proc];
+    struct sim_cqe *note = pool_take(&model->cqes);
 
     if (!note)
         return;
@@ -366,7 +378,7 @@ static void put_note(struct sim_wqe *wqe, uint8_t status)
 
 void sim_qp_drain_cqes(void)
 {
-    struct sim_cqe_list *inbox = &world->inboxes[proc_self];
+    struct sim_cqe_list *inbox = &model->cqe_lists[proc_self];
 
     while (inbox->first) {
         struct sim_cqe *note = inbox->first;
@@ -381,7 +393,7 @@ void sim_qp_drain_cqes(void)
         if (note->hca_qp)
             qp_complete_send((struct hca_qp *)(uintptr_t)note->hca_qp, &swqe, note->status,
                              note->byte_len);
-        pool_give(&world->notes, note);
+        pool_give(&model->cqes, note);
     }
 }
 
@@ -443,7 +455,7 @@ static void report(struct sim_wqe *wqe)
     uint8_t status = wc_status(wqe->status);
     enum sched_change change = CHANGE_COMPLETION;
 
-    wqe->marks[MARK_COMPLETED] = world->now;
+    wqe->marks[MARK_COMPLETED] = sched->now;
     take_over(wqe);
     if (qp->dead || !proc_word_alive(qp->process))
         return;
@@ -466,7 +478,7 @@ static void finish(struct sim_wqe *wqe)
     struct sim_qp *qp = wqe->qp;
     bool visible =
         wqe->flags & IBV_SEND_SIGNALED || wqe->status != TRANSPORT_SUCCESS;
-    uint64_t time = world->now;
+    uint64_t time = sched->now;
 
     wqe->marks[MARK_OVER] = wqe->marks[MARK_COMPLETED] = time;
     if (wqe->reported) {
@@ -479,9 +491,9 @@ static void finish(struct sim_wqe *wqe)
         sim_wqe_put(wqe);
         return;
     }
-    trace_about(qp, NULL);
+    model_works_for(qp, NULL);
     if (visible)
-        time = bus_write(&qp->port->hca->bus, time, world->parameters.hca.completion_bytes);
+        time = bus_write(&qp->port->hca->bus, time, model->parameters.hca.completion_bytes);
     if (brings_data(wqe) && time < qp->visible)
         time = qp->visible;
     event_at(time, EVENT_COMPLETE, wqe, 0);
@@ -526,19 +538,19 @@ void sim_qp_settle(struct sim_qp *qp)
         } else if (!qp->answer_due) {
             qp->answer_due = true;
             qp->users++;
-            event_at(world->now + ns_of(world->parameters.hca.read_response), EVENT_RESPOND, qp,
+            event_at(sched->now + ns_of(model->parameters.hca.read_response), EVENT_RESPOND, qp,
                      0);
         }
     }
     if (qp->waits_for_ack && !qp->transport.requester.in_flight && !qp->ack_event) {
         qp->ack_event = true;
         qp->users++;
-        event_at(world->now + ns_of(world->parameters.hca.ack_turnaround), EVENT_ACK_WAITED, qp,
+        event_at(sched->now + ns_of(model->parameters.hca.ack_turnaround), EVENT_ACK_WAITED, qp,
                  0);
     }
     deadline = transport_deadline(&qp->transport);
     if (deadline != TRANSPORT_NEVER && (!qp->timer_at || deadline < qp->timer_at)) {
-        qp->timer_at = deadline > world->now ? deadline : world->now;
+        qp->timer_at = deadline > sched->now ? deadline : sched->now;
         qp->users++;
         event_at(qp->timer_at, EVENT_TIMEOUT, qp, 0);
     }
@@ -564,8 +576,8 @@ void sim_qp_timeout(struct sim_qp *qp, uint64_t event_time)
         return;
     qp->timer_at = 0;
     qp->transport.ops = &sim_qp_transport_ops;
-    if (transport_deadline(&qp->transport) <= world->now)
-        transport_timeout(&qp->transport, world->now);
+    if (transport_deadline(&qp->transport) <= sched->now)
+        transport_timeout(&qp->transport, sched->now);
     sim_qp_settle(qp);
     send_engine_kick(qp);
 }
@@ -574,7 +586,7 @@ void sim_qp_timeout(struct sim_qp *qp, uint64_t event_time)
 
 static void forget_notes(struct hca_qp *hqp)
 {
-    for (struct sim_cqe *note = world->inboxes[proc_self].first; note; note = note->next) {
+    for (struct sim_cqe *note = model->cqe_lists[proc_self].first; note; note = note->next) {
         if (note->hca_qp == (uintptr_t)hqp)
             note->hca_qp = 0;
     }
@@ -601,7 +613,7 @@ void sim_qp_flush(struct hca_qp *hqp)
     while (qp->completed != qp->posted)
         sim_wqe_put(sim_qp_wqe(qp, qp->completed++));
     qp->dead = true;
-    world->qp_table[qp->qpn & QP_TABLE_MASK] = NULL;
+    model->qp_table[qp->qpn & QP_TABLE_MASK] = NULL;
     sim_qp_put(qp);
     if (!flushes)
         forget_notes(hqp);

@@ -7,7 +7,7 @@
 #include "sim/model/marks.h"
 #include "sim/model/icm.h"
 #include "sim/model/server.h"
-#include "sim/model/world.h"
+#include "sim/model/model.h"
 #include "transport/transport.h"
 
 #define SIM_WQE_INLINE HCA_MAX_INLINE
@@ -113,7 +113,10 @@ void sim_qp_modified(struct hca_qp *hqp, enum ibv_qp_state from, enum ibv_qp_sta
 void sim_qp_flush(struct hca_qp *hqp);
 
 /* Takes over a request; the doorbell rings 'latency' ns later. */
-void sim_qp_post(struct hca_qp *hqp, const struct send_wqe *swqe);
+void sim_qp_post(struct hca_qp *hqp, const struct send_wqe *swqe, uint64_t called_at);
+
+/* Adds the counters of all QPs to the model's. */
+void sim_qp_fold_all_counters(void);
 
 /* Makes completions that have arrived visible to this process. */
 void sim_qp_drain_cqes(void);

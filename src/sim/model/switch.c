@@ -21,7 +21,7 @@ static uint32_t spine_for(const struct sim_port *to)
 {
     uint32_t adapter = to->hca->node * seg->devices + to->hca->device;
 
-    return (adapter + to->number - 1) % world->parameters.fabric.uplinks;
+    return (adapter + to->number - 1) % model->parameters.fabric.uplinks;
 }
 
 static struct link *output_of(struct fabric_switch *here, const struct sim_port *to)
@@ -41,7 +41,7 @@ void switch_reached(struct sim_packet *pkt)
 
     if (pkt->via->port)
         sim_packet_mark(pkt, MARK_SWITCHED);
-    if (unlikely(world->faults.any) && output->end && faults_strike(&world->faults, FAULT_DROP)) {
+    if (unlikely(model->faults.any) && output->end && faults_strike(&model->faults, FAULT_DROP)) {
         link_return_credits(pkt);
         sim_packet_put(pkt);
         return;
@@ -53,14 +53,14 @@ void switch_reached(struct sim_packet *pkt)
 
 static int make_outputs(struct fabric_switch *here, uint32_t count)
 {
-    here->outputs = world_alloc((uint64_t)count * sizeof(*here->outputs));
+    here->outputs = pool_alloc_permanent((uint64_t)count * sizeof(*here->outputs));
     return here->outputs ? 0 : ENOMEM;
 }
 
 static void attach_adapters(struct fabric_switch *leaf)
 {
     for (uint32_t i = 0; i < leaf->adapters; i++) {
-        struct sim_port *port = &world->ports[leaf->first_lid + i];
+        struct sim_port *port = &model->ports[leaf->first_lid + i];
 
         leaf->outputs[i].end = port;
         port->in = &leaf->outputs[i];
@@ -71,11 +71,11 @@ static void attach_adapters(struct fabric_switch *leaf)
 
 static int make_leaf(struct fabric_switch *leaf, uint32_t number, uint32_t room)
 {
-    uint32_t all = world->port_count - 1;
+    uint32_t all = model->port_count - 1;
 
     leaf->first_lid = 1 + number * room;
     leaf->adapters = all - number * room < room ? all - number * room : room;
-    if (make_outputs(leaf, leaf->adapters + world->fabric.spines))
+    if (make_outputs(leaf, leaf->adapters + model->fabric.spines))
         return ENOMEM;
     attach_adapters(leaf);
     return 0;
@@ -83,7 +83,7 @@ static int make_leaf(struct fabric_switch *leaf, uint32_t number, uint32_t room)
 
 static int make_spine(struct fabric_switch *spine, uint32_t number, uint32_t room)
 {
-    struct fabric *fabric = &world->fabric;
+    struct fabric *fabric = &model->fabric;
 
     spine->first_lid = 1;
     spine->per_leaf = room;
@@ -100,36 +100,36 @@ static int make_spine(struct fabric_switch *spine, uint32_t number, uint32_t roo
 
 static int refuse(uint64_t most)
 {
-    const struct parameters *p = &world->parameters;
+    const struct parameters *p = &model->parameters;
 
     log_error("%s with fabric.radix %llu%s takes %llu ports of adapters, and this fabric has %u "
               "(%u nodes with %u adapters of %u ports)",
               p->fabric.topology == TOPOLOGY_FAT_TREE ? "a fat tree" : "a switch",
               (unsigned long long)p->fabric.radix,
               p->fabric.topology == TOPOLOGY_FAT_TREE ? " and these fabric.uplinks" : "",
-              (unsigned long long)most, world->port_count - 1, seg->nodes, seg->devices,
+              (unsigned long long)most, model->port_count - 1, seg->nodes, seg->devices,
               seg->ports);
     return EINVAL;
 }
 
 int switch_init_all(void)
 {
-    const struct parameters *p = &world->parameters;
-    struct fabric *fabric = &world->fabric;
+    const struct parameters *p = &model->parameters;
+    struct fabric *fabric = &model->fabric;
     bool tree = p->fabric.topology == TOPOLOGY_FAT_TREE;
-    uint32_t ports = world->port_count - 1;
+    uint32_t ports = model->port_count - 1;
     uint64_t room = tree ? p->fabric.radix - p->fabric.uplinks : p->fabric.radix;
     uint64_t most = tree ? p->fabric.radix * room : room;
     int error = 0;
 
-    parameters_weights(p, world->vl_weights);
+    parameters_weights(p, model->vl_weights);
     if (most && ports > most)
         return refuse(most);
     if (!room)
         room = ports;
     fabric->spines = tree ? p->fabric.uplinks : 0;
     fabric->leaves = (ports + room - 1) / room;
-    fabric->switches = world_alloc((fabric->leaves + fabric->spines) * sizeof(*fabric->switches));
+    fabric->switches = pool_alloc_permanent((fabric->leaves + fabric->spines) * sizeof(*fabric->switches));
     if (!fabric->switches)
         return ENOMEM;
     for (uint32_t i = 0; i < fabric->leaves && !error; i++)
@@ -143,7 +143,7 @@ void switch_each_trunk(void (*call)(void *context, struct link *link, uint32_t l
                                         uint32_t spine, bool up),
                            void *context)
 {
-    struct fabric *fabric = &world->fabric;
+    struct fabric *fabric = &model->fabric;
 
     for (uint32_t i = 0; i < fabric->leaves; i++) {
         struct fabric_switch *leaf = &fabric->switches[i];

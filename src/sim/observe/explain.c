@@ -1,6 +1,8 @@
 #include "sim/observe/explain.h"
 
+#include "sim/memory/pool.h"
 #include "sim/model/sim_qp.h"
+#include "sim/observe/observe.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -54,8 +56,8 @@ static const char *service_name(enum transport_service service)
 
 int explain_init(void)
 {
-    world->explain.rows = world_alloc(ROWS_MAX * sizeof(struct explain_row));
-    return world->explain.rows ? 0 : ENOMEM;
+    observe->explain.rows = pool_alloc_permanent(ROWS_MAX * sizeof(struct explain_row));
+    return observe->explain.rows ? 0 : ENOMEM;
 }
 
 /* ---- summing up ---- */
@@ -63,7 +65,7 @@ int explain_init(void)
 /* Messages of a kind come one after the other: the row of the last one is looked at first. */
 static struct explain_row *row_of(const struct sim_wqe *wqe)
 {
-    struct explain *explain = &world->explain;
+    struct explain *explain = &observe->explain;
     struct explain_row key = { .length = wqe->length,
                                .service = wqe->qp->transport.attributes.service,
                                .operation = wqe->transport.operation };
@@ -81,7 +83,7 @@ static struct explain_row *row_of(const struct sim_wqe *wqe)
     return &explain->rows[explain->count++];
 }
 
-void explain_message(const struct sim_wqe *wqe)
+void explain_wqe(const struct sim_wqe *wqe)
 {
     struct explain_row *row;
 
@@ -90,7 +92,7 @@ void explain_message(const struct sim_wqe *wqe)
         return;
     row = row_of(wqe);
     if (!row) {
-        world->explain.left_out++;
+        observe->explain.left_out++;
         return;
     }
     row->messages++;
@@ -172,7 +174,7 @@ static void put_row(FILE *out, const struct explain_row *row)
 
 void explain_print(FILE *out)
 {
-    struct explain *explain = &world->explain;
+    struct explain *explain = &observe->explain;
 
     qsort(explain->rows, explain->count, sizeof(*explain->rows), compare_rows);
     fputs("\nWhere the time of a message goes, us on average. delivered = post to bus write; "

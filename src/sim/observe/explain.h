@@ -57,7 +57,7 @@ struct explain {
 int explain_init(void);
 
 /* Nothing will happen to the message any more. */
-void explain_message(const struct sim_wqe *wqe);
+void explain_wqe(const struct sim_wqe *wqe);
 
 void explain_print(FILE *out);
 

@@ -4,25 +4,14 @@
 #include "hca/segment.h"
 #include "sim/observe/pcap.h"
 #include "sim/observe/trace.h"
-#include "sim/model/world.h"
+#include "sim/model/observer.h"
 #include "util/log.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-bool observe_records;
-
-static int read_faults(void)
-{
-    const char *text = getenv("VERBENA_FAULTS");
-    char error[512];
-
-    if (!text || !faults_read(text, &world->faults, error, sizeof(error)))
-        return 0;
-    log_error("%s", error);
-    return EINVAL;
-}
+struct observe *observe;
 
 static int read_path(const char *variable, char *path)
 {
@@ -36,48 +25,59 @@ static int read_path(const char *variable, char *path)
 
 int observe_init(void)
 {
-    struct observe *inside = &world->inside;
-    int error = read_faults();
+    int error = read_path("VERBENA_TRACE", observe->trace);
 
     if (!error)
-        error = read_path("VERBENA_TRACE", inside->trace);
+        error = read_path("VERBENA_PCAP", observe->pcap);
     if (!error)
-        error = read_path("VERBENA_PCAP", inside->pcap);
-    if (!error)
-        error = read_path("VERBENA_STATS_FILE", inside->stats);
+        error = read_path("VERBENA_STATS_FILE", observe->stats_file);
     if (error)
         return error;
     stats_init(getenv("VERBENA_STATS"));
-    world->explain.on = getenv("VERBENA_EXPLAIN");
-    return world->explain.on ? explain_init() : 0;
+    observe->explain.on = getenv("VERBENA_EXPLAIN");
+    return observe->explain.on ? explain_init() : 0;
+}
+
+static void wqe_done(const struct sim_wqe *wqe)
+{
+    if (observe->explain.on)
+        explain_wqe(wqe);
+    if (trace_on)
+        trace_wqe(wqe);
 }
 
 int observe_join(bool first)
 {
-    struct observe *inside = &world->inside;
     int error = 0;
 
-    inside->members[proc_self] = proc_word(proc_self);
-    if (*inside->trace)
-        error = trace_open(inside->trace, first);
-    if (!error && *inside->pcap)
-        error = pcap_open(inside->pcap, first);
-    observe_records = trace_on || pcap_on;
-    return error;
+    observe->members[proc_self] = proc_word(proc_self);
+    if (*observe->trace)
+        error = trace_open(observe->trace, first);
+    if (!error && *observe->pcap)
+        error = pcap_open(observe->pcap, first);
+    if (error)
+        return error;
+    model_observer = (struct model_observer){
+        .server_busy = trace_on ? trace_busy : NULL,
+        .packet_sent = pcap_on ? pcap_packet : NULL,
+        .packet_done = trace_on ? trace_packet : NULL,
+        .wqe_done = trace_on || observe->explain.on ? wqe_done : NULL,
+    };
+    return 0;
 }
 
-void observe_flush_files(void)
+void observe_flush(void)
 {
-    if (trace_on)
+    if (unlikely(trace_on))
         trace_flush();
-    if (pcap_on)
+    if (unlikely(pcap_on))
         pcap_flush();
 }
 
 static bool others_stay(void)
 {
     for (unsigned int i = 0; i < MAX_PROCS; i++) {
-        uint32_t member = world->inside.members[i];
+        uint32_t member = observe->members[i];
 
         if (member && proc_word_alive(member))
             return true;
@@ -97,19 +97,19 @@ static void write_stats(const char *path)
 
 void observe_leave(void)
 {
-    if (!world)
+    if (!observe)
         return;
     shm_lock(&seg->sim_lock);
-    world->inside.members[proc_self] = 0;
+    observe->members[proc_self] = 0;
     if (!others_stay()) {
         observe_flush();
         if (trace_on)
             trace_close();
-        if (world->stats.on)
+        if (observe->stats.on)
             stats_print(stderr);
-        if (*world->inside.stats)
-            write_stats(world->inside.stats);
-        if (world->explain.on)
+        if (*observe->stats_file)
+            write_stats(observe->stats_file);
+        if (observe->explain.on)
             explain_print(stderr);
     }
     shm_unlock(&seg->sim_lock);

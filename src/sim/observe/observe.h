@@ -1,34 +1,35 @@
 /* What can be seen of the model: which of it is wanted, and who writes it at the end. */
-#ifndef SIM_INSIDE_H
-#define SIM_INSIDE_H
+#ifndef SIM_OBSERVE_OBSERVE_H
+#define SIM_OBSERVE_OBSERVE_H
 
 #include "hca/layout.h"
+#include "sim/observe/explain.h"
+#include "sim/observe/stats.h"
 
 #include <limits.h>
 
 struct observe {
     char trace[PATH_MAX]; /* files, or empty */
     char pcap[PATH_MAX];
-    char stats[PATH_MAX]; /* as JSON */
-    uint32_t members[MAX_PROCS]; /* words of the processes in the modelled world */
+    char stats_file[PATH_MAX]; /* as JSON */
+    uint32_t members[MAX_PROCS]; /* words of the processes attached to the modelled fabric */
+    struct explain explain;
+    struct stats stats;
+    uint64_t trace_count; /* messages and packets in the trace */
 };
 
+/* Set by whoever attaches this process to the modelled fabric. */
+extern struct observe *observe;
+
 /* The first process reads from the environment what is wanted. Both return 0 or an errno value with
- * the reason logged, and are called with the world's lock held. */
+ * the reason logged, and are called with the segment's sim_lock held. */
 int observe_init(void);
 int observe_join(bool first);
 
-/* This process takes no part any more. The last one says what was asked for. */
+/* This process is leaving. The last one prints and writes what was asked for. */
 void observe_leave(void);
 
-extern bool observe_records;
-void observe_flush_files(void);
-
-/* Before the turn goes to another process: what this one has recorded comes first. */
-static inline void observe_flush(void)
-{
-    if (unlikely(observe_records))
-        observe_flush_files();
-}
+/* Writes out what this process has recorded. */
+void observe_flush(void);
 
 #endif

@@ -82,10 +82,11 @@ static void path_of(const struct sim_port *from, const struct sim_port *to, cons
     memcpy(path->destination_gid, wqe->dgid.raw, sizeof(wqe->dgid.raw));
 }
 
-void pcap_packet(const struct sim_port *from, const struct sim_port *to, const struct sim_packet *pkt)
+void pcap_packet(const struct sim_packet *pkt)
 {
+    const struct sim_port *from = pkt->from->port, *to = pkt->destination;
     uint8_t payload[PACKET_MAX_PAYLOAD_BYTES], frame[FRAME_MAX_BYTES];
-    uint64_t second = 1000000000, rest = world->now % second;
+    uint64_t second = 1000000000, rest = sched->now % second;
     struct frame_path path;
     struct record record;
     size_t length;
@@ -94,11 +95,11 @@ void pcap_packet(const struct sim_port *from, const struct sim_port *to, const s
     payload_of_packet(pkt, payload);
     length = frame_encode(&path, &pkt->packet, payload, frame, sizeof(frame));
     record = (struct record){
-        .seconds = world->now / second,
+        .seconds = sched->now / second,
         .nanoseconds = rest,
         .captured = ERF_BYTES + length,
         .original = ERF_BYTES + length,
-        .erf_time = htole64(world->now / second << 32 | (rest << 32) / second),
+        .erf_time = htole64(sched->now / second << 32 | (rest << 32) / second),
         .erf_type = ERF_INFINIBAND,
         .erf_flags = ERF_VARYING,
         .erf_length = htobe16(ERF_BYTES + length),

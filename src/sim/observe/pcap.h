@@ -6,7 +6,6 @@
 #include <stdbool.h>
 
 struct sim_packet;
-struct sim_port;
 
 extern bool pcap_on;
 
@@ -14,7 +13,7 @@ extern bool pcap_on;
 int pcap_open(const char *path, bool first);
 void pcap_flush(void);
 
-/* The packet is put on the link of 'from', for 'to'. */
-void pcap_packet(const struct sim_port *from, const struct sim_port *to, const struct sim_packet *pkt);
+/* The packet leaves its port. */
+void pcap_packet(const struct sim_packet *pkt);
 
 #endif

@@ -3,6 +3,7 @@
 #include "hca/arena.h"
 #include "hca/segment.h"
 #include "sim/model/hca.h"
+#include "sim/observe/observe.h"
 
 #include <sys/syscall.h>
 #include <time.h>
@@ -19,8 +20,8 @@ static uint64_t wall_time(void)
 
 void stats_init(bool on)
 {
-    world->stats.on = on;
-    world->stats.made_at = wall_time();
+    observe->stats.on = on;
+    observe->stats.made_at = wall_time();
 }
 
 static const struct {
@@ -41,14 +42,6 @@ static const struct {
 static uint64_t *counter(struct transport_counters *all, size_t index)
 {
     return (uint64_t *)((char *)all + counters[index].offset);
-}
-
-void stats_gather(struct sim_qp *qp)
-{
-    for (size_t i = 0; i < sizeof(counters) / sizeof(*counters); i++) {
-        *counter(&world->stats.transport, i) += *counter(&qp->transport.counters, i);
-        *counter(&qp->transport.counters, i) = 0;
-    }
 }
 
 /* ---- what there is ---- */
@@ -77,7 +70,7 @@ static const void *piece_of(const struct sim_hca *hca, const struct piece *piece
 /* A bus for both directions is one server. */
 static const char *server_name(const struct piece *piece)
 {
-    return piece == hca_servers && world->parameters.bus.half_duplex ? "bus" : piece->name;
+    return piece == hca_servers && model->parameters.bus.half_duplex ? "bus" : piece->name;
 }
 
 enum { PORT_SERVERS = 3 };
@@ -94,7 +87,7 @@ static const struct server *port_server(const struct sim_port *port, int index, 
 
 static double share_busy(const struct server *server)
 {
-    return world->now ? (double)server->busy / world->now : 0;
+    return sched->now ? (double)server->busy / sched->now : 0;
 }
 
 static bool was_used(const struct sim_hca *hca)
@@ -109,8 +102,8 @@ static bool was_used(const struct sim_hca *hca)
 /* Adapters that took part, in the order of their LIDs; NULL: no more. */
 static const struct sim_hca *next_used(uint32_t *lid)
 {
-    while (++*lid < world->port_count) {
-        const struct sim_port *port = &world->ports[*lid];
+    while (++*lid < model->port_count) {
+        const struct sim_port *port = &model->ports[*lid];
 
         if (port->number == 1 && was_used(port->hca))
             return port->hca;
@@ -118,17 +111,9 @@ static const struct sim_hca *next_used(uint32_t *lid)
     return NULL;
 }
 
-static void gather_all(void)
-{
-    for (uint32_t i = 0; i < 1u << QP_INDEX_BITS; i++) {
-        if (world->qp_table[i])
-            stats_gather(world->qp_table[i]);
-    }
-}
-
 static double wall_seconds(void)
 {
-    return (wall_time() - world->stats.made_at) / 1e9;
+    return (wall_time() - observe->stats.made_at) / 1e9;
 }
 
 /* ---- as text ---- */
@@ -190,7 +175,7 @@ static void put_between(void *out, struct link *link, uint32_t leaf, uint32_t sp
 
 static void put_switches(FILE *out)
 {
-    if (!world->fabric.spines)
+    if (!model->fabric.spines)
         return;
     fputs("  between switches\n", out);
     switch_each_trunk(put_between, out);
@@ -201,18 +186,18 @@ static void put_transport(FILE *out)
     fputs("  transport:", out);
     for (size_t i = 0; i < COUNT_OF(counters); i++)
         fprintf(out, "%s %s %llu", i ? "," : "", counters[i].name,
-                (unsigned long long)*counter(&world->stats.transport, i));
+                (unsigned long long)*counter(&model->counters, i));
     fputc('\n', out);
 }
 
 static void put_faults(FILE *out)
 {
-    if (!world->faults.any)
+    if (!model->faults.any)
         return;
     fputs("  faults:", out);
     for (int fault = 0; fault < FAULT_COUNT; fault++)
         fprintf(out, "%s %s %llu", fault ? "," : "", fault_names[fault],
-                (unsigned long long)world->faults.counts[fault]);
+                (unsigned long long)model->faults.counts[fault]);
     fputc('\n', out);
 }
 
@@ -222,16 +207,16 @@ void stats_print(FILE *out)
     const struct sim_hca *hca;
     uint32_t lid = 0;
 
-    gather_all();
-    fprintf(out, "\nThe model of %s, %.9f s of its time, %llu events\n", world->parameters.name,
-            world->now / 1e9, (unsigned long long)world->events_run);
+    sim_qp_fold_all_counters();
+    fprintf(out, "\nThe model of %s, %.9f s of its time, %llu events\n", model->parameters.name,
+            sched->now / 1e9, (unsigned long long)sched->events_run);
     while ((hca = next_used(&lid)))
         put_adapter(out, hca);
     put_switches(out);
     put_transport(out);
     put_faults(out);
     fprintf(out, "  wall time %.3f s, %.0f events a second\n", seconds,
-            world->events_run / seconds);
+            sched->events_run / seconds);
 }
 
 /* ---- as JSON ---- */
@@ -313,12 +298,12 @@ void stats_write_json(FILE *out)
     const struct sim_hca *hca;
     uint32_t lid = 0;
 
-    gather_all();
+    sim_qp_fold_all_counters();
     fprintf(out,
             "{\"schema\":\"%s\",\"adapter\":\"%s\",\"nodes\":%u,\"seconds\":%.9f,\"events\":%llu,"
             "\n \"wall_seconds\":%.3f,\"segment_bytes\":%llu,\n \"adapters\":[",
-            STATS_SCHEMA, world->parameters.name, seg->nodes, world->now / 1e9,
-            (unsigned long long)world->events_run, wall_seconds(),
+            STATS_SCHEMA, model->parameters.name, seg->nodes, sched->now / 1e9,
+            (unsigned long long)sched->events_run, wall_seconds(),
             (unsigned long long)arena_bytes_most());
     while ((hca = next_used(&lid)))
         write_adapter(&adapters, hca);
@@ -327,10 +312,10 @@ void stats_write_json(FILE *out)
     fputs("],\n \"transport\":{", out);
     for (size_t i = 0; i < COUNT_OF(counters); i++)
         fprintf(item(&numbers), "  \"%s\":%llu", counters[i].name,
-                (unsigned long long)*counter(&world->stats.transport, i));
+                (unsigned long long)*counter(&model->counters, i));
     fputs("},\n \"faults\":{", out);
     for (int fault = 0; fault < FAULT_COUNT; fault++)
         fprintf(item(&faults), "  \"%s\":%llu", fault_names[fault],
-                (unsigned long long)world->faults.counts[fault]);
+                (unsigned long long)model->faults.counts[fault]);
     fputs("}}\n", out);
 }

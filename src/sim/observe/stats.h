@@ -3,22 +3,16 @@
 #ifndef SIM_STATS_H
 #define SIM_STATS_H
 
-#include "transport/transport.h"
-
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 
 struct stats {
     bool on;
     uint64_t made_at;                    /* wall time, ns */
-    struct transport_counters transport; /* of queues that are gone */
 };
 
-struct sim_qp;
-
 void stats_init(bool on);
-
-/* The queue's transport is about to start anew, or to end. */
-void stats_gather(struct sim_qp *qp);
 
 void stats_print(FILE *out);
 

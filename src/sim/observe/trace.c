@@ -2,6 +2,8 @@
 
 #include "hca/segment.h"
 #include "sim/model/hca.h"
+#include "sim/model/observer.h"
+#include "sim/observe/observe.h"
 #include "sim/observe/output.h"
 
 #include <stdarg.h>
@@ -10,9 +12,6 @@
 #define RECORD_MAX 512
 
 bool trace_on;
-const struct sim_qp *trace_queue;
-const struct sim_packet *trace_pkt;
-const char *trace_work;
 
 static struct output output;
 
@@ -70,14 +69,14 @@ static void name_adapter(struct sim_hca *hca)
 static void put_names(void)
 {
     put("[\n{\"ph\":\"M\",\"name\":\"trace_name\",\"pid\":0,\"args\":{\"name\":\"%s\"}}",
-        world->parameters.name);
+        model->parameters.name);
     for (uint32_t node = 0; node < seg->nodes; node++)
         put(",\n{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":%u,\"args\":{\"name\":\"node "
             "%u\"}}",
             node, node);
-    for (uint32_t i = 1; i < world->port_count; i++) {
-        if (world->ports[i].number == 1)
-            name_adapter(world->ports[i].hca);
+    for (uint32_t i = 1; i < model->port_count; i++) {
+        if (model->ports[i].number == 1)
+            name_adapter(model->ports[i].hca);
     }
 }
 
@@ -126,9 +125,9 @@ static void packet_text(const struct sim_packet *pkt, char *text, size_t size)
 
 static const char *work_name(void)
 {
-    if (trace_work)
-        return trace_work;
-    return trace_pkt ? opcode_info(trace_pkt->packet.opcode)->name : "completion";
+    if (model_activity.work)
+        return model_activity.work;
+    return model_activity.pkt ? opcode_info(model_activity.pkt->packet.opcode)->name : "completion";
 }
 
 void trace_busy(const struct server *server, uint64_t start, uint64_t end)
@@ -137,10 +136,10 @@ void trace_busy(const struct server *server, uint64_t start, uint64_t end)
 
     if (!server->track || start == end)
         return;
-    if (trace_pkt)
-        packet_text(trace_pkt, arguments, sizeof(arguments));
-    else if (trace_queue)
-        snprintf(arguments, sizeof(arguments), "\"qpn\":%u", trace_queue->qpn);
+    if (model_activity.pkt)
+        packet_text(model_activity.pkt, arguments, sizeof(arguments));
+    else if (model_activity.qp)
+        snprintf(arguments, sizeof(arguments), "\"qpn\":%u", model_activity.qp->qpn);
     put(",\n{\"ph\":\"X\",\"pid\":%u,\"tid\":%u,\"ts\":" TIME_FORMAT ",\"dur\":" TIME_FORMAT
         ",\"name\":\"%s\",\"args\":{%s}}",
         server->node, server->track, TIME_OF(start), TIME_OF(end - start), work_name(), arguments);
@@ -164,10 +163,10 @@ static void put_span(const struct span *span, const char *name, uint64_t start, 
         span->category, span->number, span->suffix, span->node, TIME_OF(end), name);
 }
 
-void trace_message(const struct sim_wqe *wqe)
+void trace_wqe(const struct sim_wqe *wqe)
 {
     const uint64_t *marks = wqe->marks;
-    struct span span = { "message", "", world->trace_count++, wqe->qp->port->hca->node };
+    struct span span = { "message", "", observe->trace_count++, wqe->qp->port->hca->node };
     uint64_t end = marks[MARK_POSTED];
     char arguments[RECORD_MAX / 2];
 
@@ -188,7 +187,7 @@ void trace_message(const struct sim_wqe *wqe)
 
 void trace_packet(const struct sim_packet *pkt)
 {
-    struct span span = { "packet", "", world->trace_count++, pkt->from->port->hca->node };
+    struct span span = { "packet", "", observe->trace_count++, pkt->from->port->hca->node };
     char arguments[RECORD_MAX / 2];
     uint64_t end = 0;
 

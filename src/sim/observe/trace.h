@@ -19,24 +19,11 @@ void trace_flush(void);
 /* No process is left. */
 void trace_close(void);
 
-/* Whom the servers work for from here on; either may be NULL. */
-extern const struct sim_qp *trace_queue;
-extern const struct sim_packet *trace_pkt;
-
-static inline void trace_about(const struct sim_qp *qp, const struct sim_packet *pkt)
-{
-    trace_queue = qp;
-    trace_pkt = pkt;
-}
-
-/* What they do, if that is not to carry a packet. */
-extern const char *trace_work;
-
 /* The server works from 'start' to 'end'. */
 void trace_busy(const struct server *server, uint64_t start, uint64_t end);
 
 /* Nothing will happen to it any more. */
-void trace_message(const struct sim_wqe *wqe);
+void trace_wqe(const struct sim_wqe *wqe);
 void trace_packet(const struct sim_packet *pkt);
 
 #endif

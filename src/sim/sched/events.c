@@ -1,7 +1,7 @@
-/* The event queue: a heap with four children to a node, ordered by time and then by creation, so that
- * nothing depends on where in memory anything lies. */
-#include "sim/model/world.h"
+#include "sim/sched/events.h"
 
+#include "sim/memory/pool.h"
+#include "sim/sched/vthread.h"
 #include "util/log.h"
 
 #include <string.h>
@@ -15,23 +15,23 @@ static bool before(const struct event *a, const struct event *b)
 
 static bool grow(struct event_queue *queue)
 {
-    uint32_t room = queue->room ? queue->room * 2 : 1024;
-    struct event *heap = world_alloc((uint64_t)room * sizeof(*heap));
+    uint32_t capacity = queue->capacity ? queue->capacity * 2 : 1024;
+    struct event *heap = pool_alloc_permanent((uint64_t)capacity * sizeof(*heap));
 
     if (!heap) {
-        log_error("no memory for more than %u events", queue->room);
+        log_error("no memory for more than %u events", queue->capacity);
         return false;
     }
     if (queue->count)
         memcpy(heap, queue->heap, (uint64_t)queue->count * sizeof(*heap));
     queue->heap = heap;
-    queue->room = room;
+    queue->capacity = capacity;
     return true;
 }
 
-void event_at(uint64_t time, enum event_kind kind, void *object, uint32_t argument)
+void event_at(uint64_t time, uint32_t kind, void *object, uint32_t argument)
 {
-    struct event_queue *queue = &world->events;
+    struct event_queue *queue = &sched->events;
     struct event event = { .time = time,
                            .order = queue->next_order++,
                            .object = object,
@@ -39,7 +39,7 @@ void event_at(uint64_t time, enum event_kind kind, void *object, uint32_t argume
                            .kind = kind };
     uint32_t at;
 
-    if (unlikely(queue->count == queue->room) && !grow(queue))
+    if (unlikely(queue->count == queue->capacity) && !grow(queue))
         return;
     at = queue->count++;
     while (at) {
@@ -55,9 +55,9 @@ void event_at(uint64_t time, enum event_kind kind, void *object, uint32_t argume
 
 bool event_next_time(uint64_t *time)
 {
-    if (!world->events.count)
+    if (!sched->events.count)
         return false;
-    *time = world->events.heap[0].time;
+    *time = sched->events.heap[0].time;
     return true;
 }
 
@@ -86,7 +86,7 @@ static void sift_down(struct event_queue *queue, const struct event *event)
 
 void event_pop(struct event *event)
 {
-    struct event_queue *queue = &world->events;
+    struct event_queue *queue = &sched->events;
     struct event last;
 
     *event = queue->heap[0];

@@ -25,10 +25,18 @@
 #define GLANCES_NS  10000   /* virtual: that a guest may be ahead by looking at its clock */
 #define QUIET_LOOKS 8       /* in vain, before a guest that polls is put to rest */
 
+struct sched *sched;
+
+static const struct sched_hooks *hooks;
 static __thread struct vthread *self;
 static void (*resumed)(void);
 static pthread_key_t end_of_thread;
 static pthread_once_t prepared = PTHREAD_ONCE_INIT;
+
+void sched_set_hooks(const struct sched_hooks *with)
+{
+    hooks = with;
+}
 
 /* True: nothing has happened for so long. */
 static bool futex_sleep(_Atomic uint32_t *word, uint32_t value, uint64_t ns)
@@ -46,12 +54,12 @@ static void futex_wake(_Atomic uint32_t *word)
 
 static uint32_t vthread_id(const struct vthread *vthread)
 {
-    return vthread - world->vthreads + 1;
+    return vthread - sched->vthreads + 1;
 }
 
 static bool is_running(const struct vthread *vthread)
 {
-    return load_acquire(&world->turn) == vthread_id(vthread);
+    return load_acquire(&sched->running) == vthread_id(vthread);
 }
 
 /* When the thread goes on by itself. */
@@ -91,8 +99,8 @@ static bool find_candidates(struct candidate *due, struct candidate *restless)
     bool resting = false;
 
     *due = *restless = (struct candidate){ NULL, SCHED_NEVER };
-    for (uint32_t i = 0; i < world->vthread_high; i++) {
-        struct vthread *vthread = &world->vthreads[i];
+    for (uint32_t i = 0; i < sched->vthread_high; i++) {
+        struct vthread *vthread = &sched->vthreads[i];
         uint32_t state = load_acquire(&vthread->state);
 
         resting |= state == VTHREAD_POLLING || state == VTHREAD_BLOCKED || state == VTHREAD_WAITING;
@@ -107,10 +115,10 @@ static void run_first_event(void)
     struct event event;
 
     event_pop(&event);
-    if (event.time > world->now)
-        world->now = event.time;
-    world->events_run++;
-    event_dispatch(&event);
+    if (event.time > sched->now)
+        sched->now = event.time;
+    sched->events_run++;
+    hooks->dispatch(&event);
 }
 
 /* Lets the adapters work until a thread is due; events come first when times are equal. False:
@@ -133,8 +141,8 @@ static bool find_next(struct candidate *next)
         limit = next->time < restless.time ? next->time : restless.time;
         do
             run_first_event();
-        while (!world->woken && event_next_time(&time) && time <= limit);
-        world->woken = false;
+        while (!sched->woken && event_next_time(&time) && time <= limit);
+        sched->woken = false;
     }
 }
 
@@ -144,15 +152,15 @@ static bool pass_on(struct vthread *me)
     struct candidate next;
     bool found = find_next(&next);
 
-    observe_flush();
+    hooks->before_switch();
     if (!found) {
-        store_release(&world->turn, NOBODY);
+        store_release(&sched->running, NOBODY);
         return false;
     }
     if (next.time > next.vthread->clock)
         next.vthread->clock = next.time;
     store_relaxed(&next.vthread->state, VTHREAD_RUNNING);
-    store_release(&world->turn, vthread_id(next.vthread));
+    store_release(&sched->running, vthread_id(next.vthread));
     if (next.vthread == me)
         return true;
     futex_wake(&next.vthread->wake);
@@ -162,8 +170,8 @@ static bool pass_on(struct vthread *me)
 /* Those who wait for one of these look again at that time. */
 static void notify_at(uint64_t time, uint32_t what)
 {
-    for (uint32_t i = 0; i < world->vthread_high; i++) {
-        struct vthread *vthread = &world->vthreads[i];
+    for (uint32_t i = 0; i < sched->vthread_high; i++) {
+        struct vthread *vthread = &sched->vthreads[i];
         uint32_t state = load_relaxed(&vthread->state);
 
         if (state == VTHREAD_POLLING && vthread->guest && what & NOTIFY_DATA && time > vthread->idle_since)
@@ -179,8 +187,8 @@ static void notify_at(uint64_t time, uint32_t what)
 
 static void forget_dead(struct vthread *me)
 {
-    for (uint32_t i = 0; i < world->vthread_high; i++) {
-        struct vthread *vthread = &world->vthreads[i];
+    for (uint32_t i = 0; i < sched->vthread_high; i++) {
+        struct vthread *vthread = &sched->vthreads[i];
 
         if (load_relaxed(&vthread->state) != VTHREAD_FREE && !vthread_alive(vthread)) {
             store_release(&vthread->state, VTHREAD_FREE);
@@ -192,11 +200,11 @@ static void forget_dead(struct vthread *me)
 /* Takes a turn that is nobody's, or was that of a process which has died. */
 static bool take_free_cpu(struct vthread *me)
 {
-    uint32_t turn = load_acquire(&world->turn);
+    uint32_t turn = load_acquire(&sched->running);
 
-    if (turn != NOBODY && vthread_alive(&world->vthreads[turn - 1]))
+    if (turn != NOBODY && vthread_alive(&sched->vthreads[turn - 1]))
         return false;
-    if (!atomic_compare_exchange_strong(&world->turn, &turn, vthread_id(me)))
+    if (!atomic_compare_exchange_strong(&sched->running, &turn, vthread_id(me)))
         return false;
     if (turn != NOBODY)
         forget_dead(me);
@@ -207,12 +215,12 @@ static bool take_free_cpu(struct vthread *me)
  * turn; it comes back at its next call. Nothing else in here depends on real time. */
 static bool take_from_sleeper(struct vthread *me, struct watch *watch)
 {
-    uint32_t turn = load_acquire(&world->turn);
+    uint32_t turn = load_acquire(&sched->running);
     struct vthread *holder =
-        turn == NOBODY || turn == vthread_id(me) ? NULL : &world->vthreads[turn - 1];
+        turn == NOBODY || turn == vthread_id(me) ? NULL : &sched->vthreads[turn - 1];
 
     if (!vthread_watch_asleep(watch, holder) ||
-        !atomic_compare_exchange_strong(&world->turn, &turn, vthread_id(me)))
+        !atomic_compare_exchange_strong(&sched->running, &turn, vthread_id(me)))
         return false;
     store_release(&holder->state, VTHREAD_OUTSIDE);
     return true;
@@ -225,9 +233,9 @@ static bool running(const struct vthread *me)
 
 static uint64_t patience_with_holder(void)
 {
-    uint32_t turn = load_acquire(&world->turn);
+    uint32_t turn = load_acquire(&sched->running);
 
-    return turn != NOBODY && world->vthreads[turn - 1].known_by_pid ? ENDING_NS : WATCH_NS;
+    return turn != NOBODY && sched->vthreads[turn - 1].known_by_pid ? ENDING_NS : WATCH_NS;
 }
 
 /* Sleeps until we are running. One that is parked also comes back when nothing can happen, so that
@@ -238,7 +246,7 @@ static void sleep_until_running(struct vthread *me, bool may_return_frozen)
 
     while (!running(me)) {
         uint32_t value = load_acquire(&me->wake);
-        bool nobody = load_acquire(&world->turn) == NOBODY;
+        bool nobody = load_acquire(&sched->running) == NOBODY;
 
         if (running(me))
             return;
@@ -281,8 +289,8 @@ static void come_back(struct vthread *me)
 {
     if (likely(is_running(me)))
         return;
-    if (me->clock < world->now)
-        me->clock = world->now;
+    if (me->clock < sched->now)
+        me->clock = sched->now;
     store_release(&me->state, VTHREAD_READY);
     wait_until_running(me, false);
 }
@@ -317,17 +325,17 @@ static struct vthread *join(void)
 {
     struct vthread *me;
 
-    shm_lock(&world->join_lock);
+    shm_lock(&sched->join_lock);
     me = vthread_alloc();
     if (me) {
         me->order = vthread_next_order();
-        me->clock = world->now;
+        me->clock = sched->now;
         me->pid = getpid();
         me->tid = syscall(SYS_gettid);
         vthread_joined_unannounced(me);
         store_release(&me->state, VTHREAD_READY);
     }
-    shm_unlock(&world->join_lock);
+    shm_unlock(&sched->join_lock);
     if (me)
         become(me);
     return me;
@@ -364,7 +372,7 @@ uint64_t sched_now(void)
 {
     struct vthread *me = sched_self();
 
-    return me ? me->clock : world->now;
+    return me ? me->clock : sched->now;
 }
 
 uint64_t sched_read_clock(void)
@@ -372,7 +380,7 @@ uint64_t sched_read_clock(void)
     struct vthread *me = sched_self();
 
     if (!me)
-        return world->now;
+        return sched->now;
     me->clock += compute_end();
     compute_begin();
     return me->clock;
@@ -467,20 +475,17 @@ static bool waits_for_adapter(const struct vthread *vthread)
 /* From an interrupt to a thread that runs. */
 static uint64_t waking_time(enum sched_change change)
 {
-    const struct parameters *p = &world->parameters;
-
-    return llround(change == CHANGE_SENT && p->host.wake_send > 0 ? p->host.wake_send
-                                                                  : p->host.wake_receive);
+    return change == CHANGE_SENT && sched->wake_send_ns ? sched->wake_send_ns : sched->wake_recv_ns;
 }
 
 void sched_wake(uint32_t proc, enum sched_change change)
 {
     bool interrupts = change >= CHANGE_SENT;
 
-    for (uint32_t i = 0; i < world->vthread_high; i++) {
-        struct vthread *vthread = &world->vthreads[i];
+    for (uint32_t i = 0; i < sched->vthread_high; i++) {
+        struct vthread *vthread = &sched->vthreads[i];
         uint32_t state = load_relaxed(&vthread->state);
-        uint64_t late = world->now > vthread->idle_since ? world->now - vthread->idle_since : 0;
+        uint64_t late = sched->now > vthread->idle_since ? sched->now - vthread->idle_since : 0;
 
         if (vthread->proc != proc)
             continue;
@@ -497,7 +502,7 @@ void sched_wake(uint32_t proc, enum sched_change change)
             continue;
         vthread->woken = true;
         store_release(&vthread->state, VTHREAD_READY);
-        world->woken = true;
+        sched->woken = true;
     }
 }
 
@@ -508,8 +513,8 @@ void sched_memory_written(int32_t pid)
     if (!me)
         return;
     sched_sync();
-    for (uint32_t i = 0; i < world->vthread_high; i++) {
-        struct vthread *vthread = &world->vthreads[i];
+    for (uint32_t i = 0; i < sched->vthread_high; i++) {
+        struct vthread *vthread = &sched->vthreads[i];
         uint64_t late = me->clock > vthread->idle_since ? me->clock - vthread->idle_since : 0;
 
         if (load_relaxed(&vthread->state) == VTHREAD_FREE || proc_slot(vthread->proc)->pid != pid)
@@ -527,7 +532,7 @@ void sched_memory_written(int32_t pid)
 void sched_barrier_begin(uint32_t count)
 {
     struct vthread *me = sched_self();
-    struct vthread_barrier *group = &world->barrier;
+    struct vthread_barrier *group = &sched->barrier;
 
     if (!me)
         return;
@@ -543,8 +548,8 @@ void sched_barrier_begin(uint32_t count)
 /* All are there: they start barrier. */
 static void release_group(struct vthread_barrier *group)
 {
-    for (uint32_t i = 0; i < world->vthread_high; i++) {
-        struct vthread *vthread = &world->vthreads[i];
+    for (uint32_t i = 0; i < sched->vthread_high; i++) {
+        struct vthread *vthread = &sched->vthreads[i];
 
         if (load_relaxed(&vthread->state) != VTHREAD_IN_BARRIER)
             continue;
@@ -559,19 +564,19 @@ static void release_group(struct vthread_barrier *group)
 
 static void cancel(struct vthread *me, struct vthread_barrier *group)
 {
-    shm_lock(&world->join_lock);
+    shm_lock(&sched->join_lock);
     if (group->round == me->round && group->arrived)
         group->arrived--;
     store_release(&me->state, VTHREAD_READY);
-    shm_unlock(&world->join_lock);
+    shm_unlock(&sched->join_lock);
 }
 
 static uint32_t living(void)
 {
     uint32_t count = 0;
 
-    for (uint32_t i = 0; i < world->vthread_high; i++) {
-        struct vthread *vthread = &world->vthreads[i];
+    for (uint32_t i = 0; i < sched->vthread_high; i++) {
+        struct vthread *vthread = &sched->vthreads[i];
 
         count += load_acquire(&vthread->state) != VTHREAD_FREE && proc_word_alive(vthread->process);
     }
@@ -581,15 +586,15 @@ static uint32_t living(void)
 void sched_barrier_end(bool all)
 {
     struct vthread *me = self;
-    struct vthread_barrier *group = &world->barrier;
+    struct vthread_barrier *group = &sched->barrier;
 
     if (!me)
         return;
     if (all) {
-        shm_lock(&world->join_lock);
+        shm_lock(&sched->join_lock);
         if (++group->ended >= group->wanted)
             release_group(group);
-        shm_unlock(&world->join_lock);
+        shm_unlock(&sched->join_lock);
     } else {
         cancel(me, group);
     }
@@ -603,8 +608,8 @@ void sched_barrier_end(bool all)
             cancel(me, group);
     }
     /* Not before the whole group is let go: time would pass without those who are not yet. */
-    shm_lock(&world->join_lock);
-    shm_unlock(&world->join_lock);
+    shm_lock(&sched->join_lock);
+    shm_unlock(&sched->join_lock);
     wait_until_running(me, false);
 }
 
@@ -691,7 +696,7 @@ struct vthread *sched_reserve(void)
     if (!me)
         return NULL;
     sched_sync();
-    shm_lock(&world->join_lock);
+    shm_lock(&sched->join_lock);
     vthread = vthread_alloc();
     if (vthread) {
         if (me->guest)
@@ -701,7 +706,7 @@ struct vthread *sched_reserve(void)
         vthread->clock = me->clock;
         store_release(&vthread->state, VTHREAD_READY);
     }
-    shm_unlock(&world->join_lock);
+    shm_unlock(&sched->join_lock);
     return vthread;
 }
 
@@ -726,14 +731,14 @@ bool sched_join_guest(void)
 
     if (self)
         return true;
-    shm_lock(&world->join_lock);
+    shm_lock(&sched->join_lock);
     me = vthread_left_by_exec();
     if (!me && (me = vthread_alloc())) {
         vthread_make_guest(me, segment_config()->node << 20);
         me->clock = vthread_arrival_time();
         store_release(&me->state, VTHREAD_READY);
     }
-    shm_unlock(&world->join_lock);
+    shm_unlock(&sched->join_lock);
     if (me)
         sched_adopt(me);
     return me;
@@ -746,8 +751,8 @@ void sched_exiting(void)
     if (!me)
         return;
     come_back(me);
-    for (uint32_t i = 0; i < world->vthread_high; i++) {
-        struct vthread *vthread = &world->vthreads[i];
+    for (uint32_t i = 0; i < sched->vthread_high; i++) {
+        struct vthread *vthread = &sched->vthreads[i];
 
         if (load_relaxed(&vthread->state) == VTHREAD_FREE)
             continue;

@@ -4,9 +4,17 @@
 #ifndef SIM_TURN_H
 #define SIM_TURN_H
 
-#include "sim/model/world.h"
+#include "sim/sched/vthread.h"
 
-/* This thread's place; it joins on first use. NULL if there is no room. */
+/* What the scheduler needs from the model. */
+struct sched_hooks {
+    void (*dispatch)(const struct event *event);
+    /* Another process may run next: what this one has gathered for common files comes first. */
+    void (*before_switch)(void);
+};
+void sched_set_hooks(const struct sched_hooks *hooks);
+
+/* This thread's vthread; it joins on first use. NULL if the table is full. */
 struct vthread *sched_self(void);
 
 /* Whether it has joined. */
@@ -65,7 +73,7 @@ uint64_t sched_read_clock(void);
 #define SCHED_NEVER UINT64_MAX
 
 /* What a thread can wait for outside the adapters, and what others stir up. */
-enum sched_notify {
+enum sched_notification {
     NOTIFY_DATA = 1, /* bytes, connections, ends of processes and threads */
     NOTIFY_SPACE = 2, /* for bytes */
     NOTIFY_LOCK = 4,

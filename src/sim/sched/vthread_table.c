@@ -22,12 +22,12 @@ uint32_t vthread_next_order(void)
 struct vthread *vthread_alloc(void)
 {
     for (uint32_t i = 0; i < VTHREADS_MAX; i++) {
-        struct vthread *vthread = &world->vthreads[i];
+        struct vthread *vthread = &sched->vthreads[i];
 
         if (load_acquire(&vthread->state) != VTHREAD_FREE)
             continue;
-        if (i >= world->vthread_high)
-            world->vthread_high = i + 1;
+        if (i >= sched->vthread_high)
+            sched->vthread_high = i + 1;
         vthread->process = proc_word(proc_self);
         vthread->proc = proc_self;
         vthread->empty_polls = 0;
@@ -44,14 +44,14 @@ struct vthread *vthread_alloc(void)
 void vthread_make_guest(struct vthread *vthread, uint32_t order)
 {
     vthread->guest = true;
-    vthread->number = ++world->guest_count;
+    vthread->number = ++sched->guest_count;
     vthread->order = order + vthread->number;
 }
 
 bool vthread_is_alone(const struct vthread *me)
 {
-    for (uint32_t i = 0; i < world->vthread_high; i++) {
-        const struct vthread *vthread = &world->vthreads[i];
+    for (uint32_t i = 0; i < sched->vthread_high; i++) {
+        const struct vthread *vthread = &sched->vthreads[i];
 
         if (vthread != me && load_acquire(&vthread->state) != VTHREAD_FREE &&
             vthread->process == me->process)
@@ -73,8 +73,8 @@ void vthread_joined_unannounced(struct vthread *me)
 {
     if (!watches_unannounced || vthread_is_alone(me))
         return;
-    for (uint32_t i = 0; i < world->vthread_high; i++) {
-        struct vthread *vthread = &world->vthreads[i];
+    for (uint32_t i = 0; i < sched->vthread_high; i++) {
+        struct vthread *vthread = &sched->vthreads[i];
 
         if (vthread == me ||
             (load_acquire(&vthread->state) != VTHREAD_FREE && vthread->process == me->process))
@@ -86,8 +86,8 @@ struct vthread *vthread_left_by_exec(void)
 {
     struct vthread *found = NULL;
 
-    for (uint32_t i = 0; i < world->vthread_high; i++) {
-        struct vthread *vthread = &world->vthreads[i];
+    for (uint32_t i = 0; i < sched->vthread_high; i++) {
+        struct vthread *vthread = &sched->vthreads[i];
 
         if (load_acquire(&vthread->state) == VTHREAD_FREE || !vthread->known_by_pid ||
             vthread->pid != getpid())
@@ -102,11 +102,11 @@ struct vthread *vthread_left_by_exec(void)
 
 uint64_t vthread_arrival_time(void)
 {
-    uint64_t latest = world->now;
+    uint64_t latest = sched->now;
     bool alone = true;
 
-    for (uint32_t i = 0; i < world->vthread_high; i++) {
-        const struct vthread *vthread = &world->vthreads[i];
+    for (uint32_t i = 0; i < sched->vthread_high; i++) {
+        const struct vthread *vthread = &sched->vthreads[i];
 
         if (load_acquire(&vthread->state) == VTHREAD_FREE)
             continue;

@@ -4,7 +4,7 @@
 #ifndef SIM_PLACE_H
 #define SIM_PLACE_H
 
-#include "sim/model/world.h"
+#include "sim/sched/vthread.h"
 
 /* No other thread of its process has one. */
 bool vthread_is_alone(const struct vthread *vthread);

@@ -2,7 +2,7 @@
 #ifndef SIM_WATCH_H
 #define SIM_WATCH_H
 
-#include "sim/model/world.h"
+#include "sim/sched/vthread.h"
 
 bool vthread_alive(const struct vthread *vthread);
 

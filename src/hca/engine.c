@@ -1,0 +1,4 @@
+#include "hca/engine.h"
+
+const struct hca_engine *hca_engine;
+atomic_uint hca_waiting;

@@ -1,0 +1,73 @@
+#include "sim/memory/pool.h"
+
+#include "hca/arena.h"
+#include "util/util.h"
+
+#include <string.h>
+
+#define FRESH_BYTES    (1u << 20)
+#define SMALLEST_BLOCK 6 /* 64 bytes */
+
+struct pool_memory *pool_memory;
+
+void *pool_alloc_permanent(uint64_t size)
+{
+    void *memory;
+
+    size = round_up(size, 64);
+    if (size > FRESH_BYTES / 4)
+        return arena_alloc_permanent(size);
+    if (pool_memory->fresh_left < size) {
+        memory = arena_alloc_permanent(FRESH_BYTES);
+        if (!memory)
+            return NULL;
+        pool_memory->fresh = memory;
+        pool_memory->fresh_left = FRESH_BYTES;
+    }
+    memory = pool_memory->fresh;
+    pool_memory->fresh += size;
+    pool_memory->fresh_left -= size;
+    return memory;
+}
+
+void *pool_take(struct pool *pool)
+{
+    void *block = pool->free;
+
+    pool->used++;
+    if (likely(block != NULL)) {
+        memcpy(&pool->free, block, sizeof(void *));
+        return block;
+    }
+    block = pool_alloc_permanent(pool->size);
+    if (!block)
+        pool->used--;
+    return block;
+}
+
+void pool_give(struct pool *pool, void *block)
+{
+    memcpy(block, &pool->free, sizeof(void *));
+    pool->free = block;
+    pool->used--;
+}
+
+static struct pool *block_class(uint64_t size)
+{
+    unsigned int class = SMALLEST_BLOCK;
+
+    while ((1ull << class) < size)
+        class++;
+    pool_memory->blocks[class].size = 1u << class;
+    return &pool_memory->blocks[class];
+}
+
+void *pool_take_block(uint64_t size)
+{
+    return pool_take(block_class(size));
+}
+
+void pool_give_block(void *block, uint64_t size)
+{
+    pool_give(block_class(size), block);
+}

@@ -1,0 +1,81 @@
+/* The modelled fabric: adapters, links, switches and the QPs on them. It lies in the segment, which
+ * every process maps at the same address; only the vthread that runs (sched/sched.h) touches it, so
+ * there is no lock in here. */
+#ifndef SIM_MODEL_MODEL_H
+#define SIM_MODEL_MODEL_H
+
+#include "hca/layout.h"
+#include "sim/adapter/faults.h"
+#include "sim/adapter/parameters.h"
+#include "sim/memory/pool.h"
+#include "sim/sched/vthread.h"
+#include "transport/transport.h"
+
+enum event_kind {
+    EVENT_DOORBELL,         /* sim_qp: a WQE was posted */
+    EVENT_WQE_FETCHED,      /* sim_qp: a WQE is on the adapter */
+    EVENT_ENGINE,           /* send_engine: goes on with its message */
+    EVENT_PACKET_READ,      /* sim_packet: host memory begins to answer */
+    EVENT_PACKET_READY,     /* sim_packet: its payload is on the adapter */
+    EVENT_PACKET_LEFT,      /* sim_packet: its last bit is on the link */
+    EVENT_PACKET_AT_SWITCH, /* sim_packet: its head is at a switch */
+    EVENT_LINK_FREE,        /* link: a packet has left the switch by it */
+    EVENT_PACKET_ARRIVED,   /* sim_packet: argument is the stage of receiving */
+    EVENT_PACKET_TAKEN,     /* sim_packet: the receiver has looked at it */
+    EVENT_DELIVER,          /* sim_packet: the message is visible in memory */
+    EVENT_COMPLETE,         /* sim_wqe: its completion is visible */
+    EVENT_RESPOND,          /* sim_qp: the response to a read is due */
+    EVENT_ACK_WAITED,       /* sim_qp: may send again */
+    EVENT_TIMEOUT,          /* sim_qp */
+    EVENT_KINDS,
+};
+
+/* A send completion on its way into the memory of its process. */
+struct sim_cqe {
+    struct sim_cqe *next;
+    uint64_t hca_qp; /* in the address space of that process */
+    uint64_t wr_id;
+    uint32_t sq_index;
+    uint32_t byte_len;
+    uint16_t flags;
+    uint8_t opcode;
+    uint8_t status;
+};
+
+struct sim_cqe_list {
+    struct sim_cqe *first;
+    struct sim_cqe *last;
+};
+
+struct fabric_switch; /* switch.c */
+struct sim_port;      /* hca.h */
+struct sim_qp;        /* sim_qp.h */
+
+struct fabric {
+    uint32_t leaves, spines;
+    struct fabric_switch *switches; /* leaves first */
+};
+
+struct model {
+    struct parameters parameters;
+    struct faults faults;
+    struct sim_cqe_list cqe_lists[MAX_PROCS];
+    struct pool cqes, packets, wqes, qps;
+    uint32_t port_count;
+    struct sim_port *ports; /* by LID, from 1 */
+    struct fabric fabric;
+    uint32_t vl_weights[VLS_MAX];
+    struct sim_qp **qp_table; /* by index of the QP number */
+    struct transport_counters counters; /* of QPs that are gone, or were reset */
+};
+
+/* Set by whoever attaches this process to the modelled fabric. */
+extern struct model *model;
+
+/* Fills the fabric from its parameters, which have been read. Returns 0 or an errno value with the
+ * reason logged. */
+int model_init(void);
+
+void model_dispatch(const struct event *event);
+
+#endif

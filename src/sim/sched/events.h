@@ -1,0 +1,29 @@
+/* The event queue of virtual time: a heap ordered by time and then by creation, so that nothing
+ * depends on where in memory anything lies. */
+#ifndef SIM_SCHED_EVENTS_H
+#define SIM_SCHED_EVENTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct event {
+    uint64_t time;
+    uint64_t order; /* of creation: decides between equal times */
+    void *object;
+    uint32_t argument;
+    uint32_t kind; /* known to the receiver of events alone */
+};
+
+struct event_queue {
+    struct event *heap;
+    uint32_t count;
+    uint32_t capacity;
+    uint64_t next_order;
+};
+
+void event_at(uint64_t time, uint32_t kind, void *object, uint32_t argument);
+bool event_next_time(uint64_t *time);
+/* Removes the first event. */
+void event_pop(struct event *event);
+
+#endif

@@ -1,0 +1,133 @@
+#include "sim/world.h"
+
+#include "hca/arena.h"
+#include "hca/proc.h"
+#include "sim/memory/pool.h"
+#include "sim/model/model.h"
+#include "sim/observe/observe.h"
+#include "sim/sched/compute.h"
+#include "sim/sched/sched.h"
+#include "util/log.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+struct world {
+    struct pool_memory memory;
+    struct sched sched;
+    struct model model;
+    struct observe observe;
+};
+
+static const struct sched_hooks hooks = {
+    .dispatch = model_dispatch,
+    .before_switch = observe_flush,
+};
+
+static void set_pointers(struct world *world)
+{
+    pool_memory = world ? &world->memory : NULL;
+    sched = world ? &world->sched : NULL;
+    model = world ? &world->model : NULL;
+    observe = world ? &world->observe : NULL;
+}
+
+static int read_parameters(void)
+{
+    struct parameters *parameters = &model->parameters;
+    char error[512];
+
+    if (parameters_read(getenv("VERBENA_ADAPTER"), getenv("VERBENA_SET"), parameters, error,
+                        sizeof(error))) {
+        log_error("%s", error);
+        return EINVAL;
+    }
+    sched->wake_send_ns = llround(parameters->host.wake_send);
+    sched->wake_recv_ns = llround(parameters->host.wake_receive);
+    return 0;
+}
+
+static int read_faults(void)
+{
+    const char *text = getenv("VERBENA_FAULTS");
+    char error[512];
+
+    if (!text || !faults_read(text, &model->faults, error, sizeof(error)))
+        return 0;
+    log_error("%s", error);
+    return EINVAL;
+}
+
+static int read_compute(void)
+{
+    const char *text = getenv("VERBENA_COMPUTE");
+    double factor = 0;
+    char error[512];
+
+    if (text && compute_read(text, &factor, error, sizeof(error))) {
+        log_error("%s", error);
+        return EINVAL;
+    }
+    compute_set(factor);
+    return 0;
+}
+
+static int make(struct world **made)
+{
+    struct world *world = arena_alloc_permanent(sizeof(*world));
+    int err;
+
+    if (!world)
+        return ENOMEM;
+    set_pointers(world);
+    sched->guest_core = -1;
+    err = read_parameters();
+    if (!err)
+        err = read_faults();
+    if (!err)
+        err = observe_init();
+    if (!err)
+        err = model_init();
+    *made = world;
+    return err;
+}
+
+static int attach(void)
+{
+    uint64_t root = load_acquire(&seg->sim_root);
+    struct world *world = NULL;
+    int err = 0;
+
+    if (root) {
+        world = (struct world *)((char *)seg + root);
+        set_pointers(world);
+    } else {
+        err = make(&world);
+        if (!err)
+            store_release(&seg->sim_root, seg_offset(world));
+    }
+    if (!err)
+        err = observe_join(!root);
+    if (err)
+        set_pointers(NULL);
+    return err;
+}
+
+int world_attach(void)
+{
+    int err = read_compute();
+
+    if (err)
+        return err;
+    if ((uintptr_t)seg != SIM_BASE_ADDRESS) {
+        log_error("cannot map the modelled fabric at %#llx: the address range is in use",
+                  SIM_BASE_ADDRESS);
+        return ENOMEM;
+    }
+    sched_set_hooks(&hooks);
+    shm_lock(&seg->sim_lock);
+    err = attach();
+    shm_unlock(&seg->sim_lock);
+    return err;
+}

@@ -1,0 +1,38 @@
+/* The engines there are, and which of them this process uses: decided when the library is loaded. */
+
+#include "hca/engine.h"
+#include "live/live.h"
+#include "sim/engine.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static bool names_model(void)
+{
+    const char *adapter = getenv("VERBENA_ADAPTER");
+
+    return adapter && *adapter && strcmp(adapter, "live");
+}
+
+static bool always(void)
+{
+    return true;
+}
+
+/* The first that is wanted. */
+static const struct {
+    const struct hca_engine *engine;
+    bool (*is_wanted)(void);
+} engines[] = {
+    { &sim_engine, names_model },
+    { &live_engine, always },
+};
+
+__attribute__((constructor(101))) static void select_engine(void)
+{
+    size_t i = 0;
+
+    while (!engines[i].is_wanted())
+        i++;
+    hca_engine = engines[i].engine;
+}
