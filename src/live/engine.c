@@ -1,9 +1,12 @@
 #include "live/live.h"
 
+#include "dma/agent.h"
+#include "dma/mapped/share.h"
 #include "hca/async.h"
 #include "hca/epoch.h"
 #include "hca/proc.h"
 #include "hca/qp.h"
+#include "transport/transport.h"
 #include "util/log.h"
 
 #include <stdlib.h>
@@ -13,18 +16,6 @@
 
 static struct spinlock stalled_lock;
 static struct hca_qp *stalled;
-
-/* InfiniBand Architecture Specification, volume 1, table 45 "Encoding for RNR NAK Timer Field". */
-static uint64_t rnr_timer_ns(uint8_t code)
-{
-    static const uint32_t hundredths_of_ms[32] = {
-        65536, 1,    2,    3,    4,    6,    8,    12,    16,    24,    32,
-        48,    64,   96,   128,  192,  256,  384,  512,   768,   1024,  1536,
-        2048,  3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,
-    };
-
-    return hundredths_of_ms[code & 31] * 10000ull;
-}
 
 static uint64_t answer_timeout_ns(const struct hca_qp *qp)
 {
@@ -52,7 +43,7 @@ static void begin_wait(struct hca_qp *qp, int why)
         return;
     qp->stall = reason;
     qp->retries_left = qp->attr.rnr_retry;
-    qp->retry_at = now_ns() + (reason == STALL_RNR ? rnr_timer_ns(peer_rnr_code(qp))
+    qp->retry_at = now_ns() + (reason == STALL_RNR ? transport_rnr_ns(peer_rnr_code(qp))
                                                    : answer_timeout_ns(qp));
 }
 
@@ -80,7 +71,7 @@ static enum ibv_wc_status judge_wait(struct hca_qp *qp)
         return IBV_WC_RETRY_EXC_ERR;
     if (qp->attr.rnr_retry != RETRY_FOREVER && --qp->retries_left == 0)
         return IBV_WC_RNR_RETRY_EXC_ERR;
-    qp->retry_at = now_ns() + rnr_timer_ns(peer_rnr_code(qp));
+    qp->retry_at = now_ns() + transport_rnr_ns(peer_rnr_code(qp));
     return IBV_WC_SUCCESS;
 }
 
@@ -163,7 +154,7 @@ static void finish(struct hca_qp *qp, const struct send_wqe *w, int status, uint
     qp_complete_send(qp, w, status, byte_len);
 }
 
-void sq_submit(struct hca_qp *qp, struct send_wqe *w)
+static void sq_submit(struct hca_qp *qp, struct send_wqe *w)
 {
     uint32_t byte_len;
     int status;
@@ -229,7 +220,7 @@ static void resume(struct hca_qp *qp)
     }
 }
 
-void sq_progress(void)
+static void sq_progress(void)
 {
     struct hca_qp *batch[64];
     unsigned count = 0;
@@ -247,7 +238,7 @@ void sq_progress(void)
 }
 
 /* For a QP in error its requests complete as flushed, for one being reset they vanish. */
-void sq_flush(struct hca_qp *qp)
+static void sq_flush(struct hca_qp *qp)
 {
     spin_lock(&qp->sq_lock);
     if (qp_state(qp) == IBV_QPS_ERR)
@@ -258,7 +249,21 @@ void sq_flush(struct hca_qp *qp)
     spin_unlock(&qp->sq_lock);
 }
 
-bool sq_any_stalled(void)
+static void live_stop(void)
 {
-    return load_relaxed(&hca_waiting);
+    share_report();
+    agent_stop();
 }
+
+const struct hca_engine live_engine = {
+    .name = "live",
+    .send = sq_submit,
+    .send_fast = send_fast,
+    .progress = sq_progress,
+    .drop = sq_flush,
+    .start = agent_init,
+    .stop = live_stop,
+    .start_copy_agent = agent_start,
+    .attach_memory = share_attach,
+    .detach_memory = share_detach,
+};

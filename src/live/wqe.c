@@ -1,7 +1,10 @@
 #include "live/live.h"
 
+#include "dma/copy.h"
+#include "dma/deliver.h"
 #include "hca/addr.h"
 #include "hca/epoch.h"
+#include "hca/mw.h"
 #include "hca/proc.h"
 #include "hca/qp.h"
 
@@ -134,7 +137,7 @@ static int run_write_imm(struct hca_qp *qp, const struct send_wqe *w, struct sha
         return status;
     struct delivery m = { .wqe = w, .length = *byte_len, .opcode = IBV_WC_RECV_RDMA_WITH_IMM,
                          .slid = qp->shared->lid, .src_qp = qp->ibv.qp_num };
-    return deliver(peer, &m);
+    return deliver_message(peer, &m);
 }
 
 static int run_read(struct hca_qp *qp, const struct send_wqe *w, struct shared_qp *peer,
@@ -264,48 +267,7 @@ static int run_send(struct hca_qp *qp, const struct send_wqe *w, struct shared_q
             return IBV_WC_REM_ACCESS_ERR;
         }
     }
-    return deliver(peer, &m);
-}
-
-/* ---- local operations ---- */
-
-static int run_local_invalidate(struct hca_qp *qp, const struct send_wqe *w)
-{
-    struct shared_mr *mr = shared_mr_find(w->imm) ? mr_own(w->imm) : NULL;
-
-    if (!mr || load_relaxed(&mr->key) != w->imm || mr->pd != qp->pd->id || mr->kind != MW_TYPE_2)
-        return IBV_WC_LOC_PROT_ERR;
-    mr_hide(mr);
-    return IBV_WC_SUCCESS;
-}
-
-static int run_bind(struct hca_qp *qp, const struct send_wqe *w)
-{
-    struct hca_mw *mw = (struct hca_mw *)w->mw;
-    const struct ibv_mw_bind_info *b = &w->bind;
-    struct hca_mr *mr = (struct hca_mr *)b->mr;
-    struct mem_ref ref = { 0 };
-
-    if (b->length &&
-        (!(mr->own->access & IBV_ACCESS_MW_BIND) || mr->own->pd != qp->pd->id ||
-         !mr_local(mr->ibv.lkey, qp->pd->id, b->addr, b->length,
-                   b->mw_access_flags & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC),
-                   &ref)))
-        return IBV_WC_MW_BIND_ERR;
-    if (mw->bound_to)
-        atomic_fetch_sub(&mw->bound_to->windows, 1);
-    mr_hide(mw->own);
-    mw->bound_to = b->length ? mr : NULL;
-    if (!b->length)
-        return IBV_WC_SUCCESS;
-    atomic_fetch_add(&mr->windows, 1);
-    mw->own->iova = b->mw_access_flags & IBV_ACCESS_ZERO_BASED ? 0 : b->addr;
-    mw->own->addr = ref.addr;
-    mw->own->length = b->length;
-    mw->own->access = b->mw_access_flags;
-    mw->own->bound_qpn = qp->ibv.qp_num;
-    mr_validate(mw->own, w->rkey);
-    return IBV_WC_SUCCESS;
+    return deliver_message(peer, &m);
 }
 
 /* ---- datagrams ---- */
@@ -319,7 +281,7 @@ static void send_datagram(const struct hca_qp *qp, const struct delivery *m, uin
         peer->qkey != m->wqe->remote_qkey || (!multicast && peer->lid != dlid) ||
         addr_port_is_down(peer->lid) || addr_port_is_down(qp->shared->lid))
         return; /* a datagram that nobody takes is gone */
-    deliver(peer, m);
+    deliver_message(peer, m);
 }
 
 static unsigned group_members(const struct send_wqe *w, uint32_t *qpns, unsigned room)
@@ -398,9 +360,9 @@ int wqe_execute(struct hca_qp *qp, const struct send_wqe *w, uint32_t *byte_len)
 
     *byte_len = 0;
     if (unlikely(w->opcode == IBV_WR_BIND_MW))
-        return run_bind(qp, w);
+        return mw_bind(qp, w);
     if (unlikely(w->opcode == IBV_WR_LOCAL_INV))
-        return run_local_invalidate(qp, w);
+        return mw_invalidate(qp, w);
     epoch_enter();
     status = qp->ibv.qp_type == IBV_QPT_UD ? run_datagram(qp, w, byte_len)
                                            : run_connected(qp, w, byte_len);

@@ -2,9 +2,10 @@
  * and what an adapter's events do. */
 #include "sim/engine.h"
 
+#include "dma/agent.h"
 #include "hca/addr.h"
 #include "hca/cq.h"
-#include "live/live.h"
+#include "hca/proc.h"
 #include "sim/sched/compute.h"
 #include "sim/model/hca.h"
 #include "sim/observe/observe.h"
@@ -194,11 +195,6 @@ static uint64_t sim_device_memory(void)
     return model->parameters.hca.memory;
 }
 
-static void sim_serve_peers(void)
-{
-    live_engine.start_copy_agent();
-}
-
 /* Whatever is mapped there next has other translations: where programs put things is not to be seen
  * in the model's time. */
 static void sim_deregistered(uint64_t address, uint64_t length)
@@ -218,7 +214,7 @@ const struct hca_engine sim_engine = {
     .drop = sim_qp_flush,
     .start = world_attach,
     .stop = sim_stop,
-    .start_copy_agent = sim_serve_peers,
+    .start_copy_agent = agent_start,
     .charge = sim_charge,
     .poll_begin = sim_poll_begin,
     .poll_end = sim_poll_end,

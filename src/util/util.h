@@ -15,6 +15,7 @@
 
 #define container_of(ptr, type, member) ((type *)((char *)(ptr) - offsetof(type, member)))
 
+#define PAGE_BYTES   4096ull /* x86-64 */
 #define CACHE_LINE   64
 #define cache_aligned __attribute__((aligned(CACHE_LINE)))
 

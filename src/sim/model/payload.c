@@ -1,10 +1,11 @@
 #include "sim/model/payload.h"
 
+#include "dma/copy.h"
+#include "dma/deliver.h"
 #include "hca/epoch.h"
 #include "hca/mr.h"
 #include "hca/proc.h"
 #include "hca/rq.h"
-#include "live/live.h"
 #include "sim/model/hca.h"
 #include "sim/sched/sched.h"
 
@@ -437,7 +438,7 @@ static void take_receive(struct sim_packet *last, const struct local_list *paylo
     };
 
     unclaim(last->to, last->packet.srq);
-    deliver(last->to->shared, &delivery);
+    deliver_message(last->to->shared, &delivery);
 }
 
 static bool bring(struct sim_packet *last)
@@ -541,11 +542,4 @@ enum transport_status payload_atomic(struct sim_qp *qp, const struct packet *wqe
     if (good)
         sched_wake(qp->proc, CHANGE_MEMORY);
     return good ? TRANSPORT_SUCCESS : TRANSPORT_OPERATIONAL_ERROR;
-}
-
-int sim_wqe_execute_local(struct hca_qp *hqp, const struct send_wqe *swqe)
-{
-    uint32_t byte_len;
-
-    return wqe_execute(hqp, swqe, &byte_len);
 }

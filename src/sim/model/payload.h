@@ -15,9 +15,6 @@ int payload_read_response(struct sim_wqe *wqe);
 /* The bytes that a packet names, as its sender has them now; zeros if they cannot be had. */
 void payload_of_packet(const struct sim_packet *pkt, uint8_t *to);
 
-/* A request that concerns only its own process: binding a window, invalidating a key. */
-int sim_wqe_execute_local(struct hca_qp *hqp, const struct send_wqe *swqe);
-
 /* The receive that the next message will get: how many segments, how much room. False: none. */
 bool recv_claim_peek(struct sim_qp *qp, uint32_t srqn);
 enum transport_status recv_claim_take(struct sim_qp *qp, uint32_t srqn);

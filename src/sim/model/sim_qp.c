@@ -7,6 +7,7 @@
 #include "hca/engine.h"
 #include "hca/epoch.h"
 #include "hca/mr.h"
+#include "hca/mw.h"
 #include "hca/proc.h"
 #include "hca/qp.h"
 #include "hca/rq.h"
@@ -331,7 +332,9 @@ void sim_qp_post(struct hca_qp *hqp, const struct send_wqe *swqe, uint64_t calle
         return;
     }
     if (swqe->opcode == IBV_WR_BIND_MW || swqe->opcode == IBV_WR_LOCAL_INV) {
-        complete_here(hqp, swqe, sim_wqe_execute_local(hqp, swqe));
+        complete_here(hqp, swqe,
+                      swqe->opcode == IBV_WR_BIND_MW ? mw_bind(hqp, swqe)
+                                                     : mw_invalidate(hqp, swqe));
         return;
     }
     wqe = qp ? new_wqe(qp, hqp, swqe, &good) : NULL;

@@ -10,7 +10,7 @@
  * may be let go, and then munmap() alone frees the memory.
  */
 
-#include "live/mapped/vma.h"
+#include "dma/mapped/vma.h"
 
 struct extent {
     uint64_t inode;

@@ -1,6 +1,6 @@
-#include "live/mapped/swap.h"
+#include "dma/mapped/swap.h"
 
-#include "live/mapped/vma.h"
+#include "dma/mapped/vma.h"
 #include "util/kernel.h"
 #include "util/log.h"
 #include "util/userfault.h"

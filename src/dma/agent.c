@@ -1,11 +1,12 @@
-#include "live/live.h"
+#include "dma/agent.h"
 
+#include "dma/copy.h"
+#include "dma/peer.h"
 #include "hca/cq.h"
+#include "hca/engine.h"
 #include "hca/notify.h"
 #include "hca/proc.h"
 #include "hca/qp.h"
-#include "live/peer.h"
-#include "live/mapped/share.h"
 #include "util/log.h"
 
 #include <errno.h>
@@ -45,7 +46,7 @@ static void sleep_until_needed(struct proc_slot *slot, uint32_t seen)
     struct timespec tick = { .tv_nsec = TICK_NS }, look = { .tv_sec = LOOK_SECONDS };
 
     atomic_store(&sleeping, true);
-    bool waiting = sq_any_stalled();
+    bool waiting = load_relaxed(&hca_waiting);
     if (waiting)
         atomic_store(&sleeping, false);
     syscall(SYS_futex, &slot->doorbell, FUTEX_WAIT, seen,
@@ -63,8 +64,8 @@ static void *serve(void *self)
 
     while (!load_relaxed(&helper->stopping)) {
         uint32_t seen = load_acquire(&slot->doorbell);
-        if (sq_any_stalled())
-            sq_progress();
+        if (load_relaxed(&hca_waiting))
+            hca_engine->progress();
         if (qp_needs_attention())
             qp_look_after_errors();
         if (load_relaxed(&slot->agent_running))
@@ -109,9 +110,8 @@ static void stop_helper(struct helper *helper)
     helper->running_in = -1;
 }
 
-static void service_stop(void)
+void agent_stop(void)
 {
-    share_report();
     stop_helper(&service);
     stop_helper(&agent);
 }
@@ -162,7 +162,6 @@ void agent_watch(void)
     syscall(SYS_futex, &slot->doorbell, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
-/* From now on peers ask instead of trying. */
 void agent_start(void)
 {
     start_helper(&agent);
@@ -182,16 +181,3 @@ int agent_init(void)
     }
     return 0;
 }
-
-const struct hca_engine live_engine = {
-    .name = "live",
-    .send = sq_submit,
-    .send_fast = send_fast,
-    .progress = sq_progress,
-    .drop = sq_flush,
-    .start = agent_init,
-    .stop = service_stop,
-    .start_copy_agent = agent_start,
-    .attach_memory = share_attach,
-    .detach_memory = share_detach,
-};

@@ -3,13 +3,9 @@
 
 /* Which regions peers may map, and why the others stay with the cross-process copy. */
 
-#include "live/mapped/swap.h"
-#include "live/mapped/vma.h"
-
-enum mr_mode { MR_AUTO, MR_COPY, MR_SHARE };
-
-/* VERBENA_MR; a word that is none is said once, and the default holds. */
-enum mr_mode mr_mode(void);
+#include "dma/mapped/swap.h"
+#include "dma/mapped/vma.h"
+#include "dma/mr_mode.h"
 
 enum share_reason {
     SHARED, /* no reason against it */

@@ -1,9 +1,9 @@
-#include "live/peer.h"
+#include "dma/peer.h"
 
+#include "dma/agent.h"
+#include "dma/mr_mode.h"
 #include "hca/epoch.h"
 #include "hca/proc.h"
-#include "live/live.h"
-#include "live/mapped/rules.h"
 #include "util/log.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-#include "live/mapped/extent.h"
+#include "dma/mapped/extent.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -6,7 +6,7 @@
 /* Both the 32- and 64-bit offset names are defined here. */
 #undef _FILE_OFFSET_BITS
 
-#include "live/mapped/share.h"
+#include "dma/mapped/share.h"
 #include "util/next.h"
 
 #include <malloc.h>

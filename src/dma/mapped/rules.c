@@ -1,10 +1,10 @@
-#include "live/mapped/rules.h"
+#include "dma/mapped/rules.h"
 
-#include "live/mapped/extent.h"
-#include "live/live.h"
-#include "util/log.h"
+#include "dma/agent.h"
+#include "dma/mapped/extent.h"
 
 #include <errno.h>
+#include <infiniband/verbs.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -186,30 +186,4 @@ enum share_reason rules_after_swap(int err)
         if (rules[i].stage == OUTCOME && rules[i].err == err)
             return rules[i].reason;
     return WHY_NO_MEMORY;
-}
-
-static enum mr_mode asked_mode(void)
-{
-    static const char *const words[] = {
-        [MR_AUTO] = "auto", [MR_COPY] = "copy", [MR_SHARE] = "share"
-    };
-    const char *asked = getenv("VERBENA_MR");
-
-    if (!asked || !*asked)
-        return MR_AUTO;
-    for (unsigned i = 0; i < ARRAY_SIZE(words); i++)
-        if (!strcmp(asked, words[i]))
-            return (enum mr_mode)i;
-    log_warn("VERBENA_MR=%s: auto, copy or share are wanted", asked);
-    return MR_AUTO;
-}
-
-enum mr_mode mr_mode(void)
-{
-    static _Atomic int known = -1;
-    int mode = known;
-
-    if (unlikely(mode < 0))
-        known = mode = (int)asked_mode();
-    return (enum mr_mode)mode;
 }

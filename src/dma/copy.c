@@ -1,9 +1,9 @@
-#include "live/copy.h"
+#include "dma/copy.h"
 
 #include "hca/arena.h"
 #include "hca/epoch.h"
 #include "hca/proc.h"
-#include "live/peer.h"
+#include "dma/peer.h"
 #include "util/log.h"
 
 #include <errno.h>

@@ -6,10 +6,10 @@
  * Other threads may write meanwhile; so they may while the kernel copies page tables.
  */
 
-#include "live/mapped/extent.h"
-#include "live/live.h"
-#include "live/peer.h"
-#include "live/mapped/share.h"
+#include "dma/mapped/extent.h"
+#include "dma/agent.h"
+#include "dma/peer.h"
+#include "dma/mapped/share.h"
 #include "util/log.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-#include "live/mapped/vma.h"
+#include "dma/mapped/vma.h"
 
 #include "util/kernel.h"
 

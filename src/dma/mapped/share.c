@@ -1,10 +1,10 @@
-#include "live/mapped/share.h"
+#include "dma/mapped/share.h"
 
 #include "hca/arena.h"
 #include "hca/epoch.h"
-#include "live/mapped/extent.h"
-#include "live/live.h"
-#include "live/peer.h"
+#include "dma/mapped/extent.h"
+#include "dma/agent.h"
+#include "dma/peer.h"
 #include "util/log.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-#include "live/live.h"
+#include "dma/deliver.h"
 
 #include "hca/async.h"
 #include "hca/bounce.h"
@@ -164,7 +164,7 @@ static bool fits_inline(const struct delivery *m)
     return m->length <= (m->wqe->has_grh ? CQE_DGID_AT : CQE_INLINE);
 }
 
-int deliver(struct shared_qp *peer, const struct delivery *m)
+int deliver_message(struct shared_qp *peer, const struct delivery *m)
 {
     uint32_t skip = m->datagram ? HCA_GRH_BYTES : 0;
     struct bounce_block *block = NULL;
@@ -176,7 +176,7 @@ int deliver(struct shared_qp *peer, const struct delivery *m)
     if (unlikely(!find_target(peer, m->wqe, m->datagram, &t)))
         return IBV_WC_REM_INV_REQ_ERR;
     if (unlikely(!next_receive(&t)))
-        return WAIT_RNR;
+        return DELIVER_NO_RECEIVE;
     if (m->payload && (status = check_room(&t, (uint64_t)m->length + skip)))
         return refuse(peer, &t, m, status,
                       status == IBV_WC_LOC_LEN_ERR ? IBV_WC_REM_INV_REQ_ERR : IBV_WC_REM_OP_ERR);

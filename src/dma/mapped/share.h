@@ -4,7 +4,7 @@
 /* The owner's side of registered memory that peers map. */
 
 #include "hca/mr.h"
-#include "live/mapped/rules.h"
+#include "dma/mapped/rules.h"
 
 /* A region gets its memory, or gives it back: see hca/engine.h. */
 void share_attach(struct shared_mr *mr);

@@ -7,8 +7,6 @@
 
 #include <sys/types.h>
 
-#define PAGE_BYTES 4096ull
-
 struct vma {
     uint64_t start, end;
     uint64_t offset; /* of start, in the file */

@@ -1,0 +1,25 @@
+#ifndef DMA_DELIVER_H
+#define DMA_DELIVER_H
+
+/* The part of a message that takes a receive: fill it, and complete it. */
+
+#include "dma/copy.h"
+#include "hca/objects.h"
+
+enum { DELIVER_NO_RECEIVE = -1 };
+
+struct delivery {
+    const struct send_wqe *wqe;
+    const struct local_list *payload; /* NULL: nothing to place (RDMA write with immediate) */
+    uint32_t length;
+    uint16_t slid;
+    uint8_t opcode; /* of the receive's completion */
+    bool datagram;
+    uint32_t src_qp;
+};
+
+/* An enum ibv_wc_status for the sender, or DELIVER_NO_RECEIVE. Inside an epoch. */
+int deliver_message(struct shared_qp *peer, const struct delivery *delivery);
+bool deliver_has_receive(struct shared_qp *peer, const struct send_wqe *wqe);
+
+#endif

@@ -1,0 +1,10 @@
+#ifndef DMA_MR_MODE_H
+#define DMA_MR_MODE_H
+
+/* Whether peers map registered memory: where it pays, never, or wherever it can be done. */
+enum mr_mode { MR_AUTO, MR_COPY, MR_SHARE };
+
+/* VERBENA_MR. An unknown value is reported once; the default is used. */
+enum mr_mode mr_mode(void);
+
+#endif
