@@ -83,11 +83,11 @@ int bench_exchange(struct bench *bench, const void *mine, size_t size, void *all
 
     if (check_interrupt(bench))
         return BENCH_FAILED;
-    if (virtual_time.on)
-        virtual_time.together_begin(bench->ranks);
+    if (vtime.on)
+        vtime.together_begin(bench->ranks);
     status = control_exchange(bench->control, mine, size, all) ? BENCH_FAILED : BENCH_OK;
-    if (virtual_time.on)
-        virtual_time.together_end(status == BENCH_OK);
+    if (vtime.on)
+        vtime.together_end(status == BENCH_OK);
     return status;
 }
 

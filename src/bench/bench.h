@@ -96,7 +96,7 @@ struct patience {
 static inline bool patience_ends(struct bench *bench, struct patience *patience)
 {
     /* In virtual time a turn that finds nothing sleeps by itself. */
-    if (__builtin_expect(++patience->turns % PATIENCE_TURNS, 1) && !virtual_time.on)
+    if (__builtin_expect(++patience->turns % PATIENCE_TURNS, 1) && !vtime.on)
         return false;
     if (!patience->since)
         patience->since = monotonic_ns();

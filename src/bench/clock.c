@@ -23,8 +23,8 @@ static bool counter_is_steady(void)
 
 void clock_start(void)
 {
-    virtual_find();
-    if (virtual_time.on)
+    vtime_find();
+    if (vtime.on)
         return;
 #if defined(__x86_64__)
     uint64_t start_ns, start, end_ns, end;
@@ -48,7 +48,7 @@ void clock_start(void)
 
 const char *clock_name(void)
 {
-    if (virtual_time.on)
+    if (vtime.on)
         return "virtual time";
     return bench_clock.counter ? "time stamp counter" : "CLOCK_MONOTONIC";
 }

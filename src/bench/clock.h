@@ -3,7 +3,7 @@
 #ifndef BENCH_CLOCK_H
 #define BENCH_CLOCK_H
 
-#include "util/virtual.h"
+#include "util/vtime.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -34,8 +34,8 @@ static inline uint64_t monotonic_ns(void)
 
 static inline uint64_t clock_ticks(void)
 {
-    if (__builtin_expect(virtual_time.on, 0))
-        return virtual_time.now();
+    if (__builtin_expect(vtime.on, 0))
+        return vtime.now();
 #if defined(__x86_64__)
     if (bench_clock.counter)
         return __rdtsc();

@@ -43,7 +43,7 @@ const char *transport_refusal(const struct bench *bench, enum transport transpor
         return "iWARP is connected and reliable";
     if (bench->settings->connect_by == CONNECT_BY_CM && transport != TRANSPORT_RC)
         return "rdma_cm connects RC only";
-    if (bench->settings->connect_by == CONNECT_BY_CM && virtual_time.on)
+    if (bench->settings->connect_by == CONNECT_BY_CM && vtime.on)
         return "in virtual time queue pairs are connected by address";
     return NULL;
 }

@@ -91,7 +91,7 @@ void facts_of_device(const struct adapter *adapter, bool software, struct facts 
     const struct ibv_port_attr *port = &adapter->port_attributes;
 
     facts_set(facts, "name", "%s", ibv_get_device_name(adapter->context->device));
-    if (virtual_time.on)
+    if (vtime.on)
         facts_set(facts, "kind", "model of %s in virtual time", model_name());
     else
         facts_set(facts, "kind", "%s",

@@ -90,8 +90,8 @@ void pin_process(const struct bench *bench, int place, int processes, char *text
     snprintf(text, size, "not pinned");
     if (bench->settings->pin == PIN_NONE || !know_machine())
         return;
-    cores = choose_cores(bench, virtual_time.on ? 1 : processes);
-    if (virtual_time.on) {
+    cores = choose_cores(bench, vtime.on ? 1 : processes);
+    if (vtime.on) {
         if (bind_together(cores) >= 0)
             snprintf(text, size, "one core");
     } else if (hwloc_bitmap_weight(cores) >= processes) {

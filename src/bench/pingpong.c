@@ -28,8 +28,8 @@ static int wait_for_memory(struct flow *flow, uint64_t message)
     struct patience patience = { 0 };
 
     while (*last != mark) {
-        if (virtual_time.on)
-            virtual_time.spin(virtual_time.changes(), UINT64_MAX);
+        if (vtime.on)
+            vtime.spin(vtime.changes(), UINT64_MAX);
         if (patience_ends(flow->bench, &patience))
             return BENCH_FAILED;
     }

@@ -110,7 +110,7 @@ static int find_place(struct bench *bench)
         processes += all[i].machine == mine.machine;
         place += all[i].machine == mine.machine && i < bench->rank;
     }
-    if (virtual_time.on)
+    if (vtime.on)
         pin_together(bench, all[0].core, where, sizeof(where));
     else
         pin_process(bench, place, processes, where, sizeof(where));
@@ -144,7 +144,7 @@ void rank_run(struct bench *bench)
     bench->adapter = &adapter;
     /* In virtual time everything that is done to the device is done from here on, by all ranks in
      * an order that does not depend on when they were started. */
-    if (virtual_time.on && bench_barrier(bench))
+    if (vtime.on && bench_barrier(bench))
         return;
     if (adapter_open(bench, &adapter))
         return;
@@ -229,8 +229,8 @@ int rank_main(int fd, const char *version, char *const *words, int count)
         .ranks = assignment.ranks,
     };
     rank_run(&bench);
-    if (virtual_time.on)
-        virtual_time.leave();
+    if (vtime.on)
+        vtime.leave();
     control_end(&control);
     return control.status == CONTROL_OK ? 0 : 1;
 }

@@ -59,8 +59,8 @@ static void run_one(struct session *session, const struct session_run *run)
     report_begin(session->report, run->experiment, &assignment.settings);
     if (ranks.control.status == CONTROL_OK)
         rank_run(&bench);
-    if (virtual_time.on)
-        virtual_time.leave();
+    if (vtime.on)
+        vtime.leave();
     control_end(&ranks.control);
     ranks_stop(&ranks);
     report_end(session->report, ranks.control.status, ranks.control.text);

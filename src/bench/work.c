@@ -5,8 +5,8 @@
 
 void work_copy(void *to, const void *from, size_t size)
 {
-    if (virtual_time.on)
-        virtual_time.copy(size);
+    if (vtime.on)
+        vtime.copy(size);
     memcpy(to, from, size);
 }
 
@@ -22,8 +22,8 @@ void work_scatter(void *to, size_t stride, const void *from, size_t size, size_t
     char *place = to;
     const char *piece = from;
 
-    if (virtual_time.on)
-        virtual_time.copy(size * count);
+    if (vtime.on)
+        vtime.copy(size * count);
     if (size == sizeof(double)) {
         store_numbers(place, stride, piece, count);
         return;
@@ -36,8 +36,8 @@ void work_compute(uint64_t ns)
 {
     uint64_t start = clock_ticks();
 
-    if (virtual_time.on) {
-        virtual_time.compute(ns);
+    if (vtime.on) {
+        vtime.compute(ns);
         return;
     }
     while (clock_ns(clock_ticks() - start) < ns)

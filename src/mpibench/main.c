@@ -2,7 +2,7 @@
  * the size, and the figure of each repetition. The suite starts it, and anybody can. */
 #include "task.h"
 #include "util/option.h"
-#include "util/virtual.h"
+#include "util/vtime.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -150,7 +150,7 @@ static int run(int argc, char **argv)
     spec.iterations = wanted.iterations;
     spec.warmup = wanted.warmup;
     spec.window = wanted.window;
-    virtual_find();
+    vtime_find();
     if (!spec.rank)
         printf("# size, %s in %s\n", task->name, task->quantity);
     for (unsigned int i = 0; i < wanted.sizes.count; i++) {

@@ -1,6 +1,6 @@
 /* Between two ranks: the first of each half of all ranks are partners, the others only wait. */
 #include "task.h"
-#include "util/virtual.h"
+#include "util/vtime.h"
 
 #include <limits.h>
 
@@ -115,8 +115,8 @@ static void compute(double seconds)
 {
     double end = MPI_Wtime() + seconds;
 
-    if (virtual_time.on) {
-        virtual_time.compute((uint64_t)(seconds * 1e9));
+    if (vtime.on) {
+        vtime.compute((uint64_t)(seconds * 1e9));
         return;
     }
     while (MPI_Wtime() < end)

@@ -149,7 +149,7 @@ static void meet_after_init(void)
 
     if (meet)
         *meet = mtl_join;
-    virtual_time.leave();
+    vtime.leave();
 }
 
 static mca_mtl_base_module_t *component_init(bool progress_threads, bool mpi_threads)
@@ -158,8 +158,8 @@ static mca_mtl_base_module_t *component_init(bool progress_threads, bool mpi_thr
     int status;
 
     mtl.threads = mpi_threads;
-    virtual_find();
-    if (virtual_time.on)
+    vtime_find();
+    if (vtime.on)
         read_costs();
     if (mtl.parameters.signal_interval > mtl.parameters.window / 2)
         mtl.parameters.signal_interval = mtl.parameters.window / 2;
@@ -182,7 +182,7 @@ static mca_mtl_base_module_t *component_init(bool progress_threads, bool mpi_thr
     mtl.module = module_functions;
     mtl.module.mtl_request_size = sizeof(struct mtl_request) - sizeof(mca_mtl_request_t);
     opal_progress_register(module_progress);
-    if (virtual_time.on)
+    if (vtime.on)
         meet_after_init();
     return &mtl.module;
 close_greeter:
@@ -190,8 +190,8 @@ close_greeter:
 close_devices:
     devices_close();
 leave:
-    if (virtual_time.on)
-        virtual_time.leave();
+    if (vtime.on)
+        vtime.leave();
     return NULL;
 }
 
@@ -220,8 +220,8 @@ void mtl_join(void)
     if (mtl.joined)
         return;
     mtl.joined = true;
-    virtual_time.together_begin(ompi_process_info.num_procs);
-    virtual_time.together_end(1);
+    vtime.together_begin(ompi_process_info.num_procs);
+    vtime.together_end(1);
     if (started)
         started();
 }
@@ -229,9 +229,9 @@ void mtl_join(void)
 /* In virtual time whoever has the lock may not have the turn, and gets it only if time passes. */
 void mtl_wait_for_lock(void)
 {
-    if (virtual_time.on) {
+    if (vtime.on) {
         while (!spin_trylock(&mtl.lock))
-            virtual_time.compute(LOCK_TRY_NS);
+            vtime.compute(LOCK_TRY_NS);
     } else if (!spin_trylock(&mtl.lock)) {
         atomic_fetch_add_explicit(&mtl.waiting, 1, memory_order_relaxed);
         spin_lock(&mtl.lock);
@@ -251,6 +251,6 @@ void mtl_report_done(void)
         request->super.completion_callback(&request->super);
     }
     /* Another thread may be resting until its request is over. */
-    if (virtual_time.on && mtl.threads)
-        virtual_time.wrote(getpid());
+    if (vtime.on && mtl.threads)
+        vtime.wrote(getpid());
 }

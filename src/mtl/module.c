@@ -184,7 +184,7 @@ static struct unexpected *probe(struct ompi_communicator_t *comm, int source, in
 
     mtl_enter();
     found = match_find(&mtl.matching, &key);
-    if (!found && mtl.threads && !virtual_time.on) {
+    if (!found && mtl.threads && !vtime.on) {
         /* Threads that only probe may keep each other from looking. */
         look_everywhere();
         found = match_find(&mtl.matching, &key);
@@ -266,7 +266,7 @@ static int progress_in_virtual_time(void)
     if (!mtl.joined && ompi_mpi_state < OMPI_MPI_STATE_INIT_COMPLETED)
         return 0;
     mtl_enter();
-    changes = virtual_time.changes();
+    changes = vtime.changes();
     count = look_at_memory();
     if (!count && changed) {
         changed = false;
@@ -280,7 +280,7 @@ static int progress_in_virtual_time(void)
     mtl_leave();
     if (count || rests)
         quiet = 0;
-    if (rests && virtual_time.spin(looked_after, until))
+    if (rests && vtime.spin(looked_after, until))
         changed = true;
     return count;
 }
@@ -302,7 +302,7 @@ int module_progress(void)
 {
     int count;
 
-    if (virtual_time.on)
+    if (vtime.on)
         return progress_in_virtual_time();
     if (!may_look())
         return 0;
@@ -341,8 +341,8 @@ static int module_finalize(mca_mtl_base_module_t *module)
     greeter_close();
     devices_close();
     protocol_free();
-    if (virtual_time.on)
-        virtual_time.leave();
+    if (vtime.on)
+        vtime.leave();
     return OMPI_SUCCESS;
 }
 

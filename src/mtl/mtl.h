@@ -6,7 +6,7 @@
 #include "mtl/match.h"
 #include "rails/rails.h"
 #include "util/spinlock.h"
-#include "util/virtual.h"
+#include "util/vtime.h"
 
 #include <ompi_config.h>
 
@@ -98,7 +98,7 @@ void mtl_report_done(void);
 
 static inline void mtl_enter(void)
 {
-    if (unlikely(virtual_time.on && !mtl.joined))
+    if (unlikely(vtime.on && !mtl.joined))
         mtl_join();
     if (mtl.threads)
         mtl_wait_for_lock();
@@ -119,19 +119,19 @@ static inline void mtl_leave(void)
 /* Of the clock that counts. */
 static inline uint64_t mtl_now(void)
 {
-    return virtual_time.on ? virtual_time.now() : now_ns();
+    return vtime.on ? vtime.now() : now_ns();
 }
 
 static inline void mtl_charge(uint64_t ns)
 {
-    if (virtual_time.on && ns)
-        virtual_time.compute(ns);
+    if (vtime.on && ns)
+        vtime.compute(ns);
 }
 
 static inline void mtl_charge_copy(uint64_t bytes)
 {
-    if (virtual_time.on && bytes)
-        virtual_time.copy(bytes);
+    if (vtime.on && bytes)
+        vtime.copy(bytes);
 }
 
 /* parameters.c */

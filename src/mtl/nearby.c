@@ -93,7 +93,7 @@ static claims_word *claims_for(const struct transfer *transfer)
 {
     uint64_t from = mtl.parameters.together_from;
 
-    if (!from || transfer->length < from || virtual_time.on || opal_progress_yield_when_idle ||
+    if (!from || transfer->length < from || vtime.on || opal_progress_yield_when_idle ||
         rendezvous_has_offers())
         return NULL;
     return shared_claims_in(transfer->endpoint->shared);

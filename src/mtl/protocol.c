@@ -34,7 +34,7 @@ bool protocol_slots_are_written(void)
 {
     if (mtl.parameters.eager != EAGER_AUTO)
         return mtl.parameters.eager == EAGER_WRITE;
-    return virtual_time.on || !dlsym(RTLD_DEFAULT, "verbena_is_virtual");
+    return vtime.on || !dlsym(RTLD_DEFAULT, "verbena_is_virtual");
 }
 
 uint64_t protocol_own_name(void)

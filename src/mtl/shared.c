@@ -190,8 +190,8 @@ bool shared_send(struct shared_peer *peer, struct message *message)
     memcpy((char *)&cell->header + sizeof(uint32_t), (char *)&message->header + sizeof(uint32_t),
            sizeof(cell->header) - sizeof(uint32_t));
     store_release((_Atomic uint32_t *)&cell->header.mark, mark_of(peer->sent));
-    if (virtual_time.on)
-        virtual_time.wrote(peer->pid);
+    if (vtime.on)
+        vtime.wrote(peer->pid);
     peer->sent++;
     mtl.counters.shared_messages++;
     mtl.counters.shared_bytes += length;

@@ -1,6 +1,6 @@
 #include "work.h"
 
-#include "util/virtual.h"
+#include "util/vtime.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -35,12 +35,12 @@ void nas_work_begin(const char *kernel)
     char key[32];
     double rate;
 
-    virtual_find();
+    vtime_find();
     snprintf(key, sizeof(key), "nas.%s", kernel);
-    if (virtual_time.on && !virtual_time.parameter(key, &rate) && rate > 0)
+    if (vtime.on && !vtime.parameter(key, &rate) && rate > 0)
         operation_ns = 1e3 / rate;
-    if (virtual_time.on && (virtual_time.parameter("nas.reach", &reach) ||
-                            virtual_time.parameter("nas.miss", &miss_ns)))
+    if (vtime.on && (vtime.parameter("nas.reach", &reach) ||
+                            vtime.parameter("nas.miss", &miss_ns)))
         miss_ns = 0;
 }
 
@@ -63,7 +63,7 @@ void nas_work_charge(void)
     if (!whole)
         return;
     due_ns -= (double)whole;
-    virtual_time.compute(whole);
+    vtime.compute(whole);
 }
 
 void nas_work_clear(void)

@@ -2,7 +2,7 @@
  * and memory of its own. */
 #include "bench/repeat.h"
 #include "bench/stream.h"
-#include "util/virtual.h"
+#include "util/vtime.h"
 #include "scaling.h"
 
 #include <pthread.h>
@@ -38,14 +38,14 @@ struct worker {
 /* In virtual time all threads of all ranks start together: these, and those that started them. */
 static void begin_together(const struct crew *crew)
 {
-    if (virtual_time.on)
-        virtual_time.together_begin(crew->bench->ranks * (crew->count + 1));
+    if (vtime.on)
+        vtime.together_begin(crew->bench->ranks * (crew->count + 1));
 }
 
 static void end_together(enum gate gate)
 {
-    if (virtual_time.on)
-        virtual_time.together_end(gate == GATE_OPEN);
+    if (vtime.on)
+        vtime.together_end(gate == GATE_OPEN);
 }
 
 static enum gate wait_for_gate(struct crew *crew)
@@ -151,8 +151,8 @@ static int run_once(void *context, double *figure)
     set_gate(crew, status ? GATE_CANCELLED : GATE_OPEN);
     end_together(crew->gate);
     /* The threads go on without it. */
-    if (virtual_time.on)
-        virtual_time.leave();
+    if (vtime.on)
+        vtime.leave();
     for (unsigned int i = 0; i < started; i++) {
         pthread_join(crew->workers[i].thread, NULL);
         status |= crew->workers[i].status;

@@ -1,7 +1,7 @@
 /* The same questions as 'latency' and 'bw', asked of sockets. */
 #include "bench/repeat.h"
 #include "bench/stream.h"
-#include "util/virtual.h"
+#include "util/vtime.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -262,7 +262,7 @@ static int run(struct bench *bench)
     struct pipe pipe = { .bench = bench, .size = 1 };
     int status = BENCH_FAILED;
 
-    if (virtual_time.on)
+    if (vtime.on)
         return bench_skip(bench, "sockets have no part in the modelled fabric");
     for (unsigned int i = 0; i < sizes->count; i++)
         pipe.size = sizes->value[i] > pipe.size ? sizes->value[i] : pipe.size;

@@ -1,12 +1,12 @@
 /* Virtual time, when the device is a model (include/verbena.h): the calls are found in the adapter
  * that is preloaded, and are not there with any other device. */
-#ifndef UTIL_VIRTUAL_H
-#define UTIL_VIRTUAL_H
+#ifndef UTIL_VTIME_H
+#define UTIL_VTIME_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-struct virtual_time {
+struct vtime {
     bool on;
     uint64_t (*now)(void);
     void (*compute)(uint64_t ns);
@@ -20,8 +20,8 @@ struct virtual_time {
     int (*parameter)(const char *key, double *value);
 };
 
-extern struct virtual_time virtual_time;
+extern struct vtime vtime;
 
-void virtual_find(void);
+void vtime_find(void);
 
 #endif

@@ -1,0 +1,34 @@
+#include "util/vtime.h"
+
+#include <dlfcn.h>
+#include <stddef.h>
+
+struct vtime vtime;
+
+void vtime_find(void)
+{
+    static const struct {
+        const char *name;
+        void **slot;
+    } calls[] = {
+        { "verbena_now", (void **)&vtime.now },
+        { "verbena_compute", (void **)&vtime.compute },
+        { "verbena_copy", (void **)&vtime.copy },
+        { "verbena_changes", (void **)&vtime.changes },
+        { "verbena_spin", (void **)&vtime.spin },
+        { "verbena_wrote", (void **)&vtime.wrote },
+        { "verbena_together_begin", (void **)&vtime.together_begin },
+        { "verbena_together_end", (void **)&vtime.together_end },
+        { "verbena_leave", (void **)&vtime.leave },
+        { "verbena_parameter", (void **)&vtime.parameter },
+    };
+    int (*is_virtual)(void) = (int (*)(void))dlsym(RTLD_DEFAULT, "verbena_is_virtual");
+
+    if (!is_virtual || !is_virtual())
+        return;
+    vtime.on = true;
+    for (size_t i = 0; i < sizeof(calls) / sizeof(*calls); i++) {
+        *calls[i].slot = dlsym(RTLD_DEFAULT, calls[i].name);
+        vtime.on = vtime.on && *calls[i].slot;
+    }
+}
