@@ -65,7 +65,12 @@ struct open_device {
     struct event_box events[MAX_PORTS];
 };
 
-enum proc_state { PROC_FREE, PROC_ALIVE, PROC_DEAD };
+enum proc_state {
+    PROC_FREE,
+    PROC_ALIVE,
+    PROC_DEAD,
+    PROC_EXEC, /* inside exec: alive again if that fails */
+};
 
 /* A request that the owner of memory copies for a peer which may not reach into it. */
 struct copy_request {

@@ -110,10 +110,19 @@ int proc_pidfd(unsigned index)
     return fd;
 }
 
+/* The slot of the program that this process was before exec, which keeps pid and start time. */
+static bool is_former_self(unsigned index)
+{
+    return (int)index != proc_self && proc_slot(index)->pid == getpid();
+}
+
 static bool check_with_kernel(unsigned index)
 {
-    struct pollfd p = { .fd = proc_pidfd(index), .events = POLLIN };
+    struct pollfd p = { .events = POLLIN };
 
+    if (is_former_self(index))
+        return false;
+    p.fd = proc_pidfd(index);
     if (p.fd > 0)
         return poll(&p, 1, 0) <= 0; /* a signal that is pending ends even this: no news */
     return is_same_process(proc_slot(index)); /* no pidfds here, or no descriptors left */
@@ -301,11 +310,11 @@ void proc_reap_dead(void)
         uint32_t state = load_acquire(&slot->state);
         if (state == PROC_FREE || (int)i == proc_self)
             continue;
-        if (state == PROC_ALIVE && check_with_kernel(i))
+        if (state != PROC_DEAD && check_with_kernel(i))
             continue;
         lock_processes();
         state = load_acquire(&slot->state);
-        if (state == PROC_DEAD || (state == PROC_ALIVE && !check_with_kernel(i))) {
+        if (state == PROC_DEAD || (state != PROC_FREE && !check_with_kernel(i))) {
             log_info("process %d has died: freeing what it had", slot->pid);
             store_release(&slot->state, PROC_DEAD);
             bury(i);
@@ -335,6 +344,16 @@ void proc_leave(void)
     bury(self);
     shm_unlock(&seg->proc_lock);
     proc_self = -1;
+}
+
+void proc_exec_begin(void)
+{
+    store_release(&proc_slot(proc_self)->state, PROC_EXEC);
+}
+
+void proc_exec_failed(void)
+{
+    store_release(&proc_slot(proc_self)->state, PROC_ALIVE);
 }
 
 void proc_attention(unsigned index)

@@ -10,6 +10,11 @@ extern int proc_self; /* our slot, -1 when not attached (also in a forked child)
 int proc_join(unsigned node);
 void proc_leave(void);
 
+/* Around exec. Peers take the process for dead meanwhile, but it keeps what it owns. If exec succeeds,
+ * the new program frees that when it joins, else whoever reaps the process. */
+void proc_exec_begin(void);
+void proc_exec_failed(void);
+
 static inline struct proc_slot *proc_slot(unsigned index)
 {
     return &seg->procs[index];

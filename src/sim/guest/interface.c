@@ -38,7 +38,13 @@ static bool begin(struct vthread *reserved)
 static void before_exec(void)
 {
     sched_exiting();
-    proc_leave();
+    proc_exec_begin();
+}
+
+static void exec_failed(void)
+{
+    proc_exec_failed();
+    sched_not_ending();
 }
 
 static void spin(void)
@@ -55,6 +61,7 @@ static void name(struct vthread *vthread, int pid)
 __attribute__((visibility("default"))) const struct guest_turns verbena_guest_turns = {
     .begin = begin,
     .before_exec = before_exec,
+    .exec_failed = exec_failed,
     .ending = sched_exiting,
     .takes_part = sched_joined,
     .watch_strangers = vthread_watch_unannounced,

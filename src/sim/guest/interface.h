@@ -10,9 +10,10 @@ struct guest_turns {
      * the place that its parent has reserved. False, with the reason logged, if that is not
      * possible. */
     bool (*begin)(struct vthread *reserved);
-    /* This process is about to become another program: it keeps its place, but owns nothing else.
-     */
+    /* This process is about to become another program: it keeps its place, and owns nothing else
+     * unless exec fails. */
     void (*before_exec)(void);
+    void (*exec_failed)(void);
     /* The end of the process keeps the turn until its descriptors are closed. */
     void (*ending)(void);
 

@@ -43,18 +43,19 @@ EXPORT pid_t vfork(void)
 static void before_exec(void)
 {
     guest_inside++;
+    spin_finish(); /* a signal of its timer would end the new program */
     tsc_trap(false);
     turns->before_exec();
 }
 
-/* It did not come to that. */
-static int after_exec(int result)
+static int exec_failed(int result)
 {
     int saved = errno;
 
-    guest_restart(NULL);
+    turns->exec_failed();
     tsc_trap(true);
-    guest_inside--;
+    spin_prepare();
+    guest_leave();
     errno = saved;
     return result;
 }
@@ -64,7 +65,7 @@ EXPORT int execve(const char *path, char *const arguments[], char *const environ
     if (!IS_GUEST_CALL())
         return REAL(execve)(path, arguments, environment);
     before_exec();
-    return after_exec(REAL(execve)(path, arguments, environment));
+    return exec_failed(REAL(execve)(path, arguments, environment));
 }
 
 EXPORT int execvpe(const char *path, char *const arguments[], char *const environment[])
@@ -72,7 +73,7 @@ EXPORT int execvpe(const char *path, char *const arguments[], char *const enviro
     if (!IS_GUEST_CALL())
         return REAL(execvpe)(path, arguments, environment);
     before_exec();
-    return after_exec(REAL(execvpe)(path, arguments, environment));
+    return exec_failed(REAL(execvpe)(path, arguments, environment));
 }
 
 EXPORT int execv(const char *path, char *const arguments[])
@@ -80,7 +81,7 @@ EXPORT int execv(const char *path, char *const arguments[])
     if (!IS_GUEST_CALL())
         return REAL(execv)(path, arguments);
     before_exec();
-    return after_exec(REAL(execv)(path, arguments));
+    return exec_failed(REAL(execv)(path, arguments));
 }
 
 EXPORT int execvp(const char *path, char *const arguments[])
@@ -88,7 +89,15 @@ EXPORT int execvp(const char *path, char *const arguments[])
     if (!IS_GUEST_CALL())
         return REAL(execvp)(path, arguments);
     before_exec();
-    return after_exec(REAL(execvp)(path, arguments));
+    return exec_failed(REAL(execvp)(path, arguments));
+}
+
+EXPORT int fexecve(int fd, char *const arguments[], char *const environment[])
+{
+    if (!IS_GUEST_CALL())
+        return REAL(fexecve)(fd, arguments, environment);
+    before_exec();
+    return exec_failed(REAL(fexecve)(fd, arguments, environment));
 }
 
 /* The words of a call that takes them one by one; NULL with errno if there is no memory. */

@@ -83,7 +83,7 @@ static void on_timer(int number, siginfo_t *info, void *context)
         signals_pass_on(number, info, context);
         return;
     }
-    if (!activity) {
+    if (!activity || !watch.exists) {
         watch.set = false; /* it waits for its turn, and is watched again when it has it */
         return;
     }

@@ -733,7 +733,10 @@ bool sched_join_guest(void)
         return true;
     shm_lock(&sched->join_lock);
     me = vthread_left_by_exec();
-    if (!me && (me = vthread_alloc())) {
+    if (me && load_acquire(&me->state) == VTHREAD_OUTSIDE) {
+        me->clock = me->clock < sched->now ? sched->now : me->clock;
+        store_release(&me->state, VTHREAD_READY);
+    } else if (!me && (me = vthread_alloc())) {
         vthread_make_guest(me, segment_config()->node << 20);
         me->clock = vthread_arrival_time();
         store_release(&me->state, VTHREAD_READY);
@@ -760,6 +763,22 @@ void sched_exiting(void)
             vthread->known_by_pid = true;
         else
             futex_wake(&vthread->wake); /* they look more often now */
+    }
+}
+
+void sched_not_ending(void)
+{
+    struct vthread *me = self;
+
+    if (!me)
+        return;
+    for (uint32_t i = 0; i < sched->vthread_high; i++) {
+        struct vthread *vthread = &sched->vthreads[i];
+
+        if (load_relaxed(&vthread->state) == VTHREAD_FREE || vthread->process != me->process)
+            continue;
+        if (!vthread->pid || vthread->pid == me->pid) /* else reserved for a child */
+            vthread->known_by_pid = false;
     }
 }
 

@@ -121,5 +121,6 @@ void sched_unreserve(struct vthread *vthread);
 /* The process is about to end, or to become another program; the turn stays with it until it has.
  */
 void sched_exiting(void);
+void sched_not_ending(void); /* exec has failed */
 
 #endif

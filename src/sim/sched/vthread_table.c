@@ -87,15 +87,18 @@ struct vthread *vthread_left_by_exec(void)
     struct vthread *found = NULL;
 
     for (uint32_t i = 0; i < sched->vthread_high; i++) {
-        struct vthread *vthread = &sched->vthreads[i];
+        struct vthread *vthread = &sched->vthreads[i], *other = vthread;
 
         if (load_acquire(&vthread->state) == VTHREAD_FREE || !vthread->known_by_pid ||
             vthread->pid != getpid())
             continue;
-        if (found || vthread->tid != vthread->pid)
-            store_release(&vthread->state, VTHREAD_FREE);
-        else
+        /* Of the threads, exec leaves the one that called it, which has the turn. */
+        if (!found || load_acquire(&sched->running) == i + 1) {
+            other = found;
             found = vthread;
+        }
+        if (other)
+            store_release(&other->state, VTHREAD_FREE);
     }
     return found;
 }
