@@ -96,6 +96,15 @@ int bench_barrier(struct bench *bench)
     return bench_exchange(bench, NULL, 0, NULL);
 }
 
+static bool waits_too_long(const struct bench *bench, uint64_t since)
+{
+    uint64_t limit_ms = bench->settings->timeout * 1000;
+
+    if (vtime.on)
+        return vtime.stalled() >= limit_ms;
+    return monotonic_ns() - since >= limit_ms * 1000000;
+}
+
 bool bench_alive(struct bench *bench, uint64_t since)
 {
     /* Whoever is waited for may need this core. */
@@ -107,7 +116,7 @@ bool bench_alive(struct bench *bench, uint64_t since)
     pthread_mutex_unlock(&control_lock);
     if (ended)
         return false;
-    if (monotonic_ns() - since < bench->settings->timeout * 1000000000ull)
+    if (!waits_too_long(bench, since))
         return true;
     bench_fail(bench, "nothing has arrived for %llu s",
                (unsigned long long)bench->settings->timeout);
@@ -121,7 +130,7 @@ bool bench_wants_more(const struct bench *bench, const struct summary *so_far, u
 
     if (settings->tolerance <= 0 || so_far->median <= 0)
         return false;
-    if ((monotonic_ns() - start) / 1e9 > settings->cap)
+    if ((experiment_ns() - start) / 1e9 > settings->cap)
         return false;
     return so_far->count < 6 || half_width / so_far->median * 100 > settings->tolerance;
 }

@@ -75,14 +75,15 @@ int bench_exchange(struct bench *bench, const void *mine, size_t size, void *all
 int bench_barrier(struct bench *bench);
 
 /* Collective, after each batch of samples: whether rank 0 wants another one, because the user asked
- * for a tolerance that is not met yet. 'start' is when the first batch began. */
+ * for a tolerance that is not met yet. 'start' is when the first batch began (experiment_ns). */
 int bench_go_on(struct bench *bench, const struct summary *so_far, uint64_t start, bool *more);
 
 /* The same question, of rank 0 to itself, where it measures alone. */
 bool bench_wants_more(const struct bench *bench, const struct summary *so_far, uint64_t start);
 
 /* For loops that wait: false when the experiment has failed elsewhere, was interrupted, or nothing
- * has moved since 'since' (of monotonic_ns) for too long. Not to be called at every turn. */
+ * has moved since 'since' (of monotonic_ns) for too long. In virtual time, where that depends on the
+ * machine, it is too long when nothing could move any more. Not to be called at every turn. */
 bool bench_alive(struct bench *bench, uint64_t since);
 
 /* A counter of empty turns for such loops. */

@@ -22,7 +22,7 @@ struct control {
     int rank;
     int ranks;
     int fd[CONTROL_RANKS_MAX]; /* rank 0: of each rank; the others: [0] */
-    unsigned int timeout_s;    /* rank 0: how long any of the others may be silent */
+    unsigned int timeout_s;    /* rank 0: how long any of the others may be silent; 0: for ever */
     bool (*stopped)(void);     /* asked while waiting, may be NULL: the user wants to stop */
     enum control_status status;
     char text[CONTROL_TEXT_MAX]; /* why, unless CONTROL_OK */

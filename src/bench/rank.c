@@ -176,6 +176,15 @@ static void say_about_peer(int fd, const char *format, ...)
     fputc('\n', stderr);
 }
 
+/* Of rank 0, from which a process on the same machine hears for sure, or that it has died. */
+static bool is_local(int fd)
+{
+    int domain = 0;
+    socklen_t size = sizeof(domain);
+
+    return !getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) && domain == AF_UNIX;
+}
+
 static int take_assignment(int fd, const char *version, char *const *words, int count,
                            struct assignment *out)
 {
@@ -186,7 +195,7 @@ static int take_assignment(int fd, const char *version, char *const *words, int 
     settings_init(&host);
     if (settings_read(&host, words, count, error, sizeof(error)))
         return -1;
-    if (control_welcome(fd, host.timeout, greeting, sizeof(greeting))) {
+    if (control_welcome(fd, is_local(fd) ? 0 : host.timeout, greeting, sizeof(greeting))) {
         say_about_peer(fd, "%s",
                        errno == EPROTO ? "sent something that is no greeting of 'verbena bench'"
                        : errno == ETIMEDOUT ? "connected and said nothing"
@@ -219,7 +228,7 @@ int rank_main(int fd, const char *version, char *const *words, int count)
     control.rank = assignment.rank;
     control.ranks = assignment.ranks;
     control.fd[0] = fd;
-    control.timeout_s = assignment.settings.timeout;
+    control.timeout_s = silence_limit(&assignment.settings);
     control.stopped = interrupted;
     bench = (struct bench){
         .experiment = assignment.experiment,

@@ -33,6 +33,13 @@ void connection_prepare(int fd, unsigned int timeout_s)
     setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
 }
 
+/* In virtual time a rank may be silent for as long as the machine takes to get on: all of them are
+ * processes of this one, and their sockets say when one dies. */
+unsigned int silence_limit(const struct settings *settings)
+{
+    return vtime.on ? 0 : settings->timeout;
+}
+
 static int start_here(struct ranks *ranks, int rank)
 {
     pid_t parent = getpid();
@@ -155,7 +162,7 @@ int ranks_start(struct ranks *ranks, const struct assignment *assignment, char *
     struct assignment each = *assignment;
 
     memset(ranks, 0, sizeof(*ranks));
-    control->timeout_s = assignment->settings.timeout;
+    control->timeout_s = silence_limit(&assignment->settings);
     control->stopped = interrupted;
     for (int i = 0; i < CONTROL_RANKS_MAX; i++)
         control->fd[i] = -1;
@@ -168,13 +175,14 @@ int ranks_start(struct ranks *ranks, const struct assignment *assignment, char *
     return 0;
 }
 
-/* One that has not noticed that rank 0 has closed the connection is stuck. */
-static int collect(pid_t pid, bool *stuck)
+/* One that has not noticed that rank 0 has closed the connection is stuck; unless 'patient', which waits
+ * for as long as it takes. */
+static int collect(pid_t pid, bool patient, bool *stuck)
 {
     int status = 0;
 
     *stuck = false;
-    for (int step = 0; step < STOP_STEPS; step++) {
+    for (int step = 0; patient || step < STOP_STEPS; step++) {
         if (waitpid(pid, &status, WNOHANG))
             return status;
         usleep(STOP_STEP_US);
@@ -189,6 +197,8 @@ static int collect(pid_t pid, bool *stuck)
 void ranks_stop(struct ranks *ranks)
 {
     struct control *control = &ranks->control;
+    /* It still writes what it has seen of the model, and a slow machine must not cut that short. */
+    bool patient = vtime.on && control->status == CONTROL_OK;
 
     for (int i = 1; i < CONTROL_RANKS_MAX; i++) {
         if (control->fd[i] >= 0)
@@ -201,7 +211,7 @@ void ranks_stop(struct ranks *ranks)
 
         if (ranks->pids[i] <= 0)
             continue;
-        status = collect(ranks->pids[i], &stuck);
+        status = collect(ranks->pids[i], patient, &stuck);
         if (control->status == CONTROL_FAILED && WIFSIGNALED(status) && !stuck)
             snprintf(control->text + used, sizeof(control->text) - used,
                      "; process %d was ended by signal %d (%s)", i, WTERMSIG(status),

@@ -32,4 +32,7 @@ int ranks_listen(const struct settings *settings, char *const *words, int count)
 /* Sets what a connection between hosts needs: no delay, and notice of a host that is gone. */
 void connection_prepare(int fd, unsigned int timeout_s);
 
+/* Seconds for which a rank may say nothing, 0 for ever. */
+unsigned int silence_limit(const struct settings *settings);
+
 #endif

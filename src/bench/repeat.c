@@ -9,7 +9,7 @@ int repeat_values(struct bench *bench, int (*once)(void *context, double *value)
 {
     unsigned int wanted = bench->settings->repetitions, done = 0;
     double *values = malloc(VALUES_MAX * sizeof(*values));
-    uint64_t start = monotonic_ns();
+    uint64_t start = experiment_ns();
     int status = BENCH_FAILED;
     bool more = true;
 
@@ -36,7 +36,7 @@ int repeat_samples(struct bench *bench,
                    void *context, double scale, struct summary *out)
 {
     struct histogram *samples = histogram_new();
-    uint64_t warmup = bench->settings->warmup, start = monotonic_ns();
+    uint64_t warmup = bench->settings->warmup, start = experiment_ns();
     int status = BENCH_FAILED;
     bool more = true;
 

@@ -103,7 +103,7 @@ struct cm_id {
     struct wire_peer peer;
     struct cm_watch *watch;
     uint64_t due;                /* when the timer of this state is over; 0: none */
-    uint64_t give_up;            /* when an unanswered request is given up */
+    uint64_t waited;             /* by an unanswered request, ns */
     struct wire_message *unsent; /* a request that found its listener's backlog full */
     bool peer_knows;             /* that the connection stands */
 

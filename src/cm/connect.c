@@ -8,6 +8,7 @@
 
 #define SECOND            1000000000ull
 #define REQUEST_TIMEOUT   (60 * SECOND)
+#define ANSWER_INTERVAL   (20 * SECOND)
 #define RETRY_INTERVAL    (SECOND / 50)
 #define TIMEWAIT          (SECOND / 2)
 #define LISTENER_PATIENCE (SECOND / 10)
@@ -207,7 +208,7 @@ static int keep_unsent(struct cm_id *cm, const struct wire_message *m)
  * find the milliseconds that a network would have given them. */
 static bool is_young(const struct cm_id *cm)
 {
-    return now_ns() + REQUEST_TIMEOUT < cm->give_up + LISTENER_PATIENCE;
+    return cm->waited < LISTENER_PATIENCE;
 }
 
 static int send_request(struct cm_id *cm, struct wire_message *m)
@@ -241,22 +242,33 @@ static int send_request(struct cm_id *cm, struct wire_message *m)
     b->pending++;
     free(cm->unsent);
     cm->unsent = NULL;
-    channel_set_due(cm, cm->give_up);
+    channel_set_due(cm, now_ns() + ANSWER_INTERVAL);
     return 0;
+}
+
+/* Intervals are counted, and not read off a clock, so that a process which gets no processor, or no turn
+ * in virtual time, gives up no sooner. */
+static void request_waits_on(struct cm_id *cm)
+{
+    cm->waited += cm->unsent ? RETRY_INTERVAL : ANSWER_INTERVAL;
+    if (cm->waited >= REQUEST_TIMEOUT) {
+        withdraw_request(cm);
+        connect_closed(cm, RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT);
+    } else if (cm->unsent) {
+        struct wire_message m = *cm->unsent;
+        if (send_request(cm, &m))
+            connect_closed(cm, RDMA_CM_EVENT_UNREACHABLE, -ENOMEM);
+    } else {
+        channel_set_due(cm, now_ns() + ANSWER_INTERVAL);
+    }
 }
 
 void connect_timer_over(struct cm_id *cm)
 {
-    if (cm->state == CM_DISCONNECTED) {
+    if (cm->state == CM_DISCONNECTED)
         event_post(cm, RDMA_CM_EVENT_TIMEWAIT_EXIT, 0);
-    } else if (cm->state == CM_REQUEST_SENT && now_ns() >= cm->give_up) {
-        withdraw_request(cm);
-        connect_closed(cm, RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT);
-    } else if (cm->state == CM_REQUEST_SENT && cm->unsent) {
-        struct wire_message m = *cm->unsent;
-        if (send_request(cm, &m))
-            connect_closed(cm, RDMA_CM_EVENT_UNREACHABLE, -ENOMEM);
-    }
+    else if (cm->state == CM_REQUEST_SENT)
+        request_waits_on(cm);
 }
 
 static int connect_locked(struct cm_id *cm, const struct rdma_conn_param *param)
@@ -280,7 +292,7 @@ static int connect_locked(struct cm_id *cm, const struct rdma_conn_param *param)
         return err;
     cm->retry_count = m.retry_count;
     cm->active = true;
-    cm->give_up = now_ns() + REQUEST_TIMEOUT;
+    cm->waited = 0;
     cm->state = CM_REQUEST_SENT;
     if ((err = send_request(cm, &m)))
         cm->state = CM_ROUTE_RESOLVED;

@@ -1,6 +1,7 @@
 #include "dma/copy.h"
 
 #include "hca/arena.h"
+#include "hca/engine.h"
 #include "hca/epoch.h"
 #include "hca/proc.h"
 #include "dma/peer.h"
@@ -78,7 +79,9 @@ static int await_owner(unsigned proc, struct proc_slot *slot)
             if (!proc_alive(proc))
                 return ESRCH;
         }
-        if (spins % 4096 == 0 && now_ns() - started > AGENT_PATIENCE_NS) {
+        /* An owner in virtual time answers whenever it gets a processor. */
+        if (spins % 4096 == 0 && now_ns() - started > AGENT_PATIENCE_NS &&
+            !(hca_engine->charge && load_relaxed(&slot->agent_running))) {
             log_error("process %d neither lets us copy its memory nor copies it for us", slot->pid);
             return EPERM;
         }

@@ -319,7 +319,7 @@ static void look_around(struct jobs *jobs, const struct jobs_spec *spec, double 
         return;
     }
     for (unsigned int i = 0; i < jobs->count; i++) {
-        if (jobs->list[i].process)
+        if (jobs->list[i].process && spec->limit > 0)
             end_late(&jobs->list[i], now, spec->limit);
     }
     usleep(LOOK_US);

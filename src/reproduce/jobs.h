@@ -27,7 +27,7 @@ struct jobs {
 struct jobs_spec {
     const char *directory; /* where the files of results go; this process is not in it */
     unsigned int at_once;  /* 0: as many as there are cores */
-    double limit;          /* seconds for one job */
+    double limit;          /* seconds for one job, 0: none */
     /* Called after each one. */
     void (*progress)(unsigned int done, unsigned int all, double seconds, const struct job *last);
 };

@@ -16,6 +16,7 @@ void vtime_find(void)
         { "verbena_copy", (void **)&vtime.copy },
         { "verbena_changes", (void **)&vtime.changes },
         { "verbena_spin", (void **)&vtime.spin },
+        { "verbena_stalled", (void **)&vtime.stalled },
         { "verbena_wrote", (void **)&vtime.wrote },
         { "verbena_together_begin", (void **)&vtime.together_begin },
         { "verbena_together_end", (void **)&vtime.together_end },

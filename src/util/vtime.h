@@ -13,6 +13,7 @@ struct vtime {
     void (*copy)(uint64_t bytes);
     uint32_t (*changes)(void);
     int (*spin)(uint32_t changes, uint64_t until);
+    uint64_t (*stalled)(void);
     void (*wrote)(int pid);
     void (*together_begin)(uint32_t count);
     void (*together_end)(int all);

@@ -54,6 +54,11 @@ EXPORT int verbena_spin(uint32_t changes, uint64_t until)
     return in_virtual_time() && sched_spin_wait(model->parameters.host.poll_empty, changes, until);
 }
 
+EXPORT uint64_t verbena_stalled(void)
+{
+    return in_virtual_time() ? sched_stalled_ms() : 0;
+}
+
 EXPORT void verbena_wrote(int pid)
 {
     if (in_virtual_time())

@@ -40,16 +40,16 @@ static int turn(struct bench *bench, const struct cycle *cycle, struct histogram
 static int turns(struct bench *bench, const struct cycle *cycle, uint64_t count,
                  struct histogram **samples)
 {
-    uint64_t last_beat = monotonic_ns();
+    uint64_t last_beat = experiment_ns();
 
     for (uint64_t i = 0; i < count; i++) {
         if (turn(bench, cycle, samples))
             return BENCH_FAILED;
-        if (monotonic_ns() - last_beat < BEAT_NS)
+        if (experiment_ns() - last_beat < BEAT_NS)
             continue;
         if (beat(bench, false))
             return BENCH_FAILED;
-        last_beat = monotonic_ns();
+        last_beat = experiment_ns();
     }
     return BENCH_OK;
 }
@@ -75,7 +75,7 @@ static int measure_point(struct bench *bench, const struct cycle_sweep *sweep,
                          const struct cycle *cycle, unsigned int first_curve)
 {
     const struct settings *settings = bench->settings;
-    uint64_t start = monotonic_ns(), count = turns_of_point(bench, sweep);
+    uint64_t start = experiment_ns(), count = turns_of_point(bench, sweep);
     uint64_t warmup = settings->warmup < count ? settings->warmup : count;
     struct histogram *samples[CYCLE_SPANS_MAX];
     struct summary summary;

@@ -163,6 +163,7 @@ static bool pass_on(struct vthread *me)
     store_release(&sched->running, vthread_id(next.vthread));
     if (next.vthread == me)
         return true;
+    sched->switches++;
     futex_wake(&next.vthread->wake);
     return false;
 }
@@ -231,6 +232,27 @@ static bool running(const struct vthread *me)
     return is_running(me) && load_acquire(&me->state) == VTHREAD_RUNNING;
 }
 
+/* The number does not change while nothing happens. */
+static uint64_t steps(void)
+{
+    return sched->events_run + sched->switches;
+}
+
+static void note_stalled(struct vthread *me)
+{
+    if (me->stalled_at != steps())
+        me->stalled_looks = 0;
+    me->stalled_at = steps();
+    me->stalled_looks++;
+}
+
+uint64_t sched_stalled_ms(void)
+{
+    struct vthread *me = sched_self();
+
+    return me && me->stalled_at == steps() ? me->stalled_looks * (FROZEN_NS / 1000000) : 0;
+}
+
 static uint64_t patience_with_holder(void)
 {
     uint32_t turn = load_acquire(&sched->running);
@@ -261,6 +283,7 @@ static void sleep_until_running(struct vthread *me, bool may_return_frozen)
         if (pass_on(me))
             return;
         if (may_return_frozen && take_free_cpu(me)) {
+            note_stalled(me);
             store_relaxed(&me->state, VTHREAD_RUNNING);
             return;
         }

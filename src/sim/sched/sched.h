@@ -37,6 +37,9 @@ bool sched_poll_wait(double period);
 uint32_t sched_changes(void);
 bool sched_spin_wait(double period, uint32_t changes, uint64_t until);
 
+/* For how long it has now looked in vain while nothing could happen. */
+uint64_t sched_stalled_ms(void);
+
 /* The same for one that sleeps in the kernel, until an interrupt. */
 bool sched_block(void);
 

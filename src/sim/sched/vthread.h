@@ -37,6 +37,9 @@ struct vthread {
     uint64_t idle_since;
     uint64_t period; /* POLLING: between two polls; BLOCKED: what waking it takes */
 
+    uint64_t stalled_at;    /* number of steps at its last look while nothing could happen */
+    uint64_t stalled_looks; /* since then, in vain */
+
     bool watched; /* may sleep in the kernel unannounced */
 
     /* of a program that knows nothing of virtual time */
@@ -64,6 +67,7 @@ struct sched {
     struct event_queue events;
     uint64_t now;
     uint64_t events_run;
+    uint64_t switches; /* to another vthread that had something to do */
     _Atomic uint32_t running; /* vthread_id(), 0: none */
     struct shm_lock join_lock;
     uint32_t vthread_high;
