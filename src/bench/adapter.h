@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* The device under measurement, opened: context, protection domain, port, address, and memory
  * registered with it. */
 #ifndef BENCH_ADAPTER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "bench.h"
 #include "interrupt.h"
 #include "report.h"
@@ -144,13 +145,4 @@ int bench_go_on(struct bench *bench, const struct summary *so_far, uint64_t star
         return BENCH_FAILED;
     *more = all[0];
     return BENCH_OK;
-}
-
-const struct experiment *experiment_find(const char *name)
-{
-    for (const struct experiment *const *row = experiments; *row; row++) {
-        if (!strcmp((*row)->name, name))
-            return *row;
-    }
-    return NULL;
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* What an experiment sees. It runs in every process of the experiment at the same time, as one of
  * 'ranks'; rank 0 takes the times and reports. docs/experiments/writing.md is the guide. */
 #ifndef BENCH_BENCH_H
@@ -36,6 +37,7 @@ struct experiment {
     int ranks;                                     /* processes, if 'count' is NULL */
     int (*count)(const struct settings *settings); /* processes, by its settings */
     int (*run)(struct bench *bench);
+    const void *spec; /* what run() is to measure, if several experiments share it; else NULL */
 };
 
 struct bench {
@@ -104,7 +106,12 @@ static inline bool patience_ends(struct bench *bench, struct patience *patience)
     return !bench_alive(bench, patience->since);
 }
 
-extern const struct experiment *const experiments[]; /* ends with NULL */
+/* The experiment after this one, in the order of 'verbena list experiments', or NULL after the last
+ * one. NULL asks for the first one. */
+const struct experiment *experiment_next(const struct experiment *experiment);
 const struct experiment *experiment_find(const char *name);
+
+#define for_each_experiment(row) \
+    for (const struct experiment *row = experiment_next(NULL); row; row = experiment_next(row))
 
 #endif

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* The clock of the measurements: that of the model in virtual time, else the processor's time stamp
  * counter where it is steady, else the system's monotonic clock. */
 #ifndef BENCH_CLOCK_H

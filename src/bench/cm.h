@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Connecting by rdma_cm, for networks that want it (routes set by the administrator, partitions)
  * and to see that it works. */
 #ifndef BENCH_CM_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Waiting for completions: by polling, on a completion channel, or both. */
 #ifndef BENCH_COMPLETION_H
 #define BENCH_COMPLETION_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* What the processes of an experiment tell each other outside the network that is measured. Rank 0
  * has a stream socket to each of the others; every call but control_watch() and control_fail() is
  * made by all of them. */

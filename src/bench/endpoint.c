@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "endpoint.h"
 #include "bench.h"
 #include "cm.h"

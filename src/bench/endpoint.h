@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Queue pairs, made and connected to those of a peer. */
 #ifndef BENCH_ENDPOINT_H
 #define BENCH_ENDPOINT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* What was measured, and where. */
 #ifndef BENCH_FACTS_H
 #define BENCH_FACTS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* What a process of an experiment is told when it starts: the first thing that rank 0 says to each
  * of the others. */
 #ifndef BENCH_GREETING_H

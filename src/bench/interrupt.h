@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Ctrl-C ends the measurement, not the program: what was measured is kept. */
 #ifndef BENCH_INTERRUPT_H
 #define BENCH_INTERRUPT_H

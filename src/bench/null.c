@@ -1,5 +1,6 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "null.h"
-#include "pingpong.h"
+#include "bench/measure/pingpong.h"
 
 
 #define ROUNDS 20000

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* The null engine: queue pairs that complete everything at once and move nothing. What an
  * experiment's loop takes on it is the harness's own share of every figure. */
 #ifndef BENCH_NULL_H

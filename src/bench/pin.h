@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* A core for each process, near the device. */
 #ifndef BENCH_PIN_H
 #define BENCH_PIN_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* From the words of the command line to a list of experiments with settings. */
 #include "session.h"
 
@@ -140,10 +141,9 @@ static int refuse_name(const char *where, const char *typed, const char *what)
     char near[512] = "";
     size_t used = 0;
 
-    for (const struct experiment *const *row = experiments; *row && used < sizeof(near); row++) {
-        if (looks_like((*row)->name, typed))
-            used +=
-                snprintf(near + used, sizeof(near) - used, "%s%s", used ? ", " : "", (*row)->name);
+    for_each_experiment(row) {
+        if (used < sizeof(near) && looks_like(row->name, typed))
+            used += snprintf(near + used, sizeof(near) - used, "%s%s", used ? ", " : "", row->name);
     }
     if (used)
         return refuse("%s'%s' is no %s; did you mean %s?", where, typed, what, near);
@@ -158,11 +158,13 @@ static int add_named(struct session_plan *plan, const struct session_spec *spec,
     int status = SESSION_OK;
 
     *found = false;
-    for (const struct experiment *const *row = experiments; *row && !status; row++) {
-        if (strcmp((*row)->name, name) && strcmp((*row)->group, name) && strcmp("all", name))
+    for_each_experiment(row) {
+        if (strcmp(row->name, name) && strcmp(row->group, name) && strcmp("all", name))
             continue;
         *found = true;
-        status = add_run(plan, spec, *row, options);
+        status = add_run(plan, spec, row, options);
+        if (status)
+            break;
     }
     return status;
 }

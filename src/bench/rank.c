@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* A process of an experiment other than rank 0, and the host that lends such processes. */
 #include "endpoint.h"
 #include "interrupt.h"

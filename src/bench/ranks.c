@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Rank 0's view of the others. */
 #include "ranks.h"
 #include "interrupt.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* The processes of an experiment: started here, or on the host that listens. */
 #ifndef BENCH_RANKS_H
 #define BENCH_RANKS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* What is measured, as it is measured: an aligned table on the terminal, and the results. */
 #ifndef BENCH_REPORT_H
 #define BENCH_REPORT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "session.h"
 #include "facts.h"
 #include "interrupt.h"

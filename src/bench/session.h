@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* A run of the suite: which experiments, with which settings, and what becomes of the results. */
 #ifndef BENCH_SESSION_H
 #define BENCH_SESSION_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* What a user can say about a measurement. Every row of settings_rows is an option of the command,
  * a word in a sweep file and a word in an experiment's own defaults. */
 #ifndef BENCH_SETTINGS_H

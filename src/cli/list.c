@@ -101,7 +101,7 @@ static int list_devices(const struct invocation *invocation)
 
 static void print_experiment_json(const struct experiment *experiment)
 {
-    fputs(experiment == experiments[0] ? "\n  {" : ",\n  {", stdout);
+    fputs(experiment == experiment_next(NULL) ? "\n  {" : ",\n  {", stdout);
     print_json_member("name", experiment->name, ", ");
     print_json_member("group", experiment->group, ", ");
     print_json_member("title", experiment->title, ", ");
@@ -117,15 +117,15 @@ static int list_experiments(const struct invocation *invocation)
 
     if (json)
         putchar('[');
-    for (const struct experiment *const *row = experiments; *row; row++) {
+    for_each_experiment(row) {
         if (json) {
-            print_experiment_json(*row);
+            print_experiment_json(row);
             continue;
         }
-        if (strcmp((*row)->group, group))
-            printf("%s%s\n", *group ? "\n" : "", (*row)->group);
-        group = (*row)->group;
-        printf("  %-20s %s\n  %-20s   %s\n", (*row)->name, (*row)->title, "", (*row)->source);
+        if (strcmp(row->group, group))
+            printf("%s%s\n", *group ? "\n" : "", row->group);
+        group = row->group;
+        printf("  %-20s %s\n  %-20s   %s\n", row->name, row->title, "", row->source);
     }
     if (json)
         puts("\n]");

@@ -148,11 +148,11 @@ static void put_experiments(const struct command *unused)
     const char *group = "";
 
     fputs("all", stdout);
-    for (const struct experiment *const *row = experiments; *row; row++) {
-        if (strcmp((*row)->group, group))
-            printf(" %s", (*row)->group);
-        group = (*row)->group;
-        printf(" %s", (*row)->name);
+    for_each_experiment(row) {
+        if (strcmp(row->group, group))
+            printf(" %s", row->group);
+        group = row->group;
+        printf(" %s", row->name);
     }
 }
 

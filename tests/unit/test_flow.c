@@ -1,5 +1,5 @@
 /* --verify: what arrived is held against what was sent, byte by byte. */
-#include "bench/flow.h"
+#include "bench/measure/flow.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

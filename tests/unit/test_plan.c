@@ -73,7 +73,7 @@ static void test_tour(void **state)
     struct session_plan plan;
     unsigned int count = 0;
 
-    while (experiments[count])
+    for_each_experiment(row)
         count++;
     assert_int_equal(make_plan(LIST(NULL), LIST(NULL), &plan), SESSION_OK);
     assert_int_equal(plan.count, count);

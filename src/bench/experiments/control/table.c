@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Control operations: what it costs to create, connect and destroy objects, to post and to poll. */
+#include "bench/experiments/groups.h"
+#include "mr_lifecycle.h"
+#include "object_lifecycle.h"
+#include "post_poll.h"
+#include "qp_lifecycle.h"
+#include "runs.h"
+
+static const struct lifecycle_span create[] = { { "create", OBJECT_CREATE, OBJECT_CREATE },
+                                                { .name = NULL } };
+static const struct lifecycle_span destroy[] = { { "destroy", OBJECT_DESTROY, OBJECT_DESTROY },
+                                                 { .name = NULL } };
+static const struct lifecycle_span create_destroy[] = {
+    { "create", OBJECT_CREATE, OBJECT_CREATE },
+    { "destroy", OBJECT_DESTROY, OBJECT_DESTROY },
+    { .name = NULL },
+};
+static const struct lifecycle_span allocate_deallocate[] = {
+    { "allocate", OBJECT_CREATE, OBJECT_CREATE },
+    { "deallocate", OBJECT_DESTROY, OBJECT_DESTROY },
+    { .name = NULL },
+};
+
+static const struct object_lifecycle_spec cq_create = { &object_cq, create };
+static const struct object_lifecycle_spec cq_destroy = { &object_cq, destroy };
+static const struct object_lifecycle_spec pd_lifecycle = { &object_pd, allocate_deallocate };
+static const struct object_lifecycle_spec srq_lifecycle = { &object_srq, create_destroy };
+static const struct object_lifecycle_spec ah_lifecycle = { &object_ah, create_destroy };
+
+static const struct qp_lifecycle_spec qp_create = {
+    .unconnected =
+        (const struct lifecycle_span[]){
+            { "create", QP_CREATE, QP_CREATE },
+            { .name = NULL },
+        },
+};
+static const struct qp_lifecycle_spec qp_connect = {
+    .connected =
+        (const struct lifecycle_span[]){
+            { "connect", QP_TO_INIT, QP_TO_RTS },
+            { "to INIT", QP_TO_INIT, QP_TO_INIT },
+            { "to RTR", QP_TO_RTR, QP_TO_RTR },
+            { "to RTS", QP_TO_RTS, QP_TO_RTS },
+            { .name = NULL },
+        },
+};
+static const struct qp_lifecycle_spec qp_destroy = {
+    .unconnected =
+        (const struct lifecycle_span[]){
+            { "unconnected", QP_UNCONNECTED_DESTROY, QP_UNCONNECTED_DESTROY },
+            { .name = NULL },
+        },
+    .connected =
+        (const struct lifecycle_span[]){
+            { "connected", QP_DESTROY, QP_DESTROY },
+            { .name = NULL },
+        },
+};
+
+static const struct mr_lifecycle_spec mr_reg = {
+    .touched =
+        (const struct lifecycle_span[]){
+            { "register", MR_REGISTER, MR_REGISTER },
+            { .name = NULL },
+        },
+    .untouched =
+        (const struct lifecycle_span[]){
+            { "untouched", MR_REGISTER, MR_REGISTER },
+            { .name = NULL },
+        },
+};
+static const struct mr_lifecycle_spec mr_dereg = {
+    .touched =
+        (const struct lifecycle_span[]){
+            { "deregister", MR_DEREGISTER, MR_DEREGISTER },
+            { .name = NULL },
+        },
+};
+
+const struct experiment experiments_control[] = {
+    {
+        .name = "qp-create",
+        .group = "control",
+        .title = "How long does it take to create a queue pair, by queue depth?",
+        .source = "MIBA section 5.1, figure 4",
+        .options = "--depths 16..4K --iterations 200 --warmup 10",
+        .quick = "--depths 16,256,4K --iterations 50",
+        .ranks = 1,
+        .run = qp_lifecycle_run,
+        .spec = &qp_create,
+    },
+    {
+        .name = "qp-connect",
+        .group = "control",
+        .title = "How long does it take to connect a queue pair, by queue depth?",
+        .source = "MIBA section 5.1, table 1",
+        .options = "--depths 16..4K --iterations 200 --warmup 10",
+        .quick = "--depths 16,256,4K --iterations 50",
+        .ranks = 2,
+        .run = qp_lifecycle_run,
+        .spec = &qp_connect,
+    },
+    {
+        .name = "qp-destroy",
+        .group = "control",
+        .title = "How long does it take to destroy a queue pair, connected or not?",
+        .source = "MIBA section 5.1, table 1 and figure 4",
+        .options = "--depths 16..4K --iterations 200 --warmup 10",
+        .quick = "--depths 16,256,4K --iterations 50",
+        .ranks = 2,
+        .run = qp_lifecycle_run,
+        .spec = &qp_destroy,
+    },
+    {
+        .name = "cq-create",
+        .group = "control",
+        .title = "How long does it take to create a completion queue, by its size?",
+        .source = "MIBA section 5.1, figure 3",
+        .options = "--depths 16..64K --iterations 200 --warmup 10",
+        .quick = "--depths 16,1K,64K --iterations 50",
+        .ranks = 1,
+        .run = object_lifecycle_run,
+        .spec = &cq_create,
+    },
+    {
+        .name = "cq-destroy",
+        .group = "control",
+        .title = "How long does it take to destroy a completion queue, by its size?",
+        .source = "MIBA section 5.1, figure 3",
+        .options = "--depths 16..64K --iterations 200 --warmup 10",
+        .quick = "--depths 16,1K,64K --iterations 50",
+        .ranks = 1,
+        .run = object_lifecycle_run,
+        .spec = &cq_destroy,
+    },
+    {
+        .name = "mr-reg",
+        .group = "control",
+        .title = "How long does it take to register memory, touched before or not?",
+        .source = "MIBA section 5.1, figure 2",
+        .options = "--sizes 4K..64M --iterations 500 --warmup 10",
+        .quick = "--sizes 4K,256K,16M --iterations 50",
+        .ranks = 1,
+        .run = mr_lifecycle_run,
+        .spec = &mr_reg,
+    },
+    {
+        .name = "mr-dereg",
+        .group = "control",
+        .title = "How long does it take to deregister memory?",
+        .source = "MIBA section 5.1, figure 2",
+        .options = "--sizes 4K..64M --iterations 500 --warmup 10",
+        .quick = "--sizes 4K,256K,16M --iterations 50",
+        .ranks = 1,
+        .run = mr_lifecycle_run,
+        .spec = &mr_dereg,
+    },
+    {
+        .name = "post-send",
+        .group = "control",
+        .title = "How long does a call take that posts sends?",
+        .source = "MIBA section 5.1, table 1",
+        .options = "--sizes 8 --ops send,write,read --batches 1..16 --iterations 1000",
+        .quick = "--batches 1,16 --iterations 200 --warmup 10",
+        .ranks = 2,
+        .run = post_poll_run,
+        .spec = &(const struct post_poll_spec){ CALL_POST_SEND },
+    },
+    {
+        .name = "post-recv",
+        .group = "control",
+        .title = "How long does a call take that posts receives?",
+        .source = "MIBA section 5.1, table 1",
+        .options = "--sizes 8 --ops send --batches 1..16 --iterations 1000",
+        .quick = "--batches 1,16 --iterations 200 --warmup 10",
+        .ranks = 2,
+        .run = post_poll_run,
+        .spec = &(const struct post_poll_spec){ CALL_POST_RECEIVE },
+    },
+    {
+        .name = "poll-hit",
+        .group = "control",
+        .title = "How long does a poll take that finds completions?",
+        .source = "MIBA section 5.1, table 1",
+        .options = "--sizes 8 --ops send --batches 1..16 --iterations 1000",
+        .quick = "--batches 1,16 --iterations 200 --warmup 10",
+        .ranks = 2,
+        .run = post_poll_run,
+        .spec = &(const struct post_poll_spec){ CALL_POLL },
+    },
+    {
+        .name = "poll-empty",
+        .group = "control",
+        .title = "How long does a poll take that finds nothing?",
+        .source = "MIBA section 5.1, table 1",
+        .options = "--batches 1..16 --iterations 10000",
+        .quick = "--batches 1,16 --iterations 1000",
+        .ranks = 1,
+        .run = poll_empty_run,
+    },
+    {
+        .name = "pd",
+        .group = "control",
+        .title = "How long does it take to allocate and to free a protection domain?",
+        .source = "beyond the papers, by the method of MIBA section 5.1",
+        .options = "--batches 1..16 --iterations 200 --warmup 10",
+        .quick = "--batches 1,16 --iterations 50",
+        .ranks = 1,
+        .run = object_lifecycle_run,
+        .spec = &pd_lifecycle,
+    },
+    {
+        .name = "srq-create",
+        .group = "control",
+        .title = "How long does it take to create and to destroy a shared receive queue?",
+        .source = "beyond the papers, by the method of MIBA section 5.1",
+        .options = "--depths 16..4K --iterations 200 --warmup 10",
+        .quick = "--depths 16,256,4K --iterations 50",
+        .ranks = 1,
+        .run = object_lifecycle_run,
+        .spec = &srq_lifecycle,
+    },
+    {
+        .name = "ah",
+        .group = "control",
+        .title = "How long does it take to create and to destroy an address handle?",
+        .source = "beyond the papers, by the method of MIBA section 5.1",
+        .options = "--batches 1..16 --iterations 200 --warmup 10",
+        .quick = "--batches 1,16 --iterations 50",
+        .ranks = 1,
+        .run = object_lifecycle_run,
+        .spec = &ah_lifecycle,
+    },
+    {
+        .name = "mw-bind",
+        .group = "control",
+        .title = "How long does it take to bind a memory window, and to take it back?",
+        .source = "beyond the papers, by the method of MIBA section 5.1",
+        .options = "--sizes 4K,64K,1M,16M --iterations 500 --warmup 10",
+        .quick = "--sizes 4K,1M --iterations 100",
+        .ranks = 2,
+        .run = mw_bind_run,
+    },
+    { .name = NULL },
+};

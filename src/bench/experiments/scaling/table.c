@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Scaling: many queue pairs, memory regions, nodes or threads. */
+#include "bench/experiments/groups.h"
+#include "bench/measure/background_load.h"
+#include "bench/measure/count_sweep.h"
+#include "bench/measure/sweep.h"
+#include "runs.h"
+
+/* One measuring process and the largest number of further nodes. */
+static int nodes_ranks(const struct settings *settings)
+{
+    return 1 + sweep_largest(&settings->nodes);
+}
+
+static void set_qps(struct flow_spec *spec, unsigned int qps)
+{
+    spec->qps = qps;
+}
+
+static int multi_qp_run(struct bench *bench)
+{
+    return count_sweep_flow(bench,
+                            (struct count_sweep){ .axis = "QPs",
+                                                  .counts = &bench->settings->qps,
+                                                  .limit = count_sweep_qp_limit(bench, 0),
+                                                  .limiter = "queue pairs" },
+                            set_qps);
+}
+
+/* Messages rotate over all queue pairs, and only those of the first one are timed: by then the
+ * adapter may have to fetch its context again. */
+static int measure_first_qp(struct bench *bench, void *context, size_t size, unsigned int qps,
+                            struct summary *out)
+{
+    struct flow_spec spec;
+
+    flow_defaults(bench, 1 - bench->rank, &spec);
+    spec.size = size;
+    spec.qps = qps;
+    return count_sweep_latency(bench, &spec, qps, out);
+}
+
+static int icm_qp_run(struct bench *bench)
+{
+    static const struct count_sweep_curve curve = { "first QP", measure_first_qp };
+
+    return count_sweep_time_by_qps(bench, "latency", &curve);
+}
+
+/* Messages rotate over buffers that are registered one by one, on both sides. */
+static void set_regions(struct flow_spec *spec, unsigned int regions)
+{
+    spec->slots = regions;
+    spec->buffers = regions;
+    spec->mr_per_buffer = true;
+}
+
+static int icm_mtt_run(struct bench *bench)
+{
+    /* Each send buffer and each receive buffer is a region; two more cover all the memory. */
+    uint64_t limit = (bench->adapter->limits.max_mr - 2) / 2;
+
+    return count_sweep_flow(bench,
+                            (struct count_sweep){ .axis = "regions",
+                                                  .counts = &bench->settings->regions,
+                                                  .limit = limit,
+                                                  .limiter = "pairs of memory regions" },
+                            set_regions);
+}
+
+const struct experiment experiments_scaling[] = {
+    {
+        .name = "multi-qp",
+        .group = "scaling",
+        .title = "Does it matter how many queue pairs are in use?",
+        .source = "MIBA section 5.2.3, figures 7 and 8",
+        .options = "--qps 1..1K --sizes 64 --depth 16 --iterations 4000",
+        .quick = "--qps 1,16,128 --iterations 1000 --repetitions 3",
+        .ranks = 2,
+        .run = multi_qp_run,
+    },
+    {
+        .name = "multi-vi",
+        .group = "scaling",
+        .title = "One completion queue for all connections, or a look at each in turn?",
+        .source = "VI Architecture section 3.5, table 2",
+        .options = "--qps 1,2,5,10,20,50,100 --sizes 2K --depth 16 --iterations 10000",
+        .quick = "--qps 1,10,50 --iterations 2000 --repetitions 3",
+        .ranks = 2,
+        .run = multi_vi_run,
+    },
+    {
+        .name = "icm-qp",
+        .group = "scaling",
+        .title = "What does it cost to come back to a queue pair after n - 1 others?",
+        .source = "Mem/MemFree section 4.1, figure 3a",
+        .options = "--qps 1..256 --sizes 8 --depth 16 --iterations 500 --warmup 10 --refine 4",
+        .quick = "--qps 1,8,64,256 --iterations 100 --refine 0",
+        .ranks = 2,
+        .run = icm_qp_run,
+    },
+    {
+        .name = "icm-scatter",
+        .group = "scaling",
+        .title = "How long does it take to send a buffer on each of n queue pairs?",
+        .source = "Mem/MemFree section 4.2, figure 3b",
+        .options = "--qps 1..256 --sizes 64,1K,8K,64K --depth 16 --iterations 200 --warmup 10",
+        .quick = "--qps 1,16,128 --sizes 64,8K --iterations 30",
+        .ranks = 2,
+        .run = icm_scatter_run,
+    },
+    {
+        .name = "icm-mtt",
+        .group = "scaling",
+        .title = "Does it matter how many memory regions are in use?",
+        .source = "Mem/MemFree section 4.3, table 1",
+        .options = "--regions 1..4K --sizes 4K --iterations 4000",
+        .quick = "--regions 1,16,256 --iterations 1000 --repetitions 3",
+        .ranks = 2,
+        .run = icm_mtt_run,
+    },
+    {
+        .name = "host-memory",
+        .group = "scaling",
+        .title = "How much memory of the host does a connection take?",
+        .source = "Mem/MemFree section 4.4, figure 3c",
+        .options = "--qps 1..1K --depth 128",
+        .quick = "--qps 1,16,256",
+        .ranks = 2,
+        .run = host_memory_run,
+    },
+    {
+        .name = "hca-load",
+        .group = "scaling",
+        .title = "How much does a sender lose while other nodes keep its adapter busy?",
+        .source = "MIBA section 5.2.8, figure 13",
+        .options = "--nodes 0..6:1 --sizes 4K,64K --iterations 2000",
+        .quick = "--nodes 0,1,3 --sizes 64K --iterations 300 --repetitions 3",
+        .layout = LAYOUT_ALL_APART,
+        .count = background_load_ranks,
+        .run = hca_load_run,
+    },
+    {
+        .name = "incast",
+        .group = "scaling",
+        .title = "What do n nodes get that send to one at the same time, and is it shared fairly?",
+        .source = "this suite",
+        .options = "--nodes 1..6:1 --sizes 4K --iterations 4000",
+        .quick = "--nodes 1,2,4 --iterations 500 --repetitions 3",
+        .layout = LAYOUT_ALL_APART,
+        .count = nodes_ranks,
+        .run = incast_run,
+    },
+    {
+        .name = "all-to-all",
+        .group = "scaling",
+        .title = "What does each node get when all of them write to all others?",
+        .source = "this suite",
+        .options = "--nodes 1..7:1 --sizes 4K,64K --iterations 200",
+        .quick = "--nodes 1,3 --sizes 4K --iterations 50 --repetitions 3",
+        .layout = LAYOUT_ALL_APART,
+        .count = nodes_ranks,
+        .run = all_to_all_run,
+    },
+    {
+        .name = "multi-thread",
+        .group = "scaling",
+        .title = "Do several threads with queue pairs of their own send more than one?",
+        .source = "this suite",
+        .options = "--threads 1..8 --sizes 64,8K --iterations 20000 --pin none",
+        .quick = "--threads 1,2,4 --iterations 2000 --repetitions 3",
+        .ranks = 2,
+        .run = multi_thread_run,
+    },
+    { .name = NULL },
+};

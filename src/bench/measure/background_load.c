@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "background_load.h"
+#include "sweep.h"
+
+#define CHECK_EVERY 64 /* writes between two checks for the end */
+#define WORD_STOP   1
+
+int background_load_ranks(const struct settings *settings)
+{
+    return BACKGROUND_LOAD_FIRST_RANK + sweep_largest(&settings->nodes);
+}
+
+int background_load_open(struct bench *bench, const struct flow_spec *spec, struct star *out)
+{
+    struct flow *mine;
+
+    if (star_open(bench, spec, BACKGROUND_LOAD_FIRST_RANK,
+                  bench->ranks - BACKGROUND_LOAD_FIRST_RANK, out))
+        return BENCH_FAILED;
+    mine = star_flow(bench, out);
+    if (!mine || !flow_post_receives(mine, 1))
+        return BENCH_OK;
+    star_close(out);
+    return BENCH_FAILED;
+}
+
+int background_load_run(struct flow *flow)
+{
+    struct ibv_wc wc;
+    int count = 0;
+
+    for (uint64_t writes = 1; !count; writes++) {
+        if (flow_make_room(flow) || flow_send(flow))
+            return BENCH_FAILED;
+        if (writes % CHECK_EVERY)
+            continue;
+        count = completions_take(&flow->receives, &wc, 1);
+        if (count < 0 ||
+            (writes % PATIENCE_TURNS == 0 && !bench_alive(flow->bench, monotonic_ns())))
+            return BENCH_FAILED;
+    }
+    return flow_post_receive_again(flow, &wc) || flow_settle(flow) ? BENCH_FAILED : BENCH_OK;
+}
+
+int background_load_stop(struct star *load, unsigned int loaders)
+{
+    for (unsigned int i = 0; i < loaders; i++) {
+        struct flow *flow = &load->flows[i];
+
+        if (flow_signal_peer(flow, WORD_STOP) || flow_settle(flow))
+            return BENCH_FAILED;
+    }
+    return BENCH_OK;
+}

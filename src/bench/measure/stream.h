@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A stream: many messages in flight, from the lower rank of a flow to the higher one or both ways,
+ * as fast as they go. */
+#ifndef BENCH_MEASURE_STREAM_H
+#define BENCH_MEASURE_STREAM_H
+
+#include "flow.h"
+
+struct stream_plan {
+    enum window_style style;
+    unsigned int window;
+    uint64_t messages; /* each way; rounded up to whole windows and signalled intervals */
+    bool both_ways;
+    bool reverse; /* one way, but from the higher rank to the lower one */
+
+    /* Called for each message that has arrived by a receive, before the receive is posted again, or
+     * NULL. */
+    void (*arrived)(void *context, const struct flow *flow, const struct slot *slot);
+    void *arrived_context;
+
+    /* Computation between posting and waiting, or NULL. */
+    void (*work)(void *context);
+    void *work_context;
+};
+
+/* Collective over the two ranks of the flow. The lower one gets the time from the first post until
+ * it knows that the last message has arrived, and how many messages went each way. */
+int stream_run(struct flow *flow, const struct stream_plan *plan, uint64_t *ticks,
+               uint64_t *messages);
+
+/* The parts of stream_run(), for those who time several flows at a time: what comes before the
+ * clock starts, and what is between the barriers. The second may run in a thread. */
+int stream_prepare(struct flow *flow, const struct stream_plan *plan);
+int stream_pass(struct flow *flow, const struct stream_plan *plan, uint64_t *messages);
+
+/* What stream_pass() is for a receiver of several flows. 'shares' gets the messages of each flow
+ * that had arrived when the first of them ended, 'messages' how many each has. */
+int stream_gather(struct flow *flows, unsigned int count, const struct stream_plan *plan,
+                  uint64_t *shares, uint64_t *messages);
+
+/* How deep the queues must be for a window. */
+uint32_t stream_depth(const struct flow_spec *spec, unsigned int window);
+
+/* How many messages make a sample: the iterations asked for, less for large ones. */
+uint64_t stream_messages(const struct bench *bench, size_t size);
+
+/* Opens the flow with queues that hold the window, runs it as often as the settings say, and sums
+ * up the bandwidth in MB/s (both directions together). */
+int stream_measure(struct bench *bench, const struct flow_spec *spec,
+                   const struct stream_plan *plan, struct summary *out);
+
+/* The same in millions of messages a second. */
+int stream_measure_rate(struct bench *bench, const struct flow_spec *spec,
+                        const struct stream_plan *plan, struct summary *out);
+
+/* The same, with a flow that is already open, and any figure per repetition: each one is
+ * count / seconds * scale, with the count of messages. */
+int stream_repeat(struct flow *flow, const struct stream_plan *plan, double scale,
+                  struct summary *out);
+
+#endif
