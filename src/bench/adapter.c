@@ -124,7 +124,7 @@ static int choose_gid(struct bench *bench, struct ibv_context *context, uint8_t 
     return best;
 }
 
-int adapter_use_port(struct bench *bench, struct adapter *adapter, uint8_t port)
+static int use_port(struct bench *bench, struct adapter *adapter, uint8_t port)
 {
     struct ibv_port_attr *attributes = &adapter->port_attributes;
     uint64_t wanted = bench->settings->gid_index;
@@ -174,7 +174,7 @@ int adapter_open(struct bench *bench, struct adapter *out)
         bench_fail(bench, "ibv_query_device: %s", strerror(error));
         goto close;
     }
-    if (adapter_use_port(bench, &adapter, bench->settings->port))
+    if (use_port(bench, &adapter, bench->settings->port))
         goto close;
     adapter.pd = ibv_alloc_pd(adapter.context);
     if (!adapter.pd) {

@@ -38,9 +38,6 @@ struct remote {
 int adapter_open(struct bench *bench, struct adapter *out);
 void adapter_close(struct adapter *adapter);
 
-/* Another port of the same device. */
-int adapter_use_port(struct bench *bench, struct adapter *adapter, uint8_t port);
-
 /* The address by which this host reaches the others, IPv4 as IPv6 holds it; false if they are all on
  * this one. */
 bool route_address(const struct bench *bench, union ibv_gid *out);

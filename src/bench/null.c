@@ -45,7 +45,7 @@ double null_pingpong_ns(void)
         .endpoints = &endpoint,
         .slots = &slot,
         .slot_count = 1,
-        .send_room = 32,
+        .send_capacity = 32,
     };
     struct histogram *samples = histogram_new();
     struct summary summary;

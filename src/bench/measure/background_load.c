@@ -3,7 +3,7 @@
 #include "sweep.h"
 
 #define CHECK_EVERY 64 /* writes between two checks for the end */
-#define WORD_STOP   1
+#define IMM_STOP    1
 
 int background_load_ranks(const struct settings *settings)
 {
@@ -30,7 +30,7 @@ int background_load_run(struct flow *flow)
     int count = 0;
 
     for (uint64_t writes = 1; !count; writes++) {
-        if (flow_make_room(flow) || flow_send(flow))
+        if (flow_wait_for_capacity(flow) || flow_send(flow))
             return BENCH_FAILED;
         if (writes % CHECK_EVERY)
             continue;
@@ -47,7 +47,7 @@ int background_load_stop(struct star *load, unsigned int loaders)
     for (unsigned int i = 0; i < loaders; i++) {
         struct flow *flow = &load->flows[i];
 
-        if (flow_signal_peer(flow, WORD_STOP) || flow_settle(flow))
+        if (flow_send_imm(flow, IMM_STOP) || flow_settle(flow))
             return BENCH_FAILED;
     }
     return BENCH_OK;

@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #define REAP_BATCH 16
-#define WORD_ID    UINT64_MAX
-#define PERIOD     251 /* of the pattern that --verify looks for: a prime, so that shifts show */
+#define IMM_WR_ID  UINT64_MAX
+#define PERIOD     251 /* of the --verify pattern: a prime, so that shifts show */
 
 void flow_defaults(const struct bench *bench, int peer, struct flow_spec *spec)
 {
@@ -31,7 +31,7 @@ void flow_defaults(const struct bench *bench, int peer, struct flow_spec *spec)
 const char *operation_refusal(const struct bench *bench, enum operation operation,
                               enum transport transport)
 {
-    bool atomic = operation == OPERATION_FETCH_ADD || operation == OPERATION_COMPARE_SWAP;
+    bool atomic = operation_is_atomic(operation);
 
     if (transport == TRANSPORT_UD && operation != OPERATION_SEND)
         return "UD can only send";
@@ -63,12 +63,7 @@ static enum ibv_wr_opcode opcode_of(enum operation operation)
     return opcodes[operation];
 }
 
-static bool is_atomic(enum operation operation)
-{
-    return operation == OPERATION_FETCH_ADD || operation == OPERATION_COMPARE_SWAP;
-}
-
-/* Bytes a message takes in memory, from its first to its last. */
+/* The distance from the first to the last byte of a message in memory. */
 static size_t span(size_t size, unsigned int segments, size_t stride)
 {
     return stride ? (segments - 1) * stride + size / segments + size % segments : size;
@@ -92,24 +87,24 @@ static void lay_out(struct ibv_sge *list, unsigned int segments, uint64_t addres
     }
 }
 
-static size_t lead_of(const struct flow_spec *spec)
+static size_t grh_size(const struct flow_spec *spec)
 {
     return spec->transport == TRANSPORT_UD ? GRH_BYTES : 0;
 }
 
 static void fill_remote(struct flow *flow, struct ibv_send_wr *wr, unsigned int buffer,
-                        size_t place)
+                        size_t offset)
 {
     const struct flow_spec *spec = &flow->spec;
     uint32_t rkey = flow->peer_rkeys ? flow->peer_rkeys[buffer] : flow->peer.rkey;
 
-    if (is_atomic(spec->operation)) {
-        wr->wr.atomic.remote_addr = flow->peer.address + place;
+    if (operation_is_atomic(spec->operation)) {
+        wr->wr.atomic.remote_addr = flow->peer.address + offset;
         wr->wr.atomic.rkey = rkey;
         wr->wr.atomic.compare_add = spec->operation == OPERATION_FETCH_ADD;
         wr->wr.atomic.swap = 0;
     } else if (spec->operation != OPERATION_SEND) {
-        wr->wr.rdma.remote_addr = flow->peer.address + place;
+        wr->wr.rdma.remote_addr = flow->peer.address + offset;
         wr->wr.rdma.rkey = rkey;
     }
 }
@@ -121,7 +116,7 @@ static void set_datagram(struct ibv_send_wr *wr, const struct endpoint *endpoint
     wr->wr.ud.remote_qkey = ENDPOINT_QKEY;
 }
 
-/* What the transport wants to know of the peer in every request. */
+/* Sets what the transport needs to know of the peer in every request. */
 static void set_destination(struct ibv_send_wr *wr, const struct endpoint *endpoint)
 {
     if (endpoint->transport == TRANSPORT_UD)
@@ -136,24 +131,24 @@ static void prepare_slot(struct flow *flow, unsigned int index)
     struct slot *slot = &flow->slots[index];
     unsigned int buffer = spec->buffer_of ? spec->buffer_of[index] : index % flow->buffers;
     unsigned int qp = spec->qp_of ? spec->qp_of[index] : index % spec->qps;
-    size_t place = buffer * spec->buffer_stride + spec->offset;
-    size_t lead = lead_of(spec);
+    size_t offset = buffer * spec->buffer_stride + spec->offset;
+    size_t grh = grh_size(spec);
     struct ibv_sge *send = &flow->segments[index * (spec->send_segments + spec->receive_segments)];
     struct ibv_sge *receive = send + spec->send_segments;
 
     slot->endpoint = &flow->endpoints[qp];
     slot->receiver =
         spec->receive_qp_of ? &flow->endpoints[spec->receive_qp_of[index]] : slot->endpoint;
-    lay_out(send, spec->send_segments, (uintptr_t)flow->out.address + place, spec->size,
+    lay_out(send, spec->send_segments, (uintptr_t)flow->out.address + offset, spec->size,
             spec->send_stride, (flow->mrs ? flow->mrs[buffer] : flow->out.mr)->lkey);
-    lay_out(receive, spec->receive_segments, (uintptr_t)flow->in.address + lead + place, spec->size,
+    lay_out(receive, spec->receive_segments, (uintptr_t)flow->in.address + grh + offset, spec->size,
             spec->receive_stride,
             (flow->mrs ? flow->mrs[flow->buffers + buffer] : flow->in.mr)->lkey);
-    slot->out_last = (uint8_t *)flow->out.address + place +
+    slot->out_last = (uint8_t *)flow->out.address + offset +
                      span(spec->size, spec->send_segments, spec->send_stride) - (spec->size > 0);
-    slot->in_last = (uint8_t *)flow->in.address + lead + place + spec->size - (spec->size > 0);
-    receive[0].addr -= lead;
-    receive[0].length += lead;
+    slot->in_last = (uint8_t *)flow->in.address + grh + offset + spec->size - (spec->size > 0);
+    receive[0].addr -= grh;
+    receive[0].length += grh;
     slot->send = (struct ibv_send_wr){
         .sg_list = send,
         .num_sge = spec->size ? spec->send_segments : 0,
@@ -162,7 +157,7 @@ static void prepare_slot(struct flow *flow, unsigned int index)
     };
     if (spec->size <= spec->inline_limit && spec->operation <= OPERATION_WRITE_IMM)
         slot->send.send_flags |= IBV_SEND_INLINE;
-    fill_remote(flow, &slot->send, buffer, place);
+    fill_remote(flow, &slot->send, buffer, offset);
     set_destination(&slot->send, slot->endpoint);
     if (spec->notify) {
         slot->notice = (struct ibv_send_wr){ .opcode = IBV_WR_SEND };
@@ -203,7 +198,7 @@ static struct ibv_mr *register_buffer(struct flow *flow, const struct region *re
     return mr;
 }
 
-/* Each buffer gets keys of its own, and the peer is told. */
+/* Registers each buffer by itself and exchanges the keys. */
 static int register_buffers(struct flow *flow)
 {
     unsigned int buffers = flow->buffers;
@@ -243,17 +238,17 @@ static void deregister_buffers(struct flow *flow)
     free(flow->peer_rkeys);
 }
 
-/* Memory for every buffer that a slot names. */
+/* Opens memory for every buffer that a slot uses. */
 static int open_memory(struct flow *flow)
 {
     struct flow_spec *spec = &flow->spec;
     size_t out_span = span(spec->size, spec->send_segments, spec->send_stride);
     size_t in_span = span(spec->size, spec->receive_segments, spec->receive_stride);
-    size_t longest = (out_span > in_span ? out_span : in_span) + spec->offset + lead_of(spec);
+    size_t longest = (out_span > in_span ? out_span : in_span) + spec->offset + grh_size(spec);
     struct remote mine, *all;
     int status;
 
-    if (is_atomic(spec->operation) && longest < 8)
+    if (operation_is_atomic(spec->operation) && longest < 8)
         longest = 8;
     if (!spec->buffer_stride)
         spec->buffer_stride = round_up(longest, sysconf(_SC_PAGESIZE));
@@ -269,7 +264,7 @@ static int open_memory(struct flow *flow)
     all = calloc(flow->bench->ranks, sizeof(*all));
     if (!all)
         return bench_fail(flow->bench, "out of memory");
-    mine.address = (uintptr_t)flow->in.address + lead_of(spec);
+    mine.address = (uintptr_t)flow->in.address + grh_size(spec);
     mine.rkey = flow->in.mr->rkey;
     status = bench_exchange(flow->bench, &mine, sizeof(mine), all);
     if (!status && spec->peer >= 0)
@@ -278,7 +273,7 @@ static int open_memory(struct flow *flow)
     return status || !spec->mr_per_buffer ? status : register_buffers(flow);
 }
 
-/* Holds as much as the receive queues that it stands for, if the device allows it. */
+/* The shared queue is as deep as the receive queues that it replaces, if the device allows it. */
 static int open_shared_queue(struct flow *flow)
 {
     struct flow_spec *spec = &flow->spec;
@@ -293,9 +288,9 @@ static int open_shared_queue(struct flow *flow)
 
     if (!adapter->limits.max_srq)
         return bench_skip(flow->bench, "the device has no shared receive queues");
-    if (flow->receive_room > (uint64_t)adapter->limits.max_srq_wr)
-        flow->receive_room = adapter->limits.max_srq_wr;
-    init.attr.max_wr = flow->receive_room;
+    if (flow->receive_capacity > (uint64_t)adapter->limits.max_srq_wr)
+        flow->receive_capacity = adapter->limits.max_srq_wr;
+    init.attr.max_wr = flow->receive_capacity;
     if (spec->transport == TRANSPORT_XRC) {
         struct ibv_xrcd_init_attr domain = {
             .comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
@@ -361,24 +356,24 @@ static uint32_t queue_entries(const struct flow *flow, uint64_t wanted)
     return wanted < limit ? wanted : limit;
 }
 
-/* A queue holds two signalled intervals, and every queue pair may have one under way: else nothing
- * that is waited for would ever complete. */
-static void set_room(struct flow *flow)
+/* A queue holds two signalled intervals, and every queue pair may have one in flight: otherwise a
+ * waiting sender would never see a completion. */
+static void set_capacities(struct flow *flow)
 {
     struct flow_spec *spec = &flow->spec;
     uint64_t intervals = (uint64_t)spec->signal * spec->qps;
 
     if (spec->depth < 2 * spec->signal)
         spec->depth = 2 * spec->signal;
-    flow->send_room = spec->depth / 2 > intervals ? spec->depth / 2 : intervals;
-    flow->receive_room = (uint64_t)spec->depth * spec->qps;
+    flow->send_capacity = spec->depth / 2 > intervals ? spec->depth / 2 : intervals;
+    flow->receive_capacity = (uint64_t)spec->depth * spec->qps;
 }
 
 static int open_queues(struct flow *flow)
 {
     const struct flow_spec *spec = &flow->spec;
     bool waits_for_send = spec->operation >= OPERATION_READ;
-    uint32_t entries = queue_entries(flow, flow->receive_room);
+    uint32_t entries = queue_entries(flow, flow->receive_capacity);
     struct bench *bench = flow->bench;
 
     if (spec->cq_per_qp)
@@ -407,7 +402,7 @@ int flow_open(struct bench *bench, const struct flow_spec *spec, struct flow *ou
     flow->spec.signal = spec->signal && !spec->qp_of ? spec->signal : 1;
     flow->spec.shared_receives |= spec->transport == TRANSPORT_XRC;
     flow->slot_count = spec->slots ? spec->slots : spec->qps;
-    set_room(flow);
+    set_capacities(flow);
     refusal = transport_refusal(bench, spec->transport);
     if (refusal) {
         bench_skip(bench, "%s", refusal);
@@ -448,7 +443,7 @@ void flow_close(struct flow *flow)
     memset(flow, 0, sizeof(*flow));
 }
 
-int flow_complain_post(struct flow *flow, const char *call, int error)
+int flow_post_failed(struct flow *flow, const char *call, int error)
 {
     return bench_fail(flow->bench, "%s: %s", call, strerror(error));
 }
@@ -475,10 +470,10 @@ int flow_reap(struct flow *flow, bool wait)
     int count = wait ? completions_wait(&flow->sends, wc, REAP_BATCH)
                      : completions_take(&flow->sends, wc, REAP_BATCH);
 
-    /* A signalled completion stands for all sends since the one before it. */
+    /* A completion covers all sends since the previous signalled one. */
     for (int i = 0; i < count; i++) {
-        if (wc[i].wr_id == WORD_ID)
-            flow->words_completed++;
+        if (wc[i].wr_id == IMM_WR_ID)
+            flow->imms_completed++;
         else
             flow->completed += flow->spec.signal;
     }
@@ -487,29 +482,29 @@ int flow_reap(struct flow *flow, bool wait)
 
 int flow_settle(struct flow *flow)
 {
-    while (flow->covered > flow->completed || flow->words_sent > flow->words_completed) {
+    while (flow->covered > flow->completed || flow->imms_sent > flow->imms_completed) {
         if (flow_reap(flow, true))
             return BENCH_FAILED;
     }
     return BENCH_OK;
 }
 
-int flow_signal_peer(struct flow *flow, uint32_t word)
+int flow_send_imm(struct flow *flow, uint32_t imm)
 {
     struct endpoint *endpoint = flow->slots[0].endpoint;
     struct ibv_send_wr *bad, wr = {
-        .wr_id = WORD_ID,
+        .wr_id = IMM_WR_ID,
         .opcode = IBV_WR_SEND_WITH_IMM,
         .send_flags = IBV_SEND_SIGNALED,
-        .imm_data = htobe32(word),
+        .imm_data = htobe32(imm),
     };
     int error;
 
     set_destination(&wr, endpoint);
     error = ibv_post_send(endpoint->qp, &wr, &bad);
     if (error)
-        return flow_complain_post(flow, "ibv_post_send", error);
-    flow->words_sent++;
+        return flow_post_failed(flow, "ibv_post_send", error);
+    flow->imms_sent++;
     return BENCH_OK;
 }
 
@@ -547,8 +542,8 @@ static int check_slot(struct flow *flow, const struct slot *slot, uint64_t messa
     bool is_read = flow->spec.operation == OPERATION_READ;
     const struct ibv_sge *list = is_read ? slot->send.sg_list : slot->receive.sg_list;
     int count = is_read ? slot->send.num_sge : slot->receive.num_sge;
-    size_t position = 0, skip = is_read ? 0 : lead_of(&flow->spec);
-    /* The last byte of a write is the flag that the peer polls, unless it is told otherwise. */
+    size_t position = 0, skip = is_read ? 0 : grh_size(&flow->spec);
+    /* The peer polls the last byte of a write as a flag, unless a notice follows the write. */
     size_t flag = flow->spec.operation == OPERATION_WRITE && !flow->spec.notify;
     size_t checked = flow->spec.size > flag ? flow->spec.size - flag : 0;
 
@@ -571,7 +566,7 @@ int flow_check(struct flow *flow, uint64_t message)
     return check_slot(flow, flow_slot(flow, message), message);
 }
 
-/* Several receives may share a buffer, so what was seen is not wiped out. */
+/* Does not erase what it has seen, because several receives may share a buffer. */
 int flow_check_slot(struct flow *flow, unsigned int slot)
 {
     return check_slot(flow, &flow->slots[slot], 0);

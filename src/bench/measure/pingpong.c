@@ -11,12 +11,7 @@ double pingpong_scale(enum operation operation)
     return bench_clock.ns_per_tick / 1000 / (operation >= OPERATION_READ ? 1 : 2);
 }
 
-static bool uses_receives(const struct flow *flow)
-{
-    return flow->spec.operation == OPERATION_SEND || flow->spec.operation == OPERATION_WRITE_IMM;
-}
-
-/* What the peer looks for in the last byte; never what is there already. */
+/* The last byte that the peer polls for; it differs from that of the message before. */
 static uint8_t mark_of(uint64_t message)
 {
     return message % 255 + 1;
@@ -40,7 +35,7 @@ static int wait_for_memory(struct flow *flow, uint64_t message)
     return BENCH_OK;
 }
 
-/* Nothing else of a plain write can be slept for but its own completion. */
+/* A plain write can block only for its own completion. */
 static bool sleeps_for_write(const struct flow *flow)
 {
     return flow->spec.operation == OPERATION_WRITE && flow->spec.send_wait == WAIT_BLOCK;
@@ -52,7 +47,7 @@ static inline int send_next(struct flow *flow, bool verify)
         flow_fill(flow, flow->sent);
     if (flow->spec.operation == OPERATION_WRITE)
         *flow_slot(flow, flow->sent)->out_last = mark_of(flow->sent);
-    if (flow_make_room(flow) || flow_send(flow))
+    if (flow_wait_for_capacity(flow) || flow_send(flow))
         return BENCH_FAILED;
     return sleeps_for_write(flow) ? flow_reap(flow, true) : BENCH_OK;
 }
@@ -70,10 +65,10 @@ static inline int receive_next(struct flow *flow, bool verify)
     if (verify && flow_check(flow, flow->received))
         return BENCH_FAILED;
     flow->received++;
-    return uses_receives(flow) ? flow_post_receive(flow) : BENCH_OK;
+    return operation_uses_receives(flow->spec.operation) ? flow_post_receive(flow) : BENCH_OK;
 }
 
-/* A read or atomic: the answer is the completion. */
+/* A read or an atomic is its own answer. */
 static inline int request_next(struct flow *flow, bool verify)
 {
     if (flow_send(flow) || flow_reap(flow, true))
@@ -88,9 +83,9 @@ static inline int round_trip(struct flow *flow, bool verify)
     return send_next(flow, verify) || receive_next(flow, verify) ? BENCH_FAILED : BENCH_OK;
 }
 
-/* What others have left to be reaped would all fall upon one of them, and may be the one that is
- * timed: it is taken between two of them. */
-static int clear_up(struct flow *flow, uint64_t *now)
+/* Polls leftover completions between two round trips: otherwise they would all be polled in one,
+ * possibly the timed one. */
+static int reap_untimed(struct flow *flow, uint64_t *now)
 {
     if (flow_reap(flow, false))
         return BENCH_FAILED;
@@ -106,7 +101,7 @@ static int initiate(struct flow *flow, const struct pingpong_plan *plan, struct 
     uint64_t start, end;
 
     for (uint64_t i = 0; i < plan->warmup * every; i++) {
-        if (round_trip(flow, verify) || (every > 1 && clear_up(flow, &end)))
+        if (round_trip(flow, verify) || (every > 1 && reap_untimed(flow, &end)))
             return BENCH_FAILED;
     }
     start = clock_ticks();
@@ -116,7 +111,7 @@ static int initiate(struct flow *flow, const struct pingpong_plan *plan, struct 
         end = clock_ticks();
         if (every == 1 || i % every == 0)
             histogram_add(samples, end - start);
-        if (every > 1 && clear_up(flow, &end))
+        if (every > 1 && reap_untimed(flow, &end))
             return BENCH_FAILED;
         start = end;
     }
@@ -132,13 +127,13 @@ static int answer(struct flow *flow, const struct pingpong_plan *plan)
     for (uint64_t i = 0; i < total; i++) {
         if (receive_next(flow, verify) || send_next(flow, verify))
             return BENCH_FAILED;
-        if (plan->every > 1 && clear_up(flow, &now))
+        if (plan->every > 1 && reap_untimed(flow, &now))
             return BENCH_FAILED;
     }
     return BENCH_OK;
 }
 
-/* What is read must have something to be recognised by. */
+/* Reads are verified against a pattern in the memory that they read. */
 static void fill_target(struct flow *flow)
 {
     uint8_t *bytes = flow->in.address;
@@ -154,10 +149,11 @@ int pingpong_run(struct flow *flow, const struct pingpong_plan *plan, struct his
 {
     uint64_t ahead = flow->slot_count > RECEIVES_AHEAD ? flow->slot_count : RECEIVES_AHEAD;
 
-    if (ahead > flow->receive_room)
-        ahead = flow->receive_room;
+    if (ahead > flow->receive_capacity)
+        ahead = flow->receive_capacity;
     fill_target(flow);
-    if ((flow->spec.peer >= 0 && uses_receives(flow) && flow_post_receives(flow, ahead)) ||
+    if ((flow->spec.peer >= 0 && operation_uses_receives(flow->spec.operation) &&
+         flow_post_receives(flow, ahead)) ||
         bench_barrier(flow->bench))
         return BENCH_FAILED;
     if (!flow->bench->rank) {
@@ -188,7 +184,7 @@ int pingpong_measure(struct bench *bench, const struct flow_spec *spec, struct s
     struct flow flow;
     int status;
 
-    /* Every read or atomic is waited for. */
+    /* Each read or atomic waits for its own completion. */
     if (spec->operation >= OPERATION_READ)
         alone.signal = 1;
     if (flow_open(bench, &alone, &flow))

@@ -28,7 +28,7 @@ static bool point(const struct sweep *sweep, unsigned int curve, uint64_t value,
     spec->operation = curves->operations[curve];
     spec->size = curves->size;
     curves->rate_sweep->set(spec, value);
-    return spec->operation <= OPERATION_READ || spec->size == sizeof(uint64_t);
+    return !operation_is_atomic(spec->operation) || spec->size == sizeof(uint64_t);
 }
 
 int rate_sweep_measure(struct bench *bench, const struct rate_sweep *rate_sweep)

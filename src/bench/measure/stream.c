@@ -6,14 +6,14 @@
 #include <string.h>
 
 #define RECEIVE_BATCH    16
-#define WORDS_UNREAPED   8
+#define IMMS_UNREAPED    8
 #define BYTES_PER_SAMPLE (64ull << 20)
 
-/* Immediate data of the messages beside the data. */
-enum word {
-    WORD_WINDOW = 1, /* this was the last of a window (a write) */
-    WORD_REPLY,      /* your window has arrived */
-    WORD_END,        /* all of mine have completed */
+/* Immediate data of control messages. */
+enum imm {
+    IMM_WINDOW = 1, /* this write was the last of a window */
+    IMM_REPLY,      /* your window has arrived */
+    IMM_END,        /* all of mine have completed */
 };
 
 struct stream {
@@ -48,7 +48,7 @@ static void mark_end_of_window(struct stream *stream)
     bool last = (stream->posted + 1) % stream->plan->window == 0;
 
     wr->opcode = last ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_RDMA_WRITE;
-    wr->imm_data = htobe32(WORD_WINDOW);
+    wr->imm_data = htobe32(IMM_WINDOW);
 }
 
 static int post_one(struct stream *stream)
@@ -60,17 +60,17 @@ static int post_one(struct stream *stream)
     return flow_send(stream->flow);
 }
 
-/* Half a window at a time: as soon as half of it has completed, as much is posted again. */
+/* Posts half a window whenever half of it has completed. */
 static int post_refill(struct stream *stream)
 {
-    uint64_t under_way = stream->posted - (stream->flow->completed - stream->base);
+    uint64_t in_flight = stream->posted - (stream->flow->completed - stream->base);
 
-    if (under_way > stream->plan->window / 2)
+    if (in_flight > stream->plan->window / 2)
         return 0;
-    while (stream->posted < stream->to_send && under_way < stream->plan->window) {
+    while (stream->posted < stream->to_send && in_flight < stream->plan->window) {
         if (post_one(stream))
             return BENCH_FAILED;
-        under_way++;
+        in_flight++;
     }
     return BENCH_OK;
 }
@@ -80,7 +80,7 @@ static int post_window(struct stream *stream)
     if (stream->posted != stream->replies * stream->plan->window)
         return BENCH_OK;
     for (unsigned int i = 0; i < stream->plan->window && stream->posted < stream->to_send; i++) {
-        if (flow_make_room(stream->flow) || post_one(stream))
+        if (flow_wait_for_capacity(stream->flow) || post_one(stream))
             return BENCH_FAILED;
     }
     return BENCH_OK;
@@ -90,7 +90,7 @@ static bool all_sent(const struct stream *stream)
 {
     if (stream->posted < stream->to_send)
         return false;
-    /* A reply that comes after the end would be taken for one of the next stream. */
+    /* A reply after the end would count for the next stream. */
     if (stream->plan->style == WINDOW_REPLY)
         return stream->replies * stream->plan->window >= stream->to_send;
     return stream->flow->completed - stream->base >= stream->to_send;
@@ -99,24 +99,24 @@ static bool all_sent(const struct stream *stream)
 static int window_arrived(struct stream *stream)
 {
     stream->windows++;
-    return flow_signal_peer(stream->flow, WORD_REPLY);
+    return flow_send_imm(stream->flow, IMM_REPLY);
 }
 
-/* What a receive completion says. */
+/* Handles a receive completion. */
 static int take_arrival(struct stream *stream, const struct ibv_wc *wc)
 {
     struct flow *flow = stream->flow;
-    enum word word = wc->wc_flags & IBV_WC_WITH_IMM ? be32toh(wc->imm_data) : 0;
+    enum imm imm = wc->wc_flags & IBV_WC_WITH_IMM ? be32toh(wc->imm_data) : 0;
 
     flow->received++;
-    switch (word) {
-    case WORD_REPLY:
+    switch (imm) {
+    case IMM_REPLY:
         stream->replies++;
         break;
-    case WORD_END:
+    case IMM_END:
         stream->end_received = true;
         break;
-    case WORD_WINDOW:
+    case IMM_WINDOW:
         if (window_arrived(stream))
             return BENCH_FAILED;
         break;
@@ -152,15 +152,15 @@ static int post_more(struct stream *stream)
 {
     if (stream->posted < stream->to_send)
         return stream->plan->style == WINDOW_REFILL ? post_refill(stream) : post_window(stream);
-    /* Whoever only receives answers the end with an end. */
+    /* A rank that only receives answers the end with an end. */
     if (!stream->end_sent && (stream->to_send ? all_sent(stream) : stream->end_received)) {
         stream->end_sent = true;
-        return flow_signal_peer(stream->flow, WORD_END);
+        return flow_send_imm(stream->flow, IMM_END);
     }
     return BENCH_OK;
 }
 
-/* Blocks only where there is one thing to wait for: a stream one way. */
+/* Blocks only in a stream one way, which has a single thing to wait for. */
 static int wait_for_progress(struct stream *stream, struct patience *patience)
 {
     struct flow *flow = stream->flow;
@@ -186,8 +186,8 @@ static uint64_t progress_of(const struct stream *stream)
     return stream->posted + stream->flow->completed + stream->flow->received + stream->end_sent;
 }
 
-/* Posts what may be posted and takes what has come. */
-static int take_turn(struct stream *stream, bool *moved)
+/* Posts what the window allows and polls for completions. */
+static int make_progress(struct stream *stream, bool *moved)
 {
     struct flow *flow = stream->flow;
     uint64_t before = progress_of(stream);
@@ -196,7 +196,7 @@ static int take_turn(struct stream *stream, bool *moved)
         return BENCH_FAILED;
     if (stream->plan->work && progress_of(stream) != before)
         stream->plan->work(stream->plan->work_context);
-    if ((stream->to_send || flow->words_sent - flow->words_completed > WORDS_UNREAPED) &&
+    if ((stream->to_send || flow->imms_sent - flow->imms_completed > IMMS_UNREAPED) &&
         flow_reap(flow, false))
         return BENCH_FAILED;
     if (take_arrivals(stream, false) < 0)
@@ -205,14 +205,14 @@ static int take_turn(struct stream *stream, bool *moved)
     return BENCH_OK;
 }
 
-static int carry_on(struct stream *stream)
+static int run_to_end(struct stream *stream)
 {
     struct patience patience = { 0 };
 
     while (!ended(stream)) {
         bool moved;
 
-        if (take_turn(stream, &moved))
+        if (make_progress(stream, &moved))
             return BENCH_FAILED;
         if (moved)
             patience = (struct patience){ 0 };
@@ -227,22 +227,22 @@ static uint64_t round_up(uint64_t value, uint64_t to)
     return (value + to - 1) / to * to;
 }
 
-/* Two windows, and two on every queue pair, as far as the queues hold them. */
+/* Receives for two windows and two per slot, as far as the queues hold them. */
 static uint64_t receives_ahead(const struct flow *flow, const struct stream_plan *plan)
 {
     uint64_t wanted = (uint64_t)plan->window * 2 + 2;
 
     if (wanted < 2ull * flow->slot_count)
         wanted = 2ull * flow->slot_count;
-    return wanted < flow->receive_room ? wanted : flow->receive_room;
+    return wanted < flow->receive_capacity ? wanted : flow->receive_capacity;
 }
 
 uint32_t stream_depth(const struct flow_spec *spec, unsigned int window)
 {
-    /* The window twice, a signalled interval, and words. Queue pairs that are used in turn share
-     * the window; in any other order one of them may get it all. */
+    /* Twice the window, a signalled interval and control messages. Queue pairs used in turn share
+     * the window; in any other order, one of them may get all of it. */
     uint32_t depth = (window * 2 + 1) / (spec->qp_of ? 1 : spec->qps) + spec->signal +
-                     WORDS_UNREAPED + RECEIVE_BATCH;
+                     IMMS_UNREAPED + RECEIVE_BATCH;
 
     return depth > spec->depth ? depth : spec->depth;
 }
@@ -286,7 +286,7 @@ int stream_pass(struct flow *flow, const struct stream_plan *plan, uint64_t *mes
     struct stream stream = stream_of(flow, plan);
 
     *messages = count_of(flow, plan);
-    return flow->spec.peer >= 0 ? carry_on(&stream) : BENCH_OK;
+    return flow->spec.peer >= 0 ? run_to_end(&stream) : BENCH_OK;
 }
 
 int stream_run(struct flow *flow, const struct stream_plan *plan, uint64_t *ticks,
@@ -322,7 +322,7 @@ static int gather(struct stream *streams, unsigned int count, uint64_t *shares)
 
             if (ended(&streams[i]))
                 continue;
-            if (take_turn(&streams[i], &moved))
+            if (make_progress(&streams[i], &moved))
                 return BENCH_FAILED;
             any |= moved;
             if (ended(&streams[i]) && running-- == count)

@@ -54,7 +54,7 @@ int variants_latency(const struct variants *variants, const struct number_list *
     return sweep_latency(variants->bench, &sweep);
 }
 
-int variants_bandwidth(const struct variants *variants, const struct number_list *sizes)
+static int measure_bandwidth(const struct variants *variants, const struct number_list *sizes)
 {
     struct sweep sweep = sweep_of(variants, sizes);
 
@@ -65,5 +65,5 @@ int variants_measure(const struct variants *variants)
 {
     const struct number_list *sizes = &variants->bench->settings->sizes;
 
-    return variants_latency(variants, sizes) ? BENCH_FAILED : variants_bandwidth(variants, sizes);
+    return variants_latency(variants, sizes) ? BENCH_FAILED : measure_bandwidth(variants, sizes);
 }

@@ -20,9 +20,8 @@ struct variants {
 struct flow_spec *variants_add(struct variants *variants, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Each opens a panel. A curve has no point for sizes beyond the limit of its transport service. */
+/* Opens a panel. A curve has no point for sizes beyond the limit of its transport service. */
 int variants_latency(const struct variants *variants, const struct number_list *sizes);
-int variants_bandwidth(const struct variants *variants, const struct number_list *sizes);
 
 /* Latency, then bandwidth, over the user's sizes. */
 int variants_measure(const struct variants *variants);

@@ -18,9 +18,8 @@ static const char *const style_names[] = { "refill", "reply" };
  * own completions do not tell whether the receiver keeps up. */
 static bool makes_sense(enum operation operation, enum window_style style, enum transport transport)
 {
-    bool takes_receives = operation == OPERATION_SEND || operation == OPERATION_WRITE_IMM;
-
-    if ((transport == TRANSPORT_UC || transport == TRANSPORT_UD) && takes_receives)
+    if ((transport == TRANSPORT_UC || transport == TRANSPORT_UD) &&
+        operation_uses_receives(operation))
         return style == WINDOW_REPLY;
     return operation < OPERATION_READ || style == WINDOW_REFILL;
 }
@@ -81,7 +80,7 @@ static int measure_by_size(struct bench *bench, bool both_ways)
                                         .both_ways = both_ways };
             struct summary bandwidth;
 
-            if (curves[k].operation > OPERATION_READ && sizes->value[i] != ATOMIC_SIZE)
+            if (operation_is_atomic(curves[k].operation) && sizes->value[i] != ATOMIC_SIZE)
                 continue;
             flow_defaults(bench, 1 - bench->rank, &spec);
             spec.operation = curves[k].operation;

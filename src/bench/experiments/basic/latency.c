@@ -48,7 +48,7 @@ static unsigned int choose_curves(struct bench *bench, enum wait_mode wait, stru
 
 static bool size_fits(enum operation operation, size_t size)
 {
-    if (operation == OPERATION_FETCH_ADD || operation == OPERATION_COMPARE_SWAP)
+    if (operation_is_atomic(operation))
         return size == 8;
     /* The receiver sees a write by its last byte. */
     return size || operation != OPERATION_WRITE;

@@ -21,11 +21,6 @@ struct rounds {
     struct histogram *samples;  /* NULL while warming up */
 };
 
-static bool uses_receives(enum operation operation)
-{
-    return operation == OPERATION_SEND || operation == OPERATION_WRITE_IMM;
-}
-
 static void take_sample(struct rounds *rounds, enum post_poll_call call, uint64_t start)
 {
     uint64_t end = clock_ticks();
@@ -59,7 +54,7 @@ static int post_sends(struct rounds *rounds)
         int error = ibv_post_send(qp, rounds->sends, &bad);
 
         if (error)
-            return flow_complain_post(&rounds->flow, "ibv_post_send", error);
+            return flow_post_failed(&rounds->flow, "ibv_post_send", error);
     }
     take_sample(rounds, CALL_POST_SEND, start);
     return take_rest(rounds, &rounds->flow.sends, 0);
@@ -74,7 +69,7 @@ static int post_receives(struct rounds *rounds)
         int error = endpoint_post_receive(endpoint, rounds->receives);
 
         if (error)
-            return flow_complain_post(&rounds->flow, "ibv_post_recv", error);
+            return flow_post_failed(&rounds->flow, "ibv_post_recv", error);
     }
     take_sample(rounds, CALL_POST_RECEIVE, start);
     return BENCH_OK;
@@ -100,7 +95,7 @@ static int poll_receives(struct rounds *rounds)
 
 static int receive_round(struct rounds *rounds)
 {
-    bool receives = uses_receives(rounds->flow.spec.operation);
+    bool receives = operation_uses_receives(rounds->flow.spec.operation);
 
     if ((receives && post_receives(rounds)) || bench_barrier(rounds->bench) ||
         bench_barrier(rounds->bench))
@@ -198,11 +193,11 @@ static unsigned int choose_curves(struct bench *bench, enum post_poll_call timed
 
     for (int operation = 0; operation < OPERATION_COUNT; operation++) {
         struct curve *curve = &curves[count];
-        bool atomic = operation >= OPERATION_FETCH_ADD;
+        bool atomic = operation_is_atomic(operation);
         char text[16];
 
         if (!(bench->settings->operations & (1u << operation)) || (atomic && size != 8) ||
-            (timed != CALL_POST_SEND && !uses_receives(operation)) ||
+            (timed != CALL_POST_SEND && !operation_uses_receives(operation)) ||
             operation_refusal(bench, operation, bench->settings->transport))
             continue;
         curve->operation = operation;

@@ -6,8 +6,8 @@
 #include "bench/measure/count_sweep.h"
 #include "bench/measure/sampling.h"
 
-#define BATCH      16
-#define WORD_READY 1
+#define BATCH     16
+#define IMM_READY 1
 
 /* Receives all messages of a scatter and tells the peer. */
 static int receive_scatter(struct flow *flow)
@@ -26,7 +26,7 @@ static int receive_scatter(struct flow *flow)
         }
         missing -= count;
     }
-    return flow_signal_peer(flow, WORD_READY) || flow_settle(flow) ? BENCH_FAILED : BENCH_OK;
+    return flow_send_imm(flow, IMM_READY) || flow_settle(flow) ? BENCH_FAILED : BENCH_OK;
 }
 
 /* The next scatter must find receives posted: wait untimed until the peer says so. */
