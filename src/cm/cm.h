@@ -41,6 +41,12 @@ enum {
     LOOKUP_REFUSED = 2,
 };
 
+/* Events that rdma-core has had since version 59. */
+#define CM_EVENT(after)            ((enum rdma_cm_event_type)(RDMA_CM_EVENT_TIMEWAIT_EXIT + (after)))
+#define CM_EVENT_ADDRINFO_RESOLVED CM_EVENT(1)
+#define CM_EVENT_ADDRINFO_ERROR    CM_EVENT(2)
+#define CM_EVENT_USER              CM_EVENT(3)
+
 struct cm_watch {
     struct wire_peer peer;
     int pidfd; /* -1: the kernel gives none, ask from time to time */
@@ -114,6 +120,7 @@ struct cm_id {
     uint8_t responder_resources, initiator_depth, retry_count, rnr_retry_count;
     struct ibv_ece local_ece, remote_ece;
     struct ibv_sa_path_rec path;
+    struct rdma_addrinfo *addrinfo; /* found, and not asked for yet */
 
     unsigned reported, completed; /* events given out, and acknowledged */
     struct cm_group *groups;

@@ -189,6 +189,9 @@ const char *rdma_event_str(enum rdma_cm_event_type event)
         [RDMA_CM_EVENT_MULTICAST_ERROR] = "RDMA_CM_EVENT_MULTICAST_ERROR",
         [RDMA_CM_EVENT_ADDR_CHANGE] = "RDMA_CM_EVENT_ADDR_CHANGE",
         [RDMA_CM_EVENT_TIMEWAIT_EXIT] = "RDMA_CM_EVENT_TIMEWAIT_EXIT",
+        [CM_EVENT_ADDRINFO_RESOLVED] = "RDMA_CM_EVENT_ADDRINFO_RESOLVED",
+        [CM_EVENT_ADDRINFO_ERROR] = "RDMA_CM_EVENT_ADDRINFO_ERROR",
+        [CM_EVENT_USER] = "RDMA_CM_EVENT_USER",
     };
 
     return (unsigned)event < ARRAY_SIZE(names) ? names[event] : "UNKNOWN EVENT";

@@ -44,6 +44,7 @@ void id_free(struct cm_id *cm)
     free(cm->unsent);
     free(cm->child_attr);
     free(cm->connect_data);
+    rdma_freeaddrinfo(cm->addrinfo);
     free(cm);
 }
 

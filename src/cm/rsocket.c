@@ -3,6 +3,7 @@
 #include "cm/exported.h"
 
 #include <errno.h>
+#include <sys/epoll.h>
 #include <sys/uio.h>
 
 #define UNSUPPORTED(type, name, ...) \
@@ -43,3 +44,14 @@ UNSUPPORTED(int, rfcntl, int socket, int cmd, ...)
 UNSUPPORTED(off_t, riomap, int socket, void *buf, size_t len, int prot, int flags, off_t offset)
 UNSUPPORTED(int, riounmap, int socket, void *buf, size_t len)
 UNSUPPORTED(size_t, riowrite, int socket, const void *buf, size_t count, off_t offset, int flags)
+
+/* Headers before rdma-core 63 do not declare these. */
+#pragma GCC visibility push(default)
+int repoll_create(int flags);
+int repoll_ctl(int epoll, int op, int socket, struct epoll_event *event);
+int repoll_wait(int epoll, struct epoll_event *events, int count, int timeout);
+#pragma GCC visibility pop
+
+UNSUPPORTED(int, repoll_create, int flags)
+UNSUPPORTED(int, repoll_ctl, int epoll, int op, int socket, struct epoll_event *event)
+UNSUPPORTED(int, repoll_wait, int epoll, struct epoll_event *events, int count, int timeout)

@@ -59,16 +59,16 @@ void *dropin_answer_null(void)
 
 #define CALL(index, name, symbol, answer) TRAMPOLINE(index, symbol)
 #define OLD(index, name, symbol, answer)  TRAMPOLINE(index, symbol)
-#define DATA(name, symbol, size)          \
-    extern char dropin_data_##name[size]; \
-    char dropin_data_##name[size];        \
-    asm(".symver dropin_data_" #name ", " symbol "\n");
+#define DATA(index, symbol, size)          \
+    extern char dropin_data_##index[size]; \
+    char dropin_data_##index[size];        \
+    asm(".symver dropin_data_" #index ", " symbol "\n");
 #include DROPIN_ROWS
 #undef CALL
 #undef OLD
 #undef DATA
 
-#define DATA(name, symbol, size)
+#define DATA(index, symbol, size)
 #define CALL(index, name, symbol, answer) [index] = (dropin_function)dropin_answer_##answer,
 #define OLD(index, name, symbol, answer)  [index] = (dropin_function)dropin_answer_##answer,
 extern dropin_function dropin_slots[];

@@ -5,8 +5,9 @@
     generate.py --refresh exports.txt --system PATH...
 
 The names and versions come from the installed system library, so that the drop-in offers whatever
-the programs and providers of this machine were linked against; where there is none, from the list
-kept beside this script.
+the programs and providers of this machine were linked against, and from the list kept beside this
+script: programs may bring a newer rdma-core than the system's. A name that the list has in
+IBVERBS_PRIVATE is offered in every version of the interface to providers.
 """
 import argparse
 import os
@@ -14,12 +15,15 @@ import re
 import subprocess
 import sys
 
+PRIVATE = 'IBVERBS_PRIVATE'
+PRIVATE_VERSIONS = (34, 57, 59, 64, 65)  # the newest last
+
 SYMBOL = re.compile(r'^(\w+)(@@?)(\w[\w.]*)$')
 
 # Calls whose answer is a pointer, should the adapter not have them.
 RETURNS_POINTER = re.compile(
     r'^(ibv_(get_device_(list|name)|open_device|import_\w+|alloc_pd|reg_\w*mr\w*|create_\w+'
-    r'|get_sysfs_path|qp_to_qp_ex|\w+_str)|verbs_open_device|_verbs_init_and_alloc_context'
+    r'|get_sysfs_path|qp_to_qp_ex|dmabuf_heap_(alloc|cc_shared_init)|\w+_str)|verbs_open_device|_verbs_init_and_alloc_context'
     r'|rdma_(create_event_channel|get_devices|event_str))$')
 
 
@@ -38,6 +42,14 @@ def installed_exports(path):
     return sorted(rows, key=lambda row: (row[2], row[0]))
 
 
+def private_rows(name, size):
+    """A name of the list in each version; drivers register by one that contains the version."""
+    for version in PRIVATE_VERSIONS:
+        full = f'{name}_{version}' if name == 'verbs_register_driver' else name
+        default = version == PRIVATE_VERSIONS[-1] or full != name
+        yield full, '@@' if default else '@', f'{PRIVATE}_{version}', size
+
+
 def listed_exports(path, library):
     rows = []
     with open(path, encoding='ascii') as lines:
@@ -45,8 +57,18 @@ def listed_exports(path, library):
             field = line.split()
             if field and field[0] == library:
                 name, separator, version = SYMBOL.match(field[1]).groups()
-                rows.append((name, separator, version, int(field[2])))
+                size = int(field[2])
+                rows += (private_rows(name, size) if version == PRIVATE
+                         else [(name, separator, version, size)])
     return rows
+
+
+def merged(installed, listed):
+    """Each name and version once. Programs are linked with the defaults of the installed library."""
+    known = {(name, version) for name, _, version, _ in installed}
+    defaults = {name for name, separator, _, _ in installed if separator == '@@'}
+    return installed + [(name, '@' if name in defaults else separator, version, size)
+                        for name, separator, version, size in listed if (name, version) not in known]
 
 
 def answer(name):
@@ -58,9 +80,10 @@ def answer(name):
 def row_text(index, row, defaults):
     name, separator, version, size = row
     if size:
-        return f'DATA({name}, "{name}{separator}{version}", {size})'
+        return f'DATA({index}, "{name}{separator}{version}", {size})'
     # An old version beside a newer default has the structures of 2006: answer, do not misread.
-    kind = 'OLD' if separator == '@' and name in defaults else 'CALL'
+    old = separator == '@' and name in defaults and not version.startswith(PRIVATE)
+    kind = 'OLD' if old else 'CALL'
     return f'{kind}({index}, "{name}", "{name}{separator}{version}", {answer(name)})'
 
 
@@ -75,10 +98,9 @@ def write(path, text):
 
 def make(args):
     system = args.system[0] if args.system else ''
-    if os.path.isabs(system) and os.path.exists(system):
-        rows = installed_exports(system)
-    else:
-        rows = listed_exports(args.list, args.library)
+    present = os.path.isabs(system) and os.path.exists(system)
+    rows = merged(installed_exports(system) if present else [],
+                  listed_exports(args.list, args.library))
     if not rows:
         sys.exit(f'generate.py: no exports known for {args.library}')
     defaults = {name for name, separator, _, _ in rows if separator == '@@'}
@@ -101,8 +123,11 @@ def refresh(args):
     text = []
     for path in args.system:
         library = os.path.basename(path)
-        text += [f'{library} {name}{separator}{version} {size}'
-                 for name, separator, version, size in installed_exports(path)]
+        for name, separator, version, size in installed_exports(path):
+            if version.startswith(PRIVATE):
+                name = name.removesuffix(version.removeprefix(PRIVATE))
+                version = PRIVATE
+            text.append(f'{library} {name}{separator}{version} {size}')
     write(args.refresh, '\n'.join(text) + '\n')
 
 

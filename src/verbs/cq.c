@@ -59,9 +59,7 @@ struct ibv_cq_ex *verbs_create_cq_ex(struct ibv_context *context, struct ibv_cq_
     const uint64_t timestamps = IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |
                                 IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK;
 
-    if (attr->comp_mask & ~known_masks)
-        return fail(EINVAL);
-    if (attr->wc_flags & ~SUPPORTED_WC_FLAGS ||
+    if (attr->comp_mask & ~known_masks || attr->wc_flags & ~SUPPORTED_WC_FLAGS ||
         (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS && attr->flags & ~known_flags))
         return fail(EOPNOTSUPP);
     struct hca_cq *cq = create(context, attr->cqe, attr->cq_context, attr->channel,
@@ -85,7 +83,7 @@ EXPORT int ibv_resize_cq(struct ibv_cq *ibv, int cqe)
 int verbs_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr)
 {
     /* Moderation only delays events: one event for each arming stays within what is asked. */
-    return attr->attr_mask & ~(unsigned)IBV_CQ_ATTR_MODERATE ? EINVAL : 0;
+    return attr->attr_mask & ~(unsigned)IBV_CQ_ATTR_MODERATE ? EOPNOTSUPP : 0;
 }
 
 void verbs_await_acks(pthread_mutex_t *mutex, pthread_cond_t *cond, uint32_t *completed,

@@ -175,6 +175,15 @@ EXPORT int ibv_close_device(struct ibv_context *context)
 
 /* ---- what it can do ---- */
 
+/* The caller's headers may know fewer fields than ours, or more. */
+static void answer_sized(void *to, size_t size, const void *full, size_t full_size)
+{
+    size_t known = size < full_size ? size : full_size;
+
+    memcpy(to, full, known);
+    memset((char *)to + known, 0, size - known);
+}
+
 EXPORT int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 {
     struct hca_context *c = to_context(context);
@@ -241,7 +250,7 @@ static int query_device_ex(struct ibv_context *context, const struct ibv_query_d
     full.device_cap_flags_ex = full.orig_attr.device_cap_flags;
     full.max_dm_size = dm_limit();
     full.phys_port_cnt_ex = full.orig_attr.phys_port_cnt;
-    memcpy(attr, &full, attr_size < sizeof(full) ? attr_size : sizeof(full));
+    answer_sized(attr, attr_size, &full, sizeof(full));
     return 0;
 }
 
@@ -282,7 +291,7 @@ static int query_port(struct ibv_context *context, uint8_t port_num, struct ibv_
         full.state = IBV_PORT_DOWN;
         full.phys_state = 2; /* polling for the other end */
     }
-    memcpy(attr, &full, attr_len < sizeof(full) ? attr_len : sizeof(full));
+    answer_sized(attr, attr_len, &full, sizeof(full));
     return 0;
 }
 
@@ -324,7 +333,7 @@ EXPORT int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port_num, uin
         return EINVAL;
     if (gid_index != 0)
         return ENODATA;
-    memcpy(entry, &full, entry_size < sizeof(full) ? entry_size : sizeof(full));
+    answer_sized(entry, entry_size, &full, sizeof(full));
     return 0;
 }
 

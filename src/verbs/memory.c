@@ -61,7 +61,7 @@ EXPORT int ibv_dealloc_pd(struct ibv_pd *ibv)
 struct ibv_td *verbs_alloc_td(struct ibv_context *context, struct ibv_td_init_attr *attr)
 {
     if (attr->comp_mask)
-        return fail(EINVAL);
+        return fail(EOPNOTSUPP);
     struct hca_td *td = calloc(1, sizeof(*td));
     if (!td)
         return fail(ENOMEM);
@@ -82,7 +82,9 @@ struct ibv_pd *verbs_alloc_parent_domain(struct ibv_context *context,
     const uint32_t known =
         IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS | IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT;
 
-    if (!attr->pd || attr->comp_mask & ~known)
+    if (attr->comp_mask & ~known)
+        return fail(EOPNOTSUPP);
+    if (!attr->pd)
         return fail(EINVAL);
     struct hca_pd *parent = real_pd(attr->pd);
     struct hca_pd *pd = new_pd(context, parent);
@@ -349,7 +351,9 @@ struct ibv_dm *verbs_alloc_dm(struct ibv_context *context, struct ibv_alloc_dm_a
 
     if (err)
         return fail(err);
-    if (attr->comp_mask || !attr->length || attr->length > dm_limit() || attr->log_align_req > 12)
+    if (attr->comp_mask)
+        return fail(EOPNOTSUPP);
+    if (!attr->length || attr->length > dm_limit() || attr->log_align_req > 12)
         return fail(EINVAL);
     struct hca_dm *dm = calloc(1, sizeof(*dm));
     if (!dm)

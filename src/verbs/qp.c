@@ -116,6 +116,8 @@ struct ibv_qp *verbs_open_qp(struct ibv_context *context, struct ibv_qp_open_att
     const uint32_t need = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE;
     struct hca_qp *found;
 
+    if (attr->comp_mask & ~(need | IBV_QP_OPEN_ATTR_CONTEXT))
+        return fail(EOPNOTSUPP);
     if ((attr->comp_mask & need) != need || attr->qp_type != IBV_QPT_XRC_RECV)
         return fail(EINVAL);
     found = qp_by_number(attr->qp_num);

@@ -115,7 +115,9 @@ struct ibv_xrcd *verbs_open_xrcd(struct ibv_context *context, struct ibv_xrcd_in
 
     if (err)
         return fail(err);
-    if ((attr->comp_mask & need) != need || attr->comp_mask & ~need)
+    if (attr->comp_mask & ~need)
+        return fail(EOPNOTSUPP);
+    if ((attr->comp_mask & need) != need)
         return fail(EINVAL);
     if (attr->fd != -1 && fstat(attr->fd, &st))
         return NULL;

@@ -1,0 +1,164 @@
+/*
+ * Calls that rdma-core gained after version 44, whose headers may not declare them. Left out, they
+ * would reach the system's own library with contexts that are not its own.
+ */
+
+#include "verbs/verbs.h"
+
+#include <unistd.h>
+
+struct ibv_dmah;
+struct ibv_dmah_init_attr;
+struct ibv_comp_cntr;
+struct ibv_comp_cntr_caps;
+struct ibv_comp_cntr_init_attr;
+struct ibv_qp_attach_comp_cntr_attr;
+
+#define REFUSED(name, ...)        \
+    EXPORT int name(__VA_ARGS__); \
+    EXPORT int name(__VA_ARGS__)  \
+    {                             \
+        return EOPNOTSUPP;        \
+    }
+
+#define REFUSED_OBJECT(type, name, ...) \
+    EXPORT type *name(__VA_ARGS__);     \
+    EXPORT type *name(__VA_ARGS__)      \
+    {                                   \
+        return fail(EOPNOTSUPP);        \
+    }
+
+/* ---- buffers ---- */
+
+struct ibv_buf {
+    struct ibv_pd *pd;
+    char *addr;
+    size_t size;
+};
+
+EXPORT void *ibv_alloc_buf(struct ibv_pd *pd, size_t size, struct ibv_buf **buf);
+EXPORT void *ibv_alloc_buf(struct ibv_pd *pd, size_t size, struct ibv_buf **buf)
+{
+    struct ibv_buf *b = calloc(1, sizeof(*b));
+    void *memory = NULL;
+    int err = b ? posix_memalign(&memory, sysconf(_SC_PAGESIZE), size) : ENOMEM;
+
+    if (err) {
+        free(b);
+        return fail(err);
+    }
+    *b = (struct ibv_buf){ .pd = pd, .addr = memory, .size = size };
+    *buf = b;
+    return b->addr;
+}
+
+EXPORT void ibv_free_buf(struct ibv_buf *buf);
+EXPORT void ibv_free_buf(struct ibv_buf *buf)
+{
+    free(buf->addr);
+    free(buf);
+}
+
+EXPORT int ibv_export_buf_dmabuf_fd(struct ibv_buf *buf);
+EXPORT int ibv_export_buf_dmabuf_fd(struct ibv_buf *buf)
+{
+    errno = ENODATA; /* it is memory of the process, and no dma-buf */
+    return -1;
+}
+
+/* ---- registration ---- */
+
+enum {
+    REG_IOVA = 1 << 0,
+    REG_ADDR = 1 << 1,
+    REG_BUF = 1 << 5,
+};
+
+/* struct ibv_mr_init_attr, under a name that does not clash with headers that have it. */
+struct mr_init_attr {
+    size_t length;
+    int access;
+    uint64_t comp_mask;
+    uint64_t iova;
+    char *addr;
+    int fd;
+    uint64_t fd_offset;
+    void *dmah;
+    struct ibv_buf *buf;
+};
+
+static bool lies_within(const struct mr_init_attr *attr, const struct ibv_buf *buf)
+{
+    return attr->addr >= buf->addr && attr->length <= buf->size &&
+           (size_t)(attr->addr - buf->addr) <= buf->size - attr->length;
+}
+
+EXPORT struct ibv_mr *verbs_reg_mr_ex(struct ibv_pd *pd, struct mr_init_attr *attr)
+    __asm__("ibv_reg_mr_ex");
+EXPORT struct ibv_mr *verbs_reg_mr_ex(struct ibv_pd *pd, struct mr_init_attr *attr)
+{
+    if (attr->comp_mask & ~(uint64_t)(REG_IOVA | REG_ADDR | REG_BUF))
+        return fail(EOPNOTSUPP); /* a dma-buf, or hints for the bus */
+    if (!(attr->comp_mask & REG_ADDR) ||
+        (attr->comp_mask & REG_BUF && (attr->buf->pd != pd || !lies_within(attr, attr->buf))))
+        return fail(EINVAL);
+    return ibv_reg_mr_iova2(pd, attr->addr, attr->length,
+                            attr->comp_mask & REG_IOVA ? attr->iova : (uintptr_t)attr->addr,
+                            attr->access);
+}
+
+EXPORT struct ibv_mr *ibv_reg_buf_mr(struct ibv_pd *pd, struct ibv_buf *buf, void *addr,
+                                     size_t length, int access);
+EXPORT struct ibv_mr *ibv_reg_buf_mr(struct ibv_pd *pd, struct ibv_buf *buf, void *addr,
+                                     size_t length, int access)
+{
+    struct mr_init_attr attr = { .length = length, .access = access, .addr = addr, .buf = buf,
+                                 .comp_mask = REG_ADDR | REG_BUF };
+
+    return verbs_reg_mr_ex(pd, &attr);
+}
+
+/* ---- the port's speed ---- */
+
+EXPORT int ibv_query_port_speed(struct ibv_context *context, uint32_t port_num, uint64_t *speed);
+EXPORT int ibv_query_port_speed(struct ibv_context *context, uint32_t port_num, uint64_t *speed)
+{
+    /* By bit of active_width and active_speed; a lane in units of 100 Mbit/s. */
+    static const uint8_t lanes[] = { 1, 4, 8, 12, 2 };
+    static const uint16_t lane_speed[] = { 25, 50, 100, 100, 140, 250, 500, 1000 };
+    struct ibv_port_attr attr;
+
+    if (port_num > UINT8_MAX || ibv_query_port(context, port_num, &attr))
+        return EINVAL;
+    unsigned width = __builtin_ctz(attr.active_width), rate = __builtin_ctz(attr.active_speed);
+    if (width >= ARRAY_SIZE(lanes) || rate >= ARRAY_SIZE(lane_speed))
+        return EOPNOTSUPP;
+    *speed = (uint64_t)lanes[width] * lane_speed[rate];
+    return 0;
+}
+
+/* ---- hints for the bus, counters of completions: there is nothing to give them to ---- */
+
+REFUSED_OBJECT(struct ibv_dmah, ibv_alloc_dmah, struct ibv_context *context,
+               struct ibv_dmah_init_attr *attr)
+REFUSED(ibv_dealloc_dmah, struct ibv_dmah *dmah)
+REFUSED(_ibv_query_comp_cntr_caps, struct ibv_context *context, struct ibv_comp_cntr_caps *caps,
+        size_t caps_size)
+REFUSED_OBJECT(struct ibv_comp_cntr, ibv_create_comp_cntr, struct ibv_context *context,
+               struct ibv_comp_cntr_init_attr *attr)
+REFUSED(ibv_destroy_comp_cntr, struct ibv_comp_cntr *counter)
+REFUSED(ibv_set_comp_cntr, struct ibv_comp_cntr *counter, uint64_t value)
+REFUSED(ibv_set_err_comp_cntr, struct ibv_comp_cntr *counter, uint64_t value)
+REFUSED(ibv_inc_comp_cntr, struct ibv_comp_cntr *counter, uint64_t amount)
+REFUSED(ibv_inc_err_comp_cntr, struct ibv_comp_cntr *counter, uint64_t amount)
+REFUSED(ibv_read_comp_cntr, struct ibv_comp_cntr *counter, uint64_t *value)
+REFUSED(ibv_read_err_comp_cntr, struct ibv_comp_cntr *counter, uint64_t *value)
+REFUSED(ibv_qp_attach_comp_cntr, struct ibv_qp *qp, struct ibv_comp_cntr *counter,
+        struct ibv_qp_attach_comp_cntr_attr *attr)
+
+EXPORT int ibv_dm_export_dmabuf_fd(struct ibv_dm *dm);
+EXPORT int ibv_dm_export_dmabuf_fd(struct ibv_dm *dm)
+{
+    errno = EOPNOTSUPP;
+    return -1;
+}
