@@ -47,6 +47,8 @@ enum {
 #define CM_EVENT_ADDRINFO_ERROR    CM_EVENT(2)
 #define CM_EVENT_USER              CM_EVENT(3)
 
+#define CM_IPOIB_QKEY 0x0b1b
+
 struct cm_watch {
     struct wire_peer peer;
     int pidfd; /* -1: the kernel gives none, ask from time to time */
@@ -75,7 +77,6 @@ struct cm_group {
     struct cm_address address;
     union ibv_gid mgid;
     uint16_t mlid;
-    uint32_t qkey;
     bool send_only;
     bool attached;
     bool left;
@@ -149,6 +150,12 @@ static inline int cm_fail(int err)
 static inline bool cm_is_ud(const struct cm_id *cm)
 {
     return cm->id.qp_type == IBV_QPT_UD;
+}
+
+/* In the port space of IP over InfiniBand, all use the key of its broadcast group. */
+static inline uint32_t cm_qkey(const struct cm_id *cm)
+{
+    return cm->id.ps == RDMA_PS_IPOIB ? CM_IPOIB_QKEY : RDMA_UDP_QKEY;
 }
 
 /* ---- state.c: the lock, the table of ids ---- */

@@ -32,7 +32,7 @@ static void start_message(struct cm_id *cm, struct wire_message *m, enum wire_ty
     m->src = cm->src;
     m->dst = cm->dst;
     m->psn = cm->psn;
-    m->qkey = RDMA_UDP_QKEY;
+    m->qkey = cm_qkey(cm);
     m->lid = device_lid(&cm->place);
     m->ece = cm->local_ece;
 }

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #define MULTICAST_QPN 0xffffff
-#define IPOIB_QKEY    0x0b1b
 
 /* Group addresses as IP over InfiniBand makes them (RFC 4391), with rdma_cm's own signature for its
  * datagram port space. What already is a group address of the subnet stays as it is. */
@@ -58,7 +57,7 @@ static struct cm_event *make_join_event(struct cm_id *cm, struct cm_group *group
     ud->ah_attr.dlid = group->mlid;
     ud->ah_attr.port_num = cm->id.port_num;
     ud->qp_num = MULTICAST_QPN;
-    ud->qkey = group->qkey;
+    ud->qkey = cm_qkey(cm);
     event->group = group;
     return event;
 }
@@ -77,7 +76,6 @@ static int join_locked(struct cm_id *cm, const struct cm_address *address, bool 
     group->address = *address;
     group->send_only = send_only;
     group->context = context;
-    group->qkey = cm->id.ps == RDMA_PS_IPOIB ? IPOIB_QKEY : RDMA_UDP_QKEY;
     map_group(cm, address, &group->mgid);
     group->mlid = group_lid(&group->mgid);
     struct cm_event *event = make_join_event(cm, group);

@@ -21,7 +21,7 @@ static int attr_init(struct cm_id *cm, enum ibv_qp_type type, struct ibv_qp_attr
     attr->port_num = cm->id.port_num;
     *mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
     if (type == IBV_QPT_UD) {
-        attr->qkey = RDMA_UDP_QKEY;
+        attr->qkey = cm_qkey(cm);
         *mask |= IBV_QP_QKEY;
         return 0;
     }

@@ -30,6 +30,7 @@ enum hca_call {
 struct hca_engine {
     const char *name;
     uintptr_t base_address; /* where the segment has to be mapped, 0: anywhere */
+    bool multicast;         /* delivers to groups */
     /* Carries out a request now, or keeps it: the queue's lock is held, the request is valid. */
     void (*send)(struct hca_qp *qp, struct send_wqe *wqe);
     /* The same for a plain send of one piece of at most CQE_INLINE bytes on an RC QP in RTS with

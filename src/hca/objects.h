@@ -252,6 +252,7 @@ struct hca_qp {
     uint32_t async_taken;
     atomic_int opened; /* further handles, of an XRC target */
     atomic_int groups; /* multicast groups it is attached to */
+    bool hears_itself; /* gets what it sends to a group of its own */
     struct wr_builder *builder;
     struct hca_qp *next, **link;
 };

@@ -257,6 +257,7 @@ static void live_stop(void)
 
 const struct hca_engine live_engine = {
     .name = "live",
+    .multicast = true,
     .send = sq_submit,
     .send_fast = send_fast,
     .progress = sq_progress,

@@ -319,7 +319,7 @@ static int run_datagram(struct hca_qp *qp, const struct send_wqe *w, uint32_t *b
     }
     unsigned count = group_members(w, members, ARRAY_SIZE(members));
     for (unsigned i = 0; i < count; i++)
-        if (members[i] != qp->ibv.qp_num) /* no loopback to the sending QP itself */
+        if (members[i] != qp->ibv.qp_num || qp->hears_itself)
             send_datagram(qp, &m, members[i], 0, true);
     return IBV_WC_SUCCESS;
 }

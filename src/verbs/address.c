@@ -96,6 +96,8 @@ EXPORT int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_
 
     if (qp->qp_type != IBV_QPT_UD || gid->raw[0] != 0xff)
         return EINVAL;
+    if (!hca_engine->multicast)
+        return EOPNOTSUPP;
     shm_lock(&seg->mcast_lock);
     drop_departed();
     if (!find_member(gid, lid, qp->qp_num)) {

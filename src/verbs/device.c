@@ -216,9 +216,11 @@ EXPORT int ibv_query_device(struct ibv_context *context, struct ibv_device_attr 
     attr->max_qp_init_rd_atom = HCA_MAX_RD_ATOMIC;
     attr->atomic_cap = IBV_ATOMIC_HCA;
     attr->max_mw = 1 << MR_INDEX_BITS;
-    attr->max_mcast_grp = MCAST_ENTRIES;
-    attr->max_mcast_qp_attach = 256;
-    attr->max_total_mcast_qp_attach = MCAST_ENTRIES;
+    if (hca_engine->multicast) {
+        attr->max_mcast_grp = MCAST_ENTRIES;
+        attr->max_mcast_qp_attach = 256;
+        attr->max_total_mcast_qp_attach = MCAST_ENTRIES;
+    }
     attr->max_ah = 1 << 24;
     attr->max_srq = (1 << SRQ_INDEX_BITS) - 2;
     attr->max_srq_wr = HCA_MAX_WR;

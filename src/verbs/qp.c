@@ -67,6 +67,7 @@ static struct hca_qp *create(struct ibv_context *context, struct ibv_pd *pd,
     qp->ibv.qp_context = attr->qp_context;
     qp->ibv.pd = pd;
     qp->ibv.handle = qp->ibv.qp_num;
+    qp->hears_itself = true;
     pthread_mutex_init(&qp->ibv.mutex, NULL);
     pthread_cond_init(&qp->ibv.cond, NULL);
     attr->cap = qp->cap;
@@ -84,17 +85,20 @@ struct ibv_qp *verbs_create_qp_ex(struct ibv_context *context, struct ibv_qp_ini
 {
     const uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD |
                            IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+    uint32_t flags = ex->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS ? ex->create_flags : 0;
     struct ibv_qp_init_attr attr;
 
-    if (ex->comp_mask & ~known ||
-        (ex->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS && ex->create_flags))
+    if (ex->comp_mask & ~known || flags & ~(uint32_t)IBV_QP_CREATE_BLOCK_SELF_MCAST_LB)
         return fail(EOPNOTSUPP);
+    if (flags && ex->qp_type != IBV_QPT_UD)
+        return fail(EINVAL);
     memcpy(&attr, ex, sizeof(attr)); /* ex starts with the same fields */
     struct hca_qp *qp = create(context, ex->comp_mask & IBV_QP_INIT_ATTR_PD ? ex->pd : NULL, &attr,
                                ex->comp_mask & IBV_QP_INIT_ATTR_XRCD ? ex->xrcd : NULL);
     if (!qp)
         return NULL;
     ex->cap = attr.cap;
+    qp->hears_itself = !(flags & IBV_QP_CREATE_BLOCK_SELF_MCAST_LB);
     if (ex->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) {
         int err = verbs_fill_qp_ex(qp, ex->send_ops_flags);
         if (err) {

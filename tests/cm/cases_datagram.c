@@ -14,9 +14,16 @@ static void send_datagram(struct rdma_cm_id *id, struct rdma_ud_param *ud, const
     struct ibv_mr *mr = rdma_reg_msgs(id, buffer, sizeof(buffer));
     struct ibv_ah *ah = ibv_create_ah(id->pd, &ud->ah_attr);
 
-    CHECK(mr && ah && ud->qkey == RDMA_UDP_QKEY);
+    CHECK(mr && ah);
     strcpy(buffer, text);
-    CHECK(!rdma_post_ud_send(id, NULL, buffer, sizeof(buffer), mr, 0, ah, ud->qp_num));
+    struct ibv_sge sge = { (uintptr_t)buffer, sizeof(buffer), mr->lkey };
+    struct ibv_send_wr *bad, wr = {
+        .sg_list = &sge,
+        .num_sge = 1,
+        .opcode = IBV_WR_SEND,
+        .wr.ud = { .ah = ah, .remote_qpn = ud->qp_num, .remote_qkey = ud->qkey },
+    };
+    CHECK(!ibv_post_send(id->qp, &wr, &bad));
     CHECK(rdma_get_send_comp(id, &wc) == 1 && wc.status == IBV_WC_SUCCESS);
     CHECK(!ibv_destroy_ah(ah));
     CHECK(!rdma_dereg_mr(mr));
@@ -87,9 +94,17 @@ static void ud_active(void)
 
 #define GROUP "239.1.2.3"
 
-static struct rdma_cm_id *open_member(struct rdma_event_channel *channel, bool send_only,
+static struct rdma_cm_id *open_member(struct rdma_event_channel *channel, enum rdma_port_space ps,
+                                      bool send_only, uint32_t create_flags,
                                       struct rdma_cm_event **joined)
 {
+    struct ibv_qp_init_attr_ex qp_attr = {
+        .cap = { .max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1, .max_recv_sge = 1 },
+        .qp_type = IBV_QPT_UD,
+        .sq_sig_all = 1,
+        .comp_mask = IBV_QP_INIT_ATTR_CREATE_FLAGS,
+        .create_flags = create_flags,
+    };
     struct rdma_cm_id *id;
     struct rdma_cm_join_mc_attr_ex attr = {
         .comp_mask = RDMA_CM_JOIN_MC_ATTR_ADDRESS | RDMA_CM_JOIN_MC_ATTR_JOIN_FLAGS,
@@ -97,15 +112,16 @@ static struct rdma_cm_id *open_member(struct rdma_event_channel *channel, bool s
             send_only ? RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER : RDMA_MC_JOIN_FLAG_FULLMEMBER,
     };
 
-    CHECK(!rdma_create_id(channel, &id, NULL, RDMA_PS_UDP));
+    CHECK(!rdma_create_id(channel, &id, NULL, ps));
     CHECK(!rdma_bind_addr(id, ip_address("127.0.0.1", 0)));
     CHECK(!rdma_resolve_addr(id, NULL, ip_address(GROUP, 0), 100));
     EXPECT_ACK(channel, RDMA_CM_EVENT_ADDR_RESOLVED);
-    make_qp(id);
+    CHECK(!rdma_create_qp_ex(id, &qp_attr));
     attr.addr = ip_address(GROUP, 0);
     CHECK(!rdma_join_multicast_ex(id, &attr, channel));
     *joined = EXPECT(channel, RDMA_CM_EVENT_MULTICAST_JOIN);
     CHECK((*joined)->param.ud.private_data == channel);
+    CHECK((*joined)->param.ud.qkey == (ps == RDMA_PS_UDP ? RDMA_UDP_QKEY : 0x0b1b));
     CHECK((*joined)->param.ud.qp_num == 0xffffff && (*joined)->param.ud.ah_attr.dlid >= 0xc000);
     return id;
 }
@@ -114,7 +130,7 @@ static void multicast_passive(void)
 {
     struct rdma_event_channel *channel = open_channel();
     struct rdma_cm_event *joined;
-    struct rdma_cm_id *id = open_member(channel, false, &joined);
+    struct rdma_cm_id *id = open_member(channel, RDMA_PS_UDP, false, 0, &joined);
     char buffer[128];
     struct ibv_wc wc;
 
@@ -136,7 +152,7 @@ static void multicast_active(void)
 {
     struct rdma_event_channel *channel = open_channel();
     struct rdma_cm_event *joined;
-    struct rdma_cm_id *id = open_member(channel, true, &joined);
+    struct rdma_cm_id *id = open_member(channel, RDMA_PS_UDP, true, 0, &joined);
 
     hear();
     send_datagram(id, &joined->param.ud, "to all");
@@ -147,8 +163,58 @@ static void multicast_active(void)
     close_id(id);
 }
 
+static void ipoib_passive(void)
+{
+    struct rdma_event_channel *channel = open_channel();
+    struct rdma_cm_event *joined;
+    struct rdma_cm_id *id = open_member(channel, RDMA_PS_IPOIB, false, 0, &joined);
+
+    rdma_ack_cm_event(joined);
+    receive_text(id, "over IPoIB", GRH_BYTES);
+    close_id(id);
+}
+
+static void ipoib_active(void)
+{
+    struct rdma_event_channel *channel = open_channel();
+    struct rdma_cm_event *joined;
+    struct rdma_cm_id *id = open_member(channel, RDMA_PS_IPOIB, true, 0, &joined);
+
+    hear();
+    send_datagram(id, &joined->param.ud, "over IPoIB");
+    rdma_ack_cm_event(joined);
+    close_id(id);
+}
+
+/* A member gets what it sends to its own group, unless its QP was made to block that. */
+static void itself(void)
+{
+    struct rdma_event_channel *channel = open_channel();
+
+    for (unsigned blocked = 0; blocked <= 1; blocked++) {
+        struct rdma_cm_event *joined;
+        struct rdma_cm_id *id =
+            open_member(channel, RDMA_PS_UDP, false,
+                        blocked ? IBV_QP_CREATE_BLOCK_SELF_MCAST_LB : 0, &joined);
+        char buffer[128];
+        struct ibv_mr *mr = rdma_reg_msgs(id, buffer, sizeof(buffer));
+        struct ibv_wc wc;
+
+        CHECK(mr && !rdma_post_recv(id, NULL, buffer, sizeof(buffer), mr));
+        send_datagram(id, &joined->param.ud, "to myself");
+        CHECK(ibv_poll_cq(id->recv_cq, 1, &wc) == !blocked);
+        rdma_ack_cm_event(joined);
+        CHECK(!rdma_leave_multicast(id, ip_address(GROUP, 0)));
+        rdma_destroy_qp(id);
+        CHECK(!rdma_dereg_mr(mr));
+        close_id(id);
+    }
+}
+
 const struct cm_case datagram_cases[] = {
     { "datagram", ud_passive, ud_active, 0 },
     { "multicast", multicast_passive, multicast_active, 0 },
+    { "multicast-ipoib", ipoib_passive, ipoib_active, 0 },
+    { "multicast-to-itself", itself, NULL, 0 },
     { 0 },
 };

@@ -175,7 +175,7 @@ def rdmacm_cases():
         yield Case(f'udaddy {options}'.strip(), f'udaddy {options}',
                    f'udaddy -s {HOST} {options}', client_expect=(r'return status 0',),
                    server_expect=(r'return status 0',), **cm)
-    for options in ('', '-c 2 -C 20'):
+    for options in ('', '-c 2 -C 20', '-p 0x2'):
         mckey = f'mckey -m 239.1.2.3 -b {HOST} {options}'
         yield Case(f'mckey {options}'.strip(), mckey, f'{mckey} -s',
                    client_expect=(r'return status 0',),
