@@ -76,12 +76,12 @@ int preload_check_access(const struct preload_node *node, int mode)
 static int open_content(const struct preload_node *node, int flags)
 {
     char content[PRELOAD_CONTENT_SIZE];
-    size_t length = preload_content(node, content);
-    int fd = memfd_create("verbena-sysfs", flags & O_CLOEXEC ? MFD_CLOEXEC : 0);
+    int length = preload_content(node, content);
+    int fd = length < 0 ? -1 : memfd_create("verbena-sysfs", flags & O_CLOEXEC ? MFD_CLOEXEC : 0);
 
     if (fd < 0)
         return -1;
-    if (pwrite(fd, content, length, 0) != (ssize_t)length) {
+    if (pwrite(fd, content, length, 0) != length) {
         close(fd);
         errno = EIO;
         return -1;
@@ -183,6 +183,43 @@ struct dirent *preload_read_directory(DIR *stream)
     entry->d_reclen = sizeof(*entry);
     entry->d_type = kind == PRELOAD_DIRECTORY ? DT_DIR : kind == PRELOAD_DEVICE ? DT_CHR : DT_REG;
     return entry;
+}
+
+int preload_scan_directory(const struct preload_node *node, struct dirent ***list,
+                           int (*filter)(const struct dirent *),
+                           int (*order)(const struct dirent **, const struct dirent **))
+{
+    struct directory look = { .node = *node };
+    struct dirent **found = NULL;
+    int count = 0;
+
+    if (node->kind != PRELOAD_DIRECTORY) {
+        errno = ENOTDIR;
+        return -1;
+    }
+    while (preload_read_directory((DIR *)&look)) {
+        if (filter && !filter(&look.entry))
+            continue;
+        struct dirent **longer = realloc(found, (count + 1) * sizeof(*found));
+        struct dirent *entry = longer ? malloc(sizeof(*entry)) : NULL;
+
+        found = longer ? longer : found;
+        if (!entry)
+            goto no_memory;
+        *entry = look.entry;
+        found[count++] = entry;
+    }
+    if (order && count)
+        qsort(found, count, sizeof(*found), (int (*)(const void *, const void *))order);
+    *list = found;
+    return count;
+
+no_memory:
+    while (count)
+        free(found[--count]);
+    free(found);
+    errno = ENOMEM;
+    return -1;
 }
 
 void preload_rewind_directory(DIR *stream)

@@ -19,5 +19,9 @@ bool preload_owns_directory(DIR *directory);
 struct dirent *preload_read_directory(DIR *directory);
 void preload_rewind_directory(DIR *directory);
 void preload_close_directory(DIR *directory);
+/* As scandir(3). */
+int preload_scan_directory(const struct preload_node *node, struct dirent ***list,
+                           int (*filter)(const struct dirent *),
+                           int (*order)(const struct dirent **, const struct dirent **));
 
 #endif

@@ -1,7 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "preload/paths.h"
+#include "preload/attributes.h"
 
 #define ARRAY_LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -9,36 +9,79 @@
 #define MAX_PORTS           4
 
 #define HCA                 "/sys/class/infiniband/verbena%d"
+#define PORT                HCA "/ports/%p"
+
+#define DIRECTORY(path)       { .pattern = path, .kind = PRELOAD_DIRECTORY }
+#define DEVICE(path)          { .pattern = path, .kind = PRELOAD_DEVICE }
+#define TEXT(path, text)      { .pattern = path, .kind = PRELOAD_FILE, .content = text }
+#define SHOWN(path, function) { .pattern = path, .kind = PRELOAD_FILE, .show = function }
 
 /*
  * '%d' stands for a device number from 0, '%p' for a port number from 1. The network interface is
- * the one whose addresses rdma_cm accepts.
+ * the one whose addresses rdma_cm accepts. A file has fixed content, or one that the adapter tells.
+ * Of the counters there are those for errors that memory does not make.
  */
 static const struct row {
     const char *pattern;
     enum preload_kind kind;
     const char *content;
+    int (*show)(const struct preload_facts *facts, char *out, size_t size);
 } rows[] = {
-    { "/sys/class/infiniband", PRELOAD_DIRECTORY, NULL },
-    { HCA, PRELOAD_DIRECTORY, NULL },
-    { HCA "/node_type", PRELOAD_FILE, "1: CA\n" },
-    { HCA "/board_id", PRELOAD_FILE, "verbena-live\n" },
-    { HCA "/device", PRELOAD_DIRECTORY, NULL },
-    { HCA "/device/numa_node", PRELOAD_FILE, "-1\n" },
-    { HCA "/device/net", PRELOAD_DIRECTORY, NULL },
-    { HCA "/device/net/lo", PRELOAD_DIRECTORY, NULL },
-    { HCA "/ports", PRELOAD_DIRECTORY, NULL },
-    { HCA "/ports/%p", PRELOAD_DIRECTORY, NULL },
-    { HCA "/ports/%p/state", PRELOAD_FILE, "4: ACTIVE\n" },
-    { HCA "/ports/%p/link_layer", PRELOAD_FILE, "InfiniBand\n" },
-    { "/sys/class/infiniband_verbs", PRELOAD_DIRECTORY, NULL },
-    { "/sys/class/infiniband_verbs/abi_version", PRELOAD_FILE, "6\n" },
-    { "/sys/class/infiniband_verbs/uverbs%d", PRELOAD_DIRECTORY, NULL },
-    { "/sys/class/infiniband_verbs/uverbs%d/abi_version", PRELOAD_FILE, "1\n" },
-    { "/sys/class/infiniband_verbs/uverbs%d/ibdev", PRELOAD_FILE, "verbena%d\n" },
-    { "/dev/infiniband", PRELOAD_DIRECTORY, NULL },
-    { "/dev/infiniband/rdma_cm", PRELOAD_DEVICE, NULL },
-    { "/dev/infiniband/uverbs%d", PRELOAD_DEVICE, NULL },
+    DIRECTORY("/sys/class/infiniband"),
+    DIRECTORY(HCA),
+    TEXT(HCA "/node_type", "1: CA\n"),
+    TEXT(HCA "/board_id", "verbena-live\n"),
+    TEXT(HCA "/hca_type", "verbena\n"),
+    TEXT(HCA "/node_desc", "verbena%d\n"),
+    SHOWN(HCA "/fw_ver", preload_show_fw_ver),
+    SHOWN(HCA "/hw_rev", preload_show_hw_rev),
+    SHOWN(HCA "/node_guid", preload_show_node_guid),
+    SHOWN(HCA "/sys_image_guid", preload_show_sys_image_guid),
+    DIRECTORY(HCA "/device"),
+    TEXT(HCA "/device/numa_node", "-1\n"),
+    DIRECTORY(HCA "/device/net"),
+    DIRECTORY(HCA "/device/net/lo"),
+    DIRECTORY(HCA "/ports"),
+    DIRECTORY(PORT),
+    SHOWN(PORT "/state", preload_show_state),
+    SHOWN(PORT "/phys_state", preload_show_phys_state),
+    TEXT(PORT "/link_layer", "InfiniBand\n"),
+    SHOWN(PORT "/lid", preload_show_lid),
+    SHOWN(PORT "/lid_mask_count", preload_show_lid_mask_count),
+    SHOWN(PORT "/sm_lid", preload_show_sm_lid),
+    SHOWN(PORT "/sm_sl", preload_show_sm_sl),
+    SHOWN(PORT "/cap_mask", preload_show_cap_mask),
+    SHOWN(PORT "/rate", preload_show_rate),
+    DIRECTORY(PORT "/gids"),
+    SHOWN(PORT "/gids/0", preload_show_gid),
+    DIRECTORY(PORT "/gid_attrs"),
+    DIRECTORY(PORT "/gid_attrs/types"),
+    TEXT(PORT "/gid_attrs/types/0", "IB/RoCE v1\n"),
+    DIRECTORY(PORT "/gid_attrs/ndevs"),
+    TEXT(PORT "/gid_attrs/ndevs/0", ""), /* no GID of InfiniBand is an interface's */
+    DIRECTORY(PORT "/pkeys"),
+    SHOWN(PORT "/pkeys/0", preload_show_pkey),
+    DIRECTORY(PORT "/counters"),
+    TEXT(PORT "/counters/symbol_error", "0\n"),
+    TEXT(PORT "/counters/link_error_recovery", "0\n"),
+    TEXT(PORT "/counters/port_rcv_errors", "0\n"),
+    TEXT(PORT "/counters/port_rcv_remote_physical_errors", "0\n"),
+    TEXT(PORT "/counters/port_rcv_switch_relay_errors", "0\n"),
+    TEXT(PORT "/counters/port_xmit_constraint_errors", "0\n"),
+    TEXT(PORT "/counters/port_rcv_constraint_errors", "0\n"),
+    TEXT(PORT "/counters/local_link_integrity_errors", "0\n"),
+    TEXT(PORT "/counters/excessive_buffer_overrun_errors", "0\n"),
+    TEXT(PORT "/counters/VL15_dropped", "0\n"),
+    DIRECTORY("/sys/class/infiniband_mad"),
+    TEXT("/sys/class/infiniband_mad/abi_version", "5\n"),
+    DIRECTORY("/sys/class/infiniband_verbs"),
+    TEXT("/sys/class/infiniband_verbs/abi_version", "6\n"),
+    DIRECTORY("/sys/class/infiniband_verbs/uverbs%d"),
+    TEXT("/sys/class/infiniband_verbs/uverbs%d/abi_version", "1\n"),
+    TEXT("/sys/class/infiniband_verbs/uverbs%d/ibdev", "verbena%d\n"),
+    DIRECTORY("/dev/infiniband"),
+    DEVICE("/dev/infiniband/rdma_cm"),
+    DEVICE("/dev/infiniband/uverbs%d"),
 };
 
 static unsigned count_from_environment(const char *variable, unsigned most)
@@ -133,11 +176,14 @@ static size_t expand(const char *pattern, unsigned device, unsigned port, char *
     return length;
 }
 
-size_t preload_content(const struct preload_node *node, char content[PRELOAD_CONTENT_SIZE])
+int preload_content(const struct preload_node *node, char content[PRELOAD_CONTENT_SIZE])
 {
-    const char *text = rows[node->row].content;
+    const struct row *row = &rows[node->row];
+    struct preload_facts facts;
 
-    return expand(text ? text : "", node->device, node->port, content, PRELOAD_CONTENT_SIZE);
+    if (!row->show)
+        return expand(row->content, node->device, node->port, content, PRELOAD_CONTENT_SIZE);
+    return preload_ask(node, &facts) ? row->show(&facts, content, PRELOAD_CONTENT_SIZE) : -1;
 }
 
 /* The last component of a child's pattern, or NULL if the row is no child of the directory. */

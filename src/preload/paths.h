@@ -18,14 +18,14 @@ struct preload_node {
     unsigned port;
 };
 
-#define PRELOAD_NAME_SIZE    32
-#define PRELOAD_CONTENT_SIZE 64
+#define PRELOAD_NAME_SIZE    48
+#define PRELOAD_CONTENT_SIZE 128
 
 /* Whether the path exists only virtually; a few comparisons for every other path. */
 bool preload_lookup(const char *path, struct preload_node *node);
 
-/* Writes what reading the file gives, and returns its length. */
-size_t preload_content(const struct preload_node *node, char content[PRELOAD_CONTENT_SIZE]);
+/* Writes what reading the file gives, and returns its length; -1 with errno: nobody can tell. */
+int preload_content(const struct preload_node *node, char content[PRELOAD_CONTENT_SIZE]);
 
 /* The index-th entry of a virtual directory; false past the last one. */
 bool preload_entry(const struct preload_node *directory, unsigned index,

@@ -186,6 +186,22 @@ EXPORT struct dirent64 *readdir64(DIR *directory)
                                              : NEXT(readdir64)(directory);
 }
 
+/* The C library's own would not call the functions above. */
+#define DEFINE_SCANDIR(name, type)                                                            \
+    EXPORT int name(const char *path, struct type ***list, int (*filter)(const struct type *), \
+                    int (*order)(const struct type **, const struct type **))                  \
+    {                                                                                          \
+        struct preload_node node;                                                              \
+                                                                                               \
+        return preload_lookup(path, &node)                                                     \
+                   ? preload_scan_directory(&node, (struct dirent ***)list, (void *)filter,    \
+                                            (void *)order)                                     \
+                   : NEXT(name)(path, list, filter, order);                                    \
+    }
+
+DEFINE_SCANDIR(scandir, dirent)
+DEFINE_SCANDIR(scandir64, dirent64)
+
 EXPORT void rewinddir(DIR *directory)
 {
     if (preload_owns_directory(directory))

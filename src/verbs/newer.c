@@ -5,6 +5,8 @@
 
 #include "verbs/verbs.h"
 
+#include "util/link.h"
+
 #include <unistd.h>
 
 struct ibv_dmah;
@@ -123,17 +125,11 @@ EXPORT struct ibv_mr *ibv_reg_buf_mr(struct ibv_pd *pd, struct ibv_buf *buf, voi
 EXPORT int ibv_query_port_speed(struct ibv_context *context, uint32_t port_num, uint64_t *speed);
 EXPORT int ibv_query_port_speed(struct ibv_context *context, uint32_t port_num, uint64_t *speed)
 {
-    /* By bit of active_width and active_speed; a lane in units of 100 Mbit/s. */
-    static const uint8_t lanes[] = { 1, 4, 8, 12, 2 };
-    static const uint16_t lane_speed[] = { 25, 50, 100, 100, 140, 250, 500, 1000 };
     struct ibv_port_attr attr;
 
     if (port_num > UINT8_MAX || ibv_query_port(context, port_num, &attr))
         return EINVAL;
-    unsigned width = __builtin_ctz(attr.active_width), rate = __builtin_ctz(attr.active_speed);
-    if (width >= ARRAY_SIZE(lanes) || rate >= ARRAY_SIZE(lane_speed))
-        return EOPNOTSUPP;
-    *speed = (uint64_t)lanes[width] * lane_speed[rate];
+    *speed = (uint64_t)link_lanes(attr.active_width) * link_speed(attr.active_speed)->lane;
     return 0;
 }
 
