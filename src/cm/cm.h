@@ -42,7 +42,7 @@ enum {
 };
 
 /* Events that rdma-core has had since version 59. */
-#define CM_EVENT(after)            ((enum rdma_cm_event_type)(RDMA_CM_EVENT_TIMEWAIT_EXIT + (after)))
+#define CM_EVENT(n)                ((enum rdma_cm_event_type)(RDMA_CM_EVENT_TIMEWAIT_EXIT + (n)))
 #define CM_EVENT_ADDRINFO_RESOLVED CM_EVENT(1)
 #define CM_EVENT_ADDRINFO_ERROR    CM_EVENT(2)
 #define CM_EVENT_USER              CM_EVENT(3)

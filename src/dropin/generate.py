@@ -23,7 +23,8 @@ SYMBOL = re.compile(r'^(\w+)(@@?)(\w[\w.]*)$')
 # Calls whose answer is a pointer, should the adapter not have them.
 RETURNS_POINTER = re.compile(
     r'^(ibv_(get_device_(list|name)|open_device|import_\w+|alloc_pd|reg_\w*mr\w*|create_\w+'
-    r'|get_sysfs_path|qp_to_qp_ex|dmabuf_heap_(alloc|cc_shared_init)|\w+_str)|verbs_open_device|_verbs_init_and_alloc_context'
+    r'|get_sysfs_path|qp_to_qp_ex|dmabuf_heap_(alloc|cc_shared_init)|\w+_str)'
+    r'|verbs_open_device|_verbs_init_and_alloc_context'
     r'|rdma_(create_event_channel|get_devices|event_str))$')
 
 
@@ -64,11 +65,12 @@ def listed_exports(path, library):
 
 
 def merged(installed, listed):
-    """Each name and version once. Programs are linked with the defaults of the installed library."""
+    """Each name and version once; the installed library chooses the default of its names."""
     known = {(name, version) for name, _, version, _ in installed}
     defaults = {name for name, separator, _, _ in installed if separator == '@@'}
     return installed + [(name, '@' if name in defaults else separator, version, size)
-                        for name, separator, version, size in listed if (name, version) not in known]
+                        for name, separator, version, size in listed
+                        if (name, version) not in known]
 
 
 def answer(name):

@@ -23,6 +23,7 @@ bool preload_ask(const struct preload_node *node, struct preload_facts *facts)
 
     if (!list)
         return false;
+    errno = ENODEV;
     context = (int)node->device < count ? ibv_open_device(list[node->device]) : NULL;
     ibv_free_device_list(list);
     if (!context)
