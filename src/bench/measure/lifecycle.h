@@ -19,6 +19,9 @@ struct lifecycle_span {
     unsigned int last;
 };
 
+/* A list of spans as struct lifecycle takes it. */
+#define LIFECYCLE_SPANS(...) ((const struct lifecycle_span[]){ __VA_ARGS__, { .name = NULL } })
+
 /* When a step fails, the object is left as it is: its owner cleans up. */
 struct lifecycle {
     const lifecycle_step *steps;        /* end with NULL */

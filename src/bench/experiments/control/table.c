@@ -7,75 +7,50 @@
 #include "qp_lifecycle.h"
 #include "runs.h"
 
-static const struct lifecycle_span create[] = { { "create", OBJECT_CREATE, OBJECT_CREATE },
-                                                { .name = NULL } };
-static const struct lifecycle_span destroy[] = { { "destroy", OBJECT_DESTROY, OBJECT_DESTROY },
-                                                 { .name = NULL } };
-static const struct lifecycle_span create_destroy[] = {
-    { "create", OBJECT_CREATE, OBJECT_CREATE },
-    { "destroy", OBJECT_DESTROY, OBJECT_DESTROY },
-    { .name = NULL },
+static const struct object_lifecycle_spec cq_create = {
+    .type = &object_cq,
+    .spans = LIFECYCLE_SPANS({ "create", OBJECT_CREATE, OBJECT_CREATE }),
 };
-static const struct lifecycle_span allocate_deallocate[] = {
-    { "allocate", OBJECT_CREATE, OBJECT_CREATE },
-    { "deallocate", OBJECT_DESTROY, OBJECT_DESTROY },
-    { .name = NULL },
+static const struct object_lifecycle_spec cq_destroy = {
+    .type = &object_cq,
+    .spans = LIFECYCLE_SPANS({ "destroy", OBJECT_DESTROY, OBJECT_DESTROY }),
 };
-
-static const struct object_lifecycle_spec cq_create = { &object_cq, create };
-static const struct object_lifecycle_spec cq_destroy = { &object_cq, destroy };
-static const struct object_lifecycle_spec pd_lifecycle = { &object_pd, allocate_deallocate };
-static const struct object_lifecycle_spec srq_lifecycle = { &object_srq, create_destroy };
-static const struct object_lifecycle_spec ah_lifecycle = { &object_ah, create_destroy };
+static const struct object_lifecycle_spec pd_lifecycle = {
+    .type = &object_pd,
+    .spans = LIFECYCLE_SPANS({ "allocate", OBJECT_CREATE, OBJECT_CREATE },
+                             { "deallocate", OBJECT_DESTROY, OBJECT_DESTROY }),
+};
+static const struct object_lifecycle_spec srq_lifecycle = {
+    .type = &object_srq,
+    .spans = LIFECYCLE_SPANS({ "create", OBJECT_CREATE, OBJECT_CREATE },
+                             { "destroy", OBJECT_DESTROY, OBJECT_DESTROY }),
+};
+static const struct object_lifecycle_spec ah_lifecycle = {
+    .type = &object_ah,
+    .spans = LIFECYCLE_SPANS({ "create", OBJECT_CREATE, OBJECT_CREATE },
+                             { "destroy", OBJECT_DESTROY, OBJECT_DESTROY }),
+};
 
 static const struct qp_lifecycle_spec qp_create = {
-    .unconnected =
-        (const struct lifecycle_span[]){
-            { "create", QP_CREATE, QP_CREATE },
-            { .name = NULL },
-        },
+    .unconnected = LIFECYCLE_SPANS({ "create", QP_CREATE, QP_CREATE }),
 };
 static const struct qp_lifecycle_spec qp_connect = {
     .connected =
-        (const struct lifecycle_span[]){
-            { "connect", QP_TO_INIT, QP_TO_RTS },
-            { "to INIT", QP_TO_INIT, QP_TO_INIT },
-            { "to RTR", QP_TO_RTR, QP_TO_RTR },
-            { "to RTS", QP_TO_RTS, QP_TO_RTS },
-            { .name = NULL },
-        },
+        LIFECYCLE_SPANS({ "connect", QP_TO_INIT, QP_TO_RTS }, { "to INIT", QP_TO_INIT, QP_TO_INIT },
+                        { "to RTR", QP_TO_RTR, QP_TO_RTR }, { "to RTS", QP_TO_RTS, QP_TO_RTS }),
 };
 static const struct qp_lifecycle_spec qp_destroy = {
     .unconnected =
-        (const struct lifecycle_span[]){
-            { "unconnected", QP_UNCONNECTED_DESTROY, QP_UNCONNECTED_DESTROY },
-            { .name = NULL },
-        },
-    .connected =
-        (const struct lifecycle_span[]){
-            { "connected", QP_DESTROY, QP_DESTROY },
-            { .name = NULL },
-        },
+        LIFECYCLE_SPANS({ "unconnected", QP_UNCONNECTED_DESTROY, QP_UNCONNECTED_DESTROY }),
+    .connected = LIFECYCLE_SPANS({ "connected", QP_DESTROY, QP_DESTROY }),
 };
 
 static const struct mr_lifecycle_spec mr_reg = {
-    .touched =
-        (const struct lifecycle_span[]){
-            { "register", MR_REGISTER, MR_REGISTER },
-            { .name = NULL },
-        },
-    .untouched =
-        (const struct lifecycle_span[]){
-            { "untouched", MR_REGISTER, MR_REGISTER },
-            { .name = NULL },
-        },
+    .touched = LIFECYCLE_SPANS({ "register", MR_REGISTER, MR_REGISTER }),
+    .untouched = LIFECYCLE_SPANS({ "untouched", MR_REGISTER, MR_REGISTER }),
 };
 static const struct mr_lifecycle_spec mr_dereg = {
-    .touched =
-        (const struct lifecycle_span[]){
-            { "deregister", MR_DEREGISTER, MR_DEREGISTER },
-            { .name = NULL },
-        },
+    .touched = LIFECYCLE_SPANS({ "deregister", MR_DEREGISTER, MR_DEREGISTER }),
 };
 
 const struct experiment experiments_control[] = {

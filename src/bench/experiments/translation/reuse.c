@@ -120,10 +120,10 @@ static void new_buffers_order(unsigned int percent, unsigned int length, unsigne
 static void new_buffers_fit(struct flow_spec *spec)
 {
     const unsigned int *buffers = spec->buffer_of;
-    uint64_t most = buffers_of(spec->size);
+    uint64_t max = buffers_of(spec->size);
     unsigned int end = 0;
 
-    while (end < spec->slots && buffers[end] <= most)
+    while (end < spec->slots && buffers[end] <= max)
         end++;
     while (end < spec->slots && end > 1 && !buffers[0] && buffers[end])
         end--;
