@@ -7,7 +7,6 @@
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* Threads of an experiment fail, and look whether others have, at the same time. */
 static pthread_mutex_t control_lock = PTHREAD_MUTEX_INITIALIZER;

@@ -11,7 +11,7 @@ double pingpong_scale(enum operation operation)
     return bench_clock.ns_per_tick / 1000 / (operation >= OPERATION_READ ? 1 : 2);
 }
 
-/* The last byte that the peer polls for; it differs from that of the message before. */
+/* The last byte that the peer polls for; never 0, to which the peer resets it. */
 static uint8_t mark_of(uint64_t message)
 {
     return message % 255 + 1;
