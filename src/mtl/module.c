@@ -165,13 +165,13 @@ static int module_imrecv(mca_mtl_base_module_t *module, struct opal_convertor_t 
     return OMPI_SUCCESS;
 }
 
+/* MPI_ERROR is the caller's: MPI sets it only where there are several statuses. */
 static void fill_status(struct ompi_status_public_t *status, const struct unexpected *message)
 {
     if (status == MPI_STATUS_IGNORE)
         return;
     status->MPI_SOURCE = message->match.key.source;
     status->MPI_TAG = message->match.key.tag;
-    status->MPI_ERROR = MPI_SUCCESS;
     status->_ucount = message->size;
     status->_cancelled = 0;
 }

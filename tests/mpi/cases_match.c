@@ -211,6 +211,32 @@ static void test_matched_probe(void)
     expect_status(&status, MPI_PROC_NULL, MPI_ANY_TAG, 0);
 }
 
+/* A call with one status leaves its MPI_ERROR alone. */
+static void test_probe_leaves_error(void)
+{
+    enum { OWN = 4711 };
+    MPI_Status status = { .MPI_ERROR = OWN };
+    MPI_Message message;
+    MPI_Request sent;
+    int there = 0, in;
+
+    MPI_Isend(&rank, 1, MPI_INT, right_of(rank), 6, MPI_COMM_WORLD, &sent);
+    MPI_Probe(left_of(rank), 6, MPI_COMM_WORLD, &status);
+    expect(status.MPI_ERROR == OWN, "MPI_Probe set MPI_ERROR to %d", status.MPI_ERROR);
+    MPI_Iprobe(left_of(rank), 6, MPI_COMM_WORLD, &there, &status);
+    expect(there && status.MPI_ERROR == OWN, "MPI_Iprobe set MPI_ERROR to %d", status.MPI_ERROR);
+    MPI_Mprobe(left_of(rank), 6, MPI_COMM_WORLD, &message, &status);
+    expect(status.MPI_ERROR == OWN, "MPI_Mprobe set MPI_ERROR to %d", status.MPI_ERROR);
+    MPI_Mrecv(&in, 1, MPI_INT, &message, MPI_STATUS_IGNORE);
+    MPI_Wait(&sent, MPI_STATUS_IGNORE);
+    MPI_Isend(&rank, 1, MPI_INT, right_of(rank), 6, MPI_COMM_WORLD, &sent);
+    for (there = 0; !there;)
+        MPI_Improbe(left_of(rank), 6, MPI_COMM_WORLD, &there, &message, &status);
+    expect(status.MPI_ERROR == OWN, "MPI_Improbe set MPI_ERROR to %d", status.MPI_ERROR);
+    MPI_Mrecv(&in, 1, MPI_INT, &message, MPI_STATUS_IGNORE);
+    MPI_Wait(&sent, MPI_STATUS_IGNORE);
+}
+
 static void test_communicators_apart(void)
 {
     MPI_Comm copies[3];
@@ -279,6 +305,7 @@ const struct mpi_case match_cases[] = {
     { "posted-in-order", test_posted_in_order, 1 },
     { "probe", test_probe, 1 },
     { "matched-probe", test_matched_probe, 1 },
+    { "probe-leaves-error", test_probe_leaves_error, 1 },
     { "communicators-apart", test_communicators_apart, 1 },
     { "split", test_split, 1 },
     { "between-groups", test_between_groups, 2 },
