@@ -135,6 +135,17 @@ static void share_one_core(void)
     setenv("OMPI_MCA_hwloc_base_binding_policy", "none", 1);
 }
 
+/* Windows between hosts have to go over rails, as messages: osc/rdma would copy in the memory of the
+ * one machine. osc/sm takes part within a host, but not in virtual time, where its copies would take
+ * none. What the user has chosen stays. */
+static void export_windows(bool modelled, unsigned long nodes)
+{
+    if (modelled)
+        setenv("OMPI_MCA_osc", "pt2pt", 0);
+    else if (nodes > 1)
+        setenv("OMPI_MCA_osc", "pt2pt,sm", 0);
+}
+
 static int export_software(const struct invocation *invocation, const struct launch *launch)
 {
     struct placement placement = { 0 };
@@ -151,6 +162,7 @@ static int export_software(const struct invocation *invocation, const struct lau
         return CLI_USAGE;
     set_number("VERBENA_NODES", placement.nodes);
     set_number("VERBENA_RANKS_PER_NODE", placement.per_node);
+    export_windows(modelled, placement.nodes);
     if (launch_environment(launch, modelled ? LAUNCH_MPI : NULL))
         return CLI_FAILED;
     if (modelled) {

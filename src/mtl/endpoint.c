@@ -6,6 +6,8 @@
 #include "mtl/rendezvous.h"
 #include "mtl/shared.h"
 
+#include <opal/mca/base/mca_base_var.h>
+#include <opal/mca/hwloc/hwloc-internal.h>
 #include <opal/mca/pmix/pmix.h>
 
 #include <stdlib.h>
@@ -52,6 +54,32 @@ static bool read_address(const opal_process_name_t *name, struct address *addres
     *address = *found;
     free(found);
     return true;
+}
+
+/* osc/rdma runs on one node only. Whoever asks for it by name wants all hosts to be that node. */
+static bool wants_one_node(void)
+{
+    const char *const *names;
+    int index = mca_base_var_find("ompi", "osc", NULL, NULL);
+
+    if (index < 0 || mca_base_var_get_value(index, &names, NULL, NULL) != OPAL_SUCCESS || !*names)
+        return false;
+    return **names != '^' && strstr(*names, "rdma");
+}
+
+void endpoints_part_nodes(size_t count, struct ompi_proc_t **procs)
+{
+    struct address address;
+
+    if (wants_one_node())
+        return;
+    for (size_t i = 0; i < count; i++) {
+        opal_proc_t *proc = &procs[i]->super;
+
+        if (OPAL_PROC_ON_LOCAL_NODE(proc->proc_flags) &&
+            read_address(&proc->proc_name, &address) && strcmp(own->node, address.node))
+            proc->proc_flags = OPAL_PROC_NON_LOCAL;
+    }
 }
 
 static enum way way_to(const struct endpoint *endpoint)

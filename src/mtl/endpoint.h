@@ -59,6 +59,10 @@ void endpoints_free(void);
 struct endpoint *endpoint_of_name(const opal_process_name_t *name);
 struct endpoint *endpoint_of_proc(struct ompi_proc_t *proc);
 
+/* Processes on other hosts of the fabric are on other nodes, for all of Open MPI: it would move
+ * windows and shared memory collectives through the memory of the machine that the hosts share. */
+void endpoints_part_nodes(size_t count, struct ompi_proc_t **procs);
+
 /* Calls for each. */
 void endpoints_each(void (*call)(struct endpoint *endpoint));
 

@@ -311,9 +311,10 @@ int module_progress(void)
     return count;
 }
 
-/* Processes are looked up when they are first used. */
+/* Processes are connected when they are first used. */
 static int module_add_procs(mca_mtl_base_module_t *module, size_t count, struct ompi_proc_t **procs)
 {
+    endpoints_part_nodes(count, procs);
     return OMPI_SUCCESS;
 }
 
