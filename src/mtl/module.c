@@ -1,4 +1,5 @@
 /* The functions of the MTL interface. */
+#include "mtl/bsend.h"
 #include "mtl/connection.h"
 #include "mtl/log.h"
 #include "mtl/protocol.h"
@@ -325,13 +326,21 @@ static int module_del_procs(mca_mtl_base_module_t *module, size_t count, struct 
     return OMPI_SUCCESS;
 }
 
+/* When there is a communicator, the PML has been selected. */
 static int module_add_comm(mca_mtl_base_module_t *module, struct ompi_communicator_t *comm)
+{
+    bsend_take_over();
+    return OMPI_SUCCESS;
+}
+
+static int module_del_comm(mca_mtl_base_module_t *module, struct ompi_communicator_t *comm)
 {
     return OMPI_SUCCESS;
 }
 
 static int module_finalize(mca_mtl_base_module_t *module)
 {
+    bsend_give_back();
     opal_progress_unregister(module_progress);
     if (mtl.parameters.report)
         counters_report();
@@ -361,5 +370,5 @@ const mca_mtl_base_module_t module_functions = {
     .mtl_improbe = module_improbe,
     .mtl_cancel = module_cancel,
     .mtl_add_comm = module_add_comm,
-    .mtl_del_comm = module_add_comm,
+    .mtl_del_comm = module_del_comm,
 };

@@ -1,4 +1,4 @@
-/* Receives that are too short, and requests that are cancelled. */
+/* Receives that are too short, requests that are cancelled, buffered sends without a buffer. */
 #include "case.h"
 
 #include <stdlib.h>
@@ -130,10 +130,28 @@ static void test_cancel_send(void)
     cancel_send(64);
 }
 
+static void test_no_buffer(void)
+{
+    MPI_Request request;
+    MPI_Comm comm;
+    int code;
+
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    MPI_Bsend_init(&rank, 1, MPI_INT, right_of(rank), TAG, comm, &request);
+    code = MPI_Start(&request);
+    if (code == MPI_SUCCESS)
+        code = MPI_Wait(&request, MPI_STATUS_IGNORE);
+    expect(error_class(code) == MPI_ERR_BUFFER, "a buffered send without a buffer: error class %d",
+           error_class(code));
+    MPI_Comm_free(&comm);
+}
+
 const struct mpi_case error_cases[] = {
     { "truncation", test_truncation, 1 },
     { "cancel-receive", test_cancel_receive, 1 },
     { "cancel-too-late", test_cancel_too_late, 1 },
     { "cancel-send", test_cancel_send, 1 },
+    { "no-buffer", test_no_buffer, 1 },
     { NULL },
 };

@@ -222,6 +222,54 @@ static void test_persistent(void)
 }
 
 /* Far more at a time than any queue holds, of sizes that take turns. */
+/* All rounds are sent before the first is received, and out of every other integer. */
+static void persistent_buffered(int count)
+{
+    int *out = allocate(2 * count * sizeof(int)), *in = allocate(count * sizeof(int));
+    MPI_Request request;
+    MPI_Datatype every_other;
+
+    MPI_Type_vector(count, 1, 2, MPI_INT, &every_other);
+    MPI_Type_commit(&every_other);
+    MPI_Bsend_init(out, 1, every_other, right_of(rank), TAG, MPI_COMM_WORLD, &request);
+    MPI_Type_free(&every_other);
+    for (int round = 0; round < ROUNDS; round++) {
+        for (int i = 0; i < 2 * count; i++)
+            out[i] = rank + round * count + i;
+        if (round % 2)
+            MPI_Startall(1, &request);
+        else
+            MPI_Start(&request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        memset(out, 0xff, 2 * count * sizeof(int));
+    }
+    MPI_Request_free(&request);
+    for (int round = 0; round < ROUNDS; round++) {
+        MPI_Status status;
+
+        MPI_Recv(in, count, MPI_INT, left_of(rank), TAG, MPI_COMM_WORLD, &status);
+        expect_status(&status, left_of(rank), TAG, count * sizeof(int));
+        for (int i = 0; i < count; i++)
+            expect(in[i] == left_of(rank) + round * count + 2 * i,
+                   "round %d, %d integers: number %d is %d", round, count, i, in[i]);
+    }
+    free(in);
+    free(out);
+}
+
+static void persistent_buffered_all(void)
+{
+    static const int counts[] = { 1, 10, 5000, 200000 };
+
+    for (size_t i = 0; i < sizeof(counts) / sizeof(*counts); i++)
+        persistent_buffered(counts[i]);
+}
+
+static void test_persistent_buffered(void)
+{
+    with_buffer(persistent_buffered_all);
+}
+
 static void test_many_at_a_time(void)
 {
     static const size_t turn[] = { 8, 3000, 0, 20000, 100, 70000 };
@@ -311,6 +359,7 @@ const struct mpi_case point_cases[] = {
     { "sendrecv", test_sendrecv, 1 },
     { "self", test_self, 1 },
     { "persistent", test_persistent, 1 },
+    { "persistent-buffered", test_persistent_buffered, 1 },
     { "many-at-a-time", test_many_at_a_time, 1 },
     { "memory-comes-and-goes", test_memory_comes_and_goes, 1 },
     { "proc-null", test_proc_null, 1 },
