@@ -1,9 +1,9 @@
 #include "mpi.h"
 
+#include "guardian.h"
 #include "launch.h"
 #include "model.h"
 #include "probe.h"
-#include "segment.h"
 #include "start.h"
 
 #include <sched.h>
@@ -193,8 +193,10 @@ int mpi_run(const struct line *line, bool software)
     int status;
 
     permit();
+    if (software)
+        guardian_begin();
     status = start_and_wait(line->words[0], (char **)line->words);
     if (software)
-        segment_remove_unused();
+        guardian_end();
     return status;
 }

@@ -1,9 +1,9 @@
 /* verbena run: start a program on the software adapter, wait for it, and leave nothing behind. */
 #include "commands.h"
 #include "binary.h"
+#include "guardian.h"
 #include "launch.h"
 #include "model.h"
-#include "segment.h"
 #include "start.h"
 
 #include <stdlib.h>
@@ -105,7 +105,8 @@ int command_run(const struct invocation *invocation)
         return CLI_FAILED;
     if (modelled)
         launch_fix_addresses();
+    guardian_begin();
     status = start_and_wait(invocation->operands[0], invocation->operands);
-    segment_remove_unused();
+    guardian_end();
     return status;
 }

@@ -41,7 +41,8 @@ static int lock_alone(const char *path, enum segment_state *state)
     *state = SEGMENT_ABSENT;
     if (fd < 0)
         return -1;
-    signal(SIGIO, SIG_IGN); /* sent when someone opens the file while the lease is held */
+    /* Sent when someone opens the file while the lease is held; SIGIO would be the end. */
+    fcntl(fd, F_SETSIG, SIGURG);
     if (flock(fd, LOCK_EX | LOCK_NB) || (fcntl(fd, F_SETLEASE, F_WRLCK) && errno == EAGAIN)) {
         *state = SEGMENT_IN_USE;
         close(fd);
@@ -61,19 +62,23 @@ enum segment_state segment_state_of(const char *path)
     return state;
 }
 
-void segment_remove_unused(void)
+enum segment_state segment_remove(const char *path)
 {
     enum segment_state state;
-    char path[PATH_MAX];
-    int fd;
+    int fd = lock_alone(path, &state);
 
-    if (segment_path(path, sizeof(path)))
-        return;
-    fd = lock_alone(path, &state);
     if (fd < 0)
-        return;
+        return state;
     unlink(path);
     close(fd);
+    return SEGMENT_ABSENT;
+}
+
+enum segment_state segment_remove_unused(void)
+{
+    char path[PATH_MAX];
+
+    return segment_path(path, sizeof(path)) ? SEGMENT_ABSENT : segment_remove(path);
 }
 
 void segment_each(void (*each)(const char *path, void *context), void *context)
