@@ -57,14 +57,18 @@
     { .name = "pcap", .argument = "FILE", .kind = OPTION_PATH, .environment = "VERBENA_PCAP", \
       .help = "write every packet on the modelled links, for tshark and Wireshark" }
 #define RAIL_ROWS \
-    { .name = "policy", .argument = "POLICY", .fallback = "adaptive", .kind = OPTION_CHOICE, \
+    { .name = "policy", .argument = "POLICY", .fallback = RAILS_DEFAULT_POLICY, .kind = OPTION_CHOICE, \
       .choices = RAILS_POLICY_NAMES, \
       .help = "how messages go over rails: one of " RAILS_POLICY_NAMES }, \
     { .name = "qps", .argument = "N", .fallback = "1", .kind = OPTION_NUMBER, \
       .minimum = 1, .maximum = RAILS_MAX, \
       .help = "queue pairs per port to each peer" }, \
-    PORTS_ROW, \
-    DEVICES_ROW, \
+    { .name = "ports", .argument = "N", .fallback = "all, of a live software adapter 1", \
+      .kind = OPTION_NUMBER, .environment = "VERBENA_PORTS", .minimum = 1, .maximum = 4, \
+      .help = "ports of each adapter to use; software adapters are made with so many" }, \
+    { .name = "devices", .argument = "N", .fallback = "all, of a software host 1", \
+      .kind = OPTION_NUMBER, .environment = "VERBENA_DEVICES", .minimum = 1, .maximum = 8, \
+      .help = "adapters of each host to use; software hosts are made with so many" }, \
     { .name = "nodes", .argument = "N", .fallback = "1, in virtual time one for each rank", \
       .kind = OPTION_NUMBER, .environment = "VERBENA_NODES", .minimum = 1, .maximum = 256, \
       .help = "software hosts the ranks live on" }, \

@@ -100,6 +100,7 @@ static int export_component(const struct invocation *invocation, const struct la
         { "policy", "OMPI_MCA_mtl_verbena_policy" },
         { "qps", "OMPI_MCA_mtl_verbena_qps" },
         { "ports", "OMPI_MCA_mtl_verbena_ports" },
+        { "devices", "OMPI_MCA_mtl_verbena_devices" },
     };
     char component[PATH_MAX], path[PATH_MAX + 32];
 

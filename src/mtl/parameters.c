@@ -101,7 +101,7 @@ static int register_policy(void)
 
     for (; rails_policies[count] && count < 15; count++) {
         values[count] = (mca_base_var_enum_value_t){ count, rails_policies[count]->name };
-        if (!strcmp(rails_policies[count]->name, "epc"))
+        if (!strcmp(rails_policies[count]->name, RAILS_DEFAULT_POLICY))
             fallback = count;
     }
     values[count] = (mca_base_var_enum_value_t){ 0, NULL };

@@ -106,7 +106,8 @@ struct rails_policy {
 
 /* Every policy, ends with NULL; and their names as an option lists them. */
 extern const struct rails_policy *const rails_policies[];
-#define RAILS_POLICY_NAMES "binding round-robin striping weighted epc adaptive"
+#define RAILS_POLICY_NAMES   "binding round-robin striping weighted epc adaptive"
+#define RAILS_DEFAULT_POLICY "epc"
 
 const struct rails_policy *rails_policy_find(const char *name);
 
