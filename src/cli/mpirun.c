@@ -4,9 +4,11 @@
 #include "launch.h"
 #include "line.h"
 #include "mpi.h"
+#include "start.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define BENCH "verbena-mpi-bench"
 
@@ -73,6 +75,14 @@ static int make_line(const struct invocation *invocation, struct line *line)
     return CLI_OK;
 }
 
+/* Open MPI looks in the current directory, too; options of its own may stand before the program. */
+static int check_program(const char *name)
+{
+    if (name[0] == '-' || (!strchr(name, '/') && !access(name, X_OK)))
+        return CLI_OK;
+    return start_check(name);
+}
+
 static int run(const struct invocation *invocation, const struct line *line, const char *before)
 {
     bool software;
@@ -84,7 +94,10 @@ static int run(const struct invocation *invocation, const struct line *line, con
         print(line, before);
         return CLI_OK;
     }
-    return mpi_run(line, software);
+    /* Only ranks on software adapters are sure to live here. */
+    if (software)
+        status = check_program(invocation->operands[0]);
+    return status ? status : mpi_run(line, software);
 }
 
 int command_mpirun(const struct invocation *invocation)

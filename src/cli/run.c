@@ -12,28 +12,6 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-/* Looks the name up as execvp() will; false if there is no such file. */
-static bool resolve(const char *name, char *path)
-{
-    const char *search = getenv("PATH");
-
-    if (strchr(name, '/')) {
-        snprintf(path, PATH_MAX, "%s", name);
-        return !access(path, F_OK);
-    }
-    for (search = search ? search : "/bin:/usr/bin"; search; search = strchr(search, ':')) {
-        int length;
-
-        search += *search == ':';
-        length = strcspn(search, ":");
-        if (snprintf(path, PATH_MAX, "%.*s/%s", length ? length : 1, length ? search : ".", name) <
-                PATH_MAX &&
-            !access(path, X_OK))
-            return true;
-    }
-    return false;
-}
-
 static bool gains_privileges(const char *path)
 {
     struct stat status;
@@ -98,7 +76,7 @@ int command_run(const struct invocation *invocation)
     options_export(invocation);
     if (model_export(invocation))
         return CLI_USAGE;
-    if (resolve(invocation->operands[0], path))
+    if (start_find(invocation->operands[0], path))
         warn_if_out_of_reach(path);
     modelled = getenv("VERBENA_ADAPTER") != NULL;
     if (launch_environment(&launch, modelled ? LAUNCH_GUEST : NULL))

@@ -3,10 +3,12 @@
 #include "options.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -35,12 +37,43 @@ static void forward_signals(const sigset_t *set)
     }
 }
 
-static int exec_failure(const char *name)
+bool start_find(const char *name, char *path)
 {
-    int cause = errno;
+    const char *search = getenv("PATH");
 
+    if (strchr(name, '/')) {
+        snprintf(path, PATH_MAX, "%s", name);
+        return !access(path, F_OK);
+    }
+    for (search = search ? search : "/bin:/usr/bin"; search; search = strchr(search, ':')) {
+        int length;
+
+        search += *search == ':';
+        length = strcspn(search, ":");
+        if (snprintf(path, PATH_MAX, "%.*s/%s", length ? length : 1, length ? search : ".", name) <
+                PATH_MAX &&
+            !access(path, X_OK))
+            return true;
+    }
+    return false;
+}
+
+static int exec_failure(const char *name, int cause)
+{
     cli_error("%s: %s", name, strerror(cause));
     return cause == ENOENT ? CLI_NOT_FOUND : CLI_NOT_EXECUTABLE;
+}
+
+int start_check(const char *name)
+{
+    char path[PATH_MAX];
+    struct stat status;
+
+    if (!start_find(name, path))
+        return exec_failure(name, ENOENT);
+    if (stat(path, &status) || !S_ISREG(status.st_mode) || access(path, X_OK))
+        return exec_failure(name, EACCES);
+    return CLI_OK;
 }
 
 int start_and_wait(const char *path, char **words)
@@ -65,7 +98,7 @@ int start_and_wait(const char *path, char **words)
             _exit(CLI_FAILED);
         sigprocmask(SIG_SETMASK, &before, NULL);
         execvp(path, words);
-        _exit(exec_failure(words[0]));
+        _exit(exec_failure(words[0], errno));
     }
     forward_signals(&set);
     sigprocmask(SIG_SETMASK, &before, NULL);
