@@ -1,4 +1,5 @@
 #include "guardian.h"
+#include "options.h"
 #include "segment.h"
 
 #include <errno.h>
@@ -8,10 +9,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define NAME        "verbena-guard" /* in /proc: its words are those of the command */
-#define LINE        3               /* the descriptor on which the command is heard */
+#define NAME        "verbena-guard"
+#define LINE        3 /* the descriptor on which the command is heard */
 #define LOOK_US     50000
-#define LATE_COMERS 100 /* looks: programs that were being started may still make a segment */
+#define LOOKS       1200 /* a minute: whoever lives longer than the command removes it himself */
+#define LATE_COMERS 100  /* looks: programs that were being started may still make a segment */
 
 static pid_t guardian = -1;
 static int line = -1;
@@ -20,13 +22,13 @@ static int line = -1;
  * end. */
 static void stand_aside(int heard)
 {
-    int nothing = open("/dev/null", O_RDWR);
+    int above = fcntl(heard, F_DUPFD, LINE + 1), nothing = open("/dev/null", O_RDWR);
 
     setsid();
-    prctl(PR_SET_NAME, NAME);
+    prctl(PR_SET_NAME, NAME); /* its words are those of the command */
     for (int fd = 0; fd < LINE; fd++)
         dup2(nothing, fd);
-    dup2(heard, LINE);
+    dup2(above, LINE);
     closefrom(LINE + 1);
 }
 
@@ -47,9 +49,9 @@ static void guard(int heard)
     stand_aside(heard);
     if (is_dismissed())
         return;
-    for (int unused = 0; unused < LATE_COMERS; usleep(LOOK_US)) {
-        if (segment_remove_unused() != SEGMENT_IN_USE)
-            unused++;
+    for (int looks = 0, unused = 0; looks < LOOKS && unused < LATE_COMERS; looks++) {
+        unused += segment_remove_unused() != SEGMENT_IN_USE;
+        usleep(LOOK_US);
     }
 }
 
@@ -75,11 +77,11 @@ void guardian_begin(void)
     line = ends[1];
 }
 
-void guardian_end(void)
+void guardian_end(int status)
 {
-    bool done = segment_remove_unused() != SEGMENT_IN_USE;
+    bool removed = segment_remove_unused() != SEGMENT_IN_USE;
 
-    if (guardian > 0 && done && write(line, "", 1) == 1)
+    if (guardian > 0 && (removed || status == CLI_OK) && write(line, "", 1) == 1)
         waitpid(guardian, NULL, 0);
     if (line >= 0)
         close(line);

@@ -7,7 +7,9 @@
  * behind by processes that were all killed at once, their guardian with them. */
 void guardian_begin(void);
 
-/* Removes the segment; if some process still has it, the guardian waits for that. */
-void guardian_end(void);
+/* Removes the segment unless some process still has it. What has ended in order leaves others at
+ * work, who will remove it; where the status says otherwise, the guardian waits for the last one.
+ */
+void guardian_end(int status);
 
 #endif

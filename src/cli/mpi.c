@@ -136,9 +136,9 @@ static void share_one_core(void)
     setenv("OMPI_MCA_hwloc_base_binding_policy", "none", 1);
 }
 
-/* Windows between hosts have to go over rails, as messages: osc/rdma would copy in the memory of the
- * one machine. osc/sm takes part within a host, but not in virtual time, where its copies would take
- * none. What the user has chosen stays. */
+/* Windows between hosts have to go over rails, as messages: osc/rdma would copy in the memory of
+ * the one machine. osc/sm takes part within a host, but not in virtual time, where its copies would
+ * take none. What the user has chosen stays. */
 static void export_windows(bool modelled, unsigned long nodes)
 {
     if (modelled)
@@ -198,6 +198,6 @@ int mpi_run(const struct line *line, bool software)
         guardian_begin();
     status = start_and_wait(line->words[0], (char **)line->words);
     if (software)
-        guardian_end();
+        guardian_end(status);
     return status;
 }

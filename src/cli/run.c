@@ -85,6 +85,6 @@ int command_run(const struct invocation *invocation)
         launch_fix_addresses();
     guardian_begin();
     status = start_and_wait(invocation->operands[0], invocation->operands);
-    guardian_end();
+    guardian_end(status);
     return status;
 }

@@ -27,9 +27,9 @@ static mca_pml_base_module_isend_init_fn_t pml_isend_init;
 static int send_copy(const bsend_request *request)
 {
     ompi_request_t *sent;
-    int status = mca_pml.pml_isend(request->buffer, request->count, request->datatype,
-                                   request->dest, request->tag, MCA_PML_BASE_SEND_BUFFERED,
-                                   request->comm, &sent);
+    int status =
+        mca_pml.pml_isend(request->buffer, request->count, request->datatype, request->dest,
+                          request->tag, MCA_PML_BASE_SEND_BUFFERED, request->comm, &sent);
 
     return status == OMPI_SUCCESS ? ompi_request_free(&sent) : status;
 }

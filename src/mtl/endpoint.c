@@ -76,8 +76,8 @@ void endpoints_part_nodes(size_t count, struct ompi_proc_t **procs)
     for (size_t i = 0; i < count; i++) {
         opal_proc_t *proc = &procs[i]->super;
 
-        if (OPAL_PROC_ON_LOCAL_NODE(proc->proc_flags) &&
-            read_address(&proc->proc_name, &address) && strcmp(own->node, address.node))
+        if (OPAL_PROC_ON_LOCAL_NODE(proc->proc_flags) && read_address(&proc->proc_name, &address) &&
+            strcmp(own->node, address.node))
             proc->proc_flags = OPAL_PROC_NON_LOCAL;
     }
 }
