@@ -28,11 +28,13 @@ static void note_signal(int number)
 
 void interrupt_catch(void)
 {
-    struct sigaction action = { .sa_handler = note_signal };
+    static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
+    struct sigaction action = { .sa_handler = note_signal }, present;
 
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    sigaction(SIGHUP, &action, NULL);
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++) {
+        if (!sigaction(numbers[i], NULL, &present) && present.sa_handler != SIG_IGN)
+            sigaction(numbers[i], &action, NULL);
+    }
 }
 
 bool interrupted(void)

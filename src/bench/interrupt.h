@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 /* The first SIGINT, SIGTERM or SIGHUP is noted; another one, a second later or more, has its usual
- * effect. */
+ * effect. Those that this process was started to ignore (nohup, '&' in a script) stay ignored. */
 void interrupt_catch(void);
 bool interrupted(void);
 

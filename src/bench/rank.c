@@ -217,11 +217,9 @@ int rank_main(int fd, const char *version, char *const *words, int count)
 {
     static struct control control;
     struct assignment assignment;
-    struct sigaction action;
     struct bench bench;
 
-    if (!sigaction(SIGINT, NULL, &action) && action.sa_handler != SIG_IGN)
-        interrupt_catch();
+    interrupt_catch();
     if (take_assignment(fd, version, words, count, &assignment))
         return 1;
     move_to_node(&assignment);
@@ -271,6 +269,7 @@ static void serve(int fd, const struct settings *settings, char *const *words, i
     pid_t parent = getpid(), child = fork();
 
     if (!child) {
+        signal(SIGTERM, SIG_DFL);
         prctl(PR_SET_PDEATHSIG, SIGTERM);
         if (getppid() != parent)
             _exit(1);

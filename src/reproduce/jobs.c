@@ -164,6 +164,7 @@ static void become_job(const struct job *job, const char *directory)
     char *line = allocate_text(job->line), *words[WORDS_MAX + 1];
     int file;
 
+    signal(SIGTERM, SIG_DFL); /* jobs are ended with it */
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     bind_to_core(job->place);
     words_of(job, line, output, words);

@@ -157,6 +157,7 @@ static pid_t start(const struct settings *settings, char **words, int *fd)
         return -1;
     }
     if (!pid) {
+        signal(SIGTERM, SIG_DFL); /* what hangs is ended with it */
         dup2(pipes[1], STDOUT_FILENO);
         dup2(pipes[1], STDERR_FILENO);
         close(pipes[0]);
