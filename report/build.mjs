@@ -1,6 +1,6 @@
 /* Makes the template of the report, one file that needs nothing else:
  *
- *     node build.mjs PAGE.html DOCS/experiments
+ *     node build.mjs PAGE.html DOCS/experiments LICENSE
  *
  * The methods of the experiments come from their pages in the documentation. */
 import { build } from 'esbuild';
@@ -32,6 +32,31 @@ function methods(directory) {
 /* Text that stands in a script element must not end it. */
 const inScript = text => text.replace(/<\/(script)/gi, '<\\/$1').replace(/<!--/g, '<\\!--');
 
+/* Files of other people's packages that went into a bundle, as names of packages. */
+function packagesIn(metafile) {
+    const inputs = Object.values(metafile.outputs).flatMap(output => Object.entries(output.inputs));
+    return inputs.filter(([, { bytesInOutput }]) => bytesInOutput > 0)
+        .map(([path]) => path.match(/.*node_modules\/((?:@[^/]+\/)?[^/]+)/)?.[1])
+        .filter(Boolean);
+}
+
+const escaped = text => text.replace(/&/g, '&amp;').replace(/</g, '&lt;');
+
+const entry = (title, path) =>
+    `<h3>${escaped(title)}</h3>\n<pre>${escaped(readFileSync(path, 'utf8').trim())}</pre>\n`;
+
+/* The notice that a package's licence wants kept with every copy. */
+function notice(name) {
+    const folder = join(here, 'node_modules', name);
+    const { version, license } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
+    const file = readdirSync(folder).find(one => /^(licen[cs]e|copying)(\.|$)/i.test(one));
+    if (!file)
+        throw new Error(`${name} ${version}: there is no file with its licence (${license}) to put into the page`);
+    return entry(`${name} ${version}`, join(folder, file));
+}
+
+const packages = new Set();
+
 async function bundle(entry) {
     const result = await build({
         entryPoints: [join(here, 'src', entry)],
@@ -40,15 +65,18 @@ async function bundle(entry) {
         write: false,
         target: 'es2020',
         legalComments: 'none',
+        metafile: true,
     });
+    packagesIn(result.metafile).forEach(name => packages.add(name));
     return result.outputFiles[0].text;
 }
 
-const [output, documentation] = process.argv.slice(2);
+const [output, documentation, licence] = process.argv.slice(2);
 const parts = {
     STYLE: await bundle('style.css'),
     METHODS: JSON.stringify(methods(documentation)).replace(/</g, '\\u003c'),
     SCRIPT: inScript(await bundle('main.js')),
 };
+parts.NOTICES = entry('Verbena', licence) + [...packages].sort().map(notice).join('');
 const frame = readFileSync(join(here, 'src', 'page.html'), 'utf8');
-writeFileSync(output, frame.replace(/@(STYLE|METHODS|SCRIPT)@/g, (_, name) => parts[name]));
+writeFileSync(output, frame.replace(/@(STYLE|METHODS|SCRIPT|NOTICES)@/g, (_, name) => parts[name]));

@@ -103,6 +103,13 @@ async function checkKeys({ page }) {
     require(first && second && first !== second, `arrow keys show "${first}", then "${second}"`);
 }
 
+async function checkLicences({ page }) {
+    const notice = page.locator('#licences pre').first();
+    require(!await notice.isVisible(), 'the notices stand open');
+    await page.locator('#licences summary').click();
+    require(await notice.isVisible(), 'the notices cannot be opened');
+}
+
 async function checkWidth({ page }) {
     const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
     require(over <= 0, `${over} pixels wider than the window`);
@@ -135,6 +142,7 @@ async function checkPage(browser, name, path) {
     await test(`${name} hover`, () => checkHover(opened));
     await test(`${name} switch`, () => checkSwitch(opened));
     await test(`${name} keys`, () => checkKeys(opened));
+    await test(`${name} licences`, () => checkLicences(opened));
     await page.evaluate(() => scrollTo(0, 0));
     for (const colorScheme of ['light', 'dark']) {
         await page.emulateMedia({ colorScheme });
