@@ -20,11 +20,12 @@ DESTDIR      ?=
 FUZZ_SECONDS ?= 300
 export SETUP
 
-all: packages-build $(BUILD)/build.ninja
-	@ninja -C $(BUILD) --quiet
+# Packages come before what is configured with them, whatever -j says; ninja runs in parallel by itself.
+.NOTPARALLEL:
 
-$(BUILD)/build.ninja: | packages-build
+all: packages-build
 	@tools/configure $(BUILD) release
+	@ninja -C $(BUILD) --quiet
 
 packages-build:
 	@tools/setup build

@@ -99,14 +99,19 @@ static int fill(const struct invocation *invocation, json_t *document)
     return CLI_OK;
 }
 
-static int write_page(const json_t *document, const char *path)
+static bool find_template(char *path)
 {
-    char template[PATH_MAX], error[PATH_MAX + 128];
+    if (launch_file("report.html", path))
+        return true;
+    cli_error("Verbena was built without the page of reports, for which it needs npm and its registry. "
+              "Install npm (Debian: apt-get install npm), and run make again with a network");
+    return false;
+}
 
-    if (!launch_file("report.html", template)) {
-        cli_error("it is made where npm is when Verbena is built");
-        return CLI_FAILED;
-    }
+static int write_page(const char *template, const json_t *document, const char *path)
+{
+    char error[PATH_MAX + 128];
+
     if (page_write(template, document, path, error, sizeof(error))) {
         cli_error("%s", error);
         return CLI_FAILED;
@@ -116,11 +121,15 @@ static int write_page(const json_t *document, const char *path)
 
 int report_reproduction(json_t *reproduction, const char *path)
 {
-    json_t *document = new_document();
+    char template[PATH_MAX];
+    json_t *document;
     int status;
 
+    if (!find_template(template))
+        return CLI_OK;
+    document = new_document();
     json_object_set(document, "reproduction", reproduction);
-    status = write_page(document, path);
+    status = write_page(template, document, path);
     json_decref(document);
     return status;
 }
@@ -128,6 +137,7 @@ int report_reproduction(json_t *reproduction, const char *path)
 int command_report(const struct invocation *invocation)
 {
     const char *path = option_value_or_fallback(invocation, "output");
+    char template[PATH_MAX];
     json_t *document;
     int status;
 
@@ -136,7 +146,7 @@ int command_report(const struct invocation *invocation)
     document = new_document();
     status = fill(invocation, document);
     if (!status)
-        status = write_page(document, path);
+        status = find_template(template) ? write_page(template, document, path) : CLI_FAILED;
     json_decref(document);
     if (!status)
         printf("%s\n", path);
