@@ -236,9 +236,10 @@ static int find_collision(const struct wire_binding *wanted, bool listening)
 
 static int pick_port(struct wire_binding *wanted)
 {
-    unsigned start = 0;
+    unsigned start;
 
-    getentropy(&start, sizeof(start));
+    if (getentropy(&start, sizeof(start)))
+        start = 0; /* the first that is free will do */
     for (unsigned i = 0; i < EPHEMERAL_COUNT; i++) {
         wanted->address.port = EPHEMERAL_FIRST + (start % EPHEMERAL_COUNT + i) % EPHEMERAL_COUNT;
         if (!find_collision(wanted, false))
