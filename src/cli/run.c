@@ -74,6 +74,7 @@ int command_run(const struct invocation *invocation)
     if (!launch_find(&launch))
         return CLI_FAILED;
     options_export(invocation);
+    setenv("VERBENA_WARN_IDLE", "1", 0);
     if (model_export(invocation))
         return CLI_USAGE;
     if (start_find(invocation->operands[0], path))

@@ -135,6 +135,8 @@ struct segment {
     struct shm_lock sim_lock;
     _Atomic uint64_t next_share;
     _Atomic uint32_t share_drops; /* regions that peers had mapped and must not use any more */
+    _Atomic uint32_t connected_sends; /* 1: a connected queue pair has sent something */
+    _Atomic uint32_t idle_told;       /* 1: somebody has warned that none has */
     _Atomic uint64_t cm_root; /* the connection manager's own tables, made on first use */
     struct shm_lock atomic_locks[ATOMIC_LOCKS];
 

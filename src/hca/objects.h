@@ -249,6 +249,7 @@ struct hca_qp {
     struct ibv_qp_attr attr; /* as last set, for queries */
     struct ibv_qp_init_attr init;
     bool flushed;
+    bool was_ready; /* has been in RTS */
     uint32_t async_taken;
     atomic_int opened; /* further handles, of an XRC target */
     atomic_int groups; /* multicast groups it is attached to */

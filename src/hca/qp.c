@@ -7,6 +7,7 @@
 #include "hca/cq.h"
 #include "hca/engine.h"
 #include "hca/epoch.h"
+#include "hca/idle.h"
 #include "hca/proc.h"
 #include "hca/rq.h"
 #include "hca/table.h"
@@ -355,6 +356,7 @@ void qp_set_unreachable(struct hca_qp *qp)
 
 void qp_destroy(struct hca_qp *qp)
 {
+    idle_note_end(qp);
     pthread_mutex_lock(&qp_list_mutex);
     own_qps[QP_INDEX(qp->ibv.qp_num)] = NULL;
     *qp->link = qp->next;
@@ -471,6 +473,7 @@ static void enter_state(struct hca_qp *qp, enum ibv_qp_state from, enum ibv_qp_s
         hca_engine->entered(qp, from, to);
     if (to == IBV_QPS_SQD && qp->attr.en_sqd_async_notify && !qp->pending)
         async_raise(proc_self, &qp->shared->events, IBV_EVENT_SQ_DRAINED);
+    qp->was_ready |= to == IBV_QPS_RTS;
     if (to == IBV_QPS_RTS && qp->pending)
         hca_engine->progress();
 }

@@ -4,6 +4,7 @@
 #include "hca/bounce.h"
 #include "hca/engine.h"
 #include "hca/epoch.h"
+#include "hca/idle.h"
 #include "hca/proc.h"
 #include "hca/qp.h"
 #include "util/log.h"
@@ -368,6 +369,7 @@ __attribute__((destructor)) static void leave(void)
     if (proc_self < 0)
         return;
     int fd = segment_fd();
+    idle_warn();
     store_release(&has_left, true);
     hca_engine->stop();
     proc_leave();

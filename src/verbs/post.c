@@ -5,6 +5,7 @@
 #include "hca/addr.h"
 #include "hca/cq.h"
 #include "hca/engine.h"
+#include "hca/idle.h"
 #include "hca/qp.h"
 #include "hca/rq.h"
 
@@ -126,6 +127,13 @@ static bool may_post_send(const struct hca_qp *qp)
     return state >= IBV_QPS_RTS && state <= IBV_QPS_ERR;
 }
 
+static inline uint32_t next_index(struct hca_qp *qp)
+{
+    if (unlikely(!qp->sq_posted))
+        idle_first_send(qp);
+    return qp->sq_posted++;
+}
+
 /* Most sends are short: these are not even translated. */
 static inline bool send_fast(struct hca_qp *qp, const struct ibv_send_wr *wr)
 {
@@ -136,7 +144,7 @@ static inline bool send_fast(struct hca_qp *qp, const struct ibv_send_wr *wr)
         (flags & IBV_SEND_INLINE && wr->sg_list->length > qp->cap.max_inline_data) ||
         !qp->cap.max_send_sge || !hca_engine->send_fast(qp, wr->sg_list, flags))
         return false;
-    uint32_t index = qp->sq_posted++;
+    uint32_t index = next_index(qp);
     if (flags & IBV_SEND_SIGNALED)
         cq_push_send((struct hca_cq *)qp->ibv.send_cq, qp, wr->wr_id, index, IBV_WC_SUCCESS,
                      IBV_WC_SEND, wr->sg_list->length);
@@ -154,7 +162,7 @@ static inline int send_one(struct hca_qp *qp, struct ibv_send_wr *wr)
         return 0;
     if (unlikely((err = check_send(qp, wr)) || (err = translate(qp, wr, &w))))
         return err;
-    w.sq_index = qp->sq_posted++;
+    w.sq_index = next_index(qp);
     hca_engine->send(qp, &w);
     return 0;
 }

@@ -213,6 +213,7 @@ def ucx_cases():
         options = f'-p {{port}} -x rc_verbs -d verbena0:1 -t {test} -n 1000 -w 50'
         yield Case(f'ucx_perftest {test} over uct rc_verbs', f'ucx_perftest {options}',
                    f'ucx_perftest {HOST} {options}', client_expect=(r'^Final:\s+1000\s+[\d.]+',))
+    yield Case('ucx_info', 'ucx_info -d', env={'UCX_TLS': 'rc_v'}, server_expect=('verbena0:1',))
 
 
 def libfabric_cases():
