@@ -28,8 +28,7 @@ struct far {
 };
 
 struct ring {
-    cache_aligned uint64_t sender; /* its name */
-    _Atomic uint32_t open;
+    cache_aligned uint64_t sender; /* its name, written before its first message */
     cache_aligned _Atomic uint32_t consumed; /* cells, by the owner of the inbox */
     _Atomic uint64_t freed;                  /* bytes */
     cache_aligned claims_word claims;        /* of the sender's message that both copy */
@@ -37,9 +36,13 @@ struct ring {
     char data[DATA_BYTES];
 };
 
+/* A ring is claimed by one exchange, so that a sender which fails or dies in the middle of attaching
+ * costs a ring and hides no other. */
 struct inbox_head {
-    _Atomic uint32_t claimed; /* rings */
+    _Atomic uint32_t changes; /* counted after a claim, for the owner to look */
+    _Atomic uint8_t claimed[RINGS_MAX];
 };
+_Static_assert(sizeof(struct inbox_head) <= PAGE, "the rings begin on the next page");
 
 #define RING_STRIDE ((sizeof(struct ring) + PAGE - 1) / PAGE * PAGE)
 #define INBOX_BYTES (PAGE + RINGS_MAX * RING_STRIDE)
@@ -54,6 +57,7 @@ struct inbox_ring {
 static struct inbox {
     int fd;
     struct inbox_head *head;
+    uint32_t changes; /* as of the last look for new rings */
     uint32_t known;
     struct inbox_ring rings[RINGS_MAX];
 } inbox = { .fd = -1 };
@@ -92,22 +96,34 @@ void inbox_close(void)
         close(inbox.fd);
     inbox.head = NULL;
     inbox.fd = -1;
+    inbox.changes = 0;
     inbox.known = 0;
+}
+
+static uint32_t claim_ring(struct inbox_head *head)
+{
+    uint32_t index = 0;
+
+    while (index < RINGS_MAX && atomic_exchange(&head->claimed[index], 1))
+        index++;
+    return index;
 }
 
 static struct ring *map_ring(int fd, struct inbox_head *head)
 {
-    uint32_t index = atomic_fetch_add(&head->claimed, 1);
+    uint32_t index = claim_ring(head);
     struct ring *ring;
 
     if (index >= RINGS_MAX)
         return NULL;
     ring =
         mmap(NULL, RING_STRIDE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, PAGE + index * RING_STRIDE);
-    if (ring == MAP_FAILED)
+    if (ring == MAP_FAILED) {
+        store_release(&head->claimed[index], 0);
         return NULL;
+    }
     ring->sender = protocol_own_name();
-    store_release(&ring->open, 1);
+    atomic_fetch_add(&head->changes, 1);
     return ring;
 }
 
@@ -248,17 +264,17 @@ static int look(struct inbox_ring *in)
     }
 }
 
+/* Rings are claimed in order: all below the last one that is claimed are looked at, and one that has
+ * no sender stays empty. */
 static void find_new_rings(void)
 {
-    uint32_t claimed = load_acquire(&inbox.head->claimed);
-
-    while (inbox.known < claimed && inbox.known < RINGS_MAX) {
-        struct ring *ring = (struct ring *)((char *)inbox.head + PAGE + inbox.known * RING_STRIDE);
-
-        if (!load_acquire(&ring->open))
-            return;
-        inbox.rings[inbox.known++] = (struct inbox_ring){ .ring = ring };
-    }
+    inbox.changes = load_acquire(&inbox.head->changes);
+    for (uint32_t i = inbox.known; i < RINGS_MAX; i++)
+        if (load_acquire(&inbox.head->claimed[i]))
+            while (inbox.known <= i) {
+                char *at = (char *)inbox.head + PAGE + inbox.known * RING_STRIDE;
+                inbox.rings[inbox.known++] = (struct inbox_ring){ .ring = (struct ring *)at };
+            }
 }
 
 int inbox_look(void)
@@ -267,7 +283,7 @@ int inbox_look(void)
 
     if (!inbox.head)
         return 0;
-    if (unlikely(load_relaxed(&inbox.head->claimed) != inbox.known))
+    if (unlikely(load_relaxed(&inbox.head->changes) != inbox.changes))
         find_new_rings();
     for (uint32_t i = 0; i < inbox.known; i++)
         count += look(&inbox.rings[i]);
