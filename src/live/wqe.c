@@ -104,6 +104,20 @@ static int find_remote(struct shared_qp *peer, const struct send_wqe *w, uint64_
     return IBV_WC_REM_ACCESS_ERR;
 }
 
+/* The same for a word that is changed as one: the address that the requester names has to be aligned,
+ * and the memory that it leads to. */
+static int find_remote_word(struct shared_qp *peer, const struct send_wqe *w, unsigned access,
+                            struct mem_ref *ref)
+{
+    if (!(w->remote_addr & 7)) {
+        int status = find_remote(peer, w, sizeof(uint64_t), access, ref);
+        if (status || !(ref->addr & 7))
+            return status;
+    }
+    qp_fail(peer, IBV_EVENT_QP_REQ_ERR);
+    return IBV_WC_REM_INV_REQ_ERR;
+}
+
 static int status_of_copy(int err)
 {
     return err == 0 ? IBV_WC_SUCCESS : err == ESRCH ? IBV_WC_RETRY_EXC_ERR : IBV_WC_REM_OP_ERR;
@@ -193,11 +207,7 @@ static int run_atomic(struct hca_qp *qp, const struct send_wqe *w, struct shared
 
     if (unlikely(!build_local(qp, w, true, &local) || local.length != sizeof(before)))
         return local.length != sizeof(before) ? IBV_WC_LOC_LEN_ERR : IBV_WC_LOC_PROT_ERR;
-    if (w->remote_addr & 7) {
-        qp_fail(peer, IBV_EVENT_QP_REQ_ERR);
-        return IBV_WC_REM_INV_REQ_ERR;
-    }
-    if ((status = find_remote(peer, w, sizeof(before), IBV_ACCESS_REMOTE_ATOMIC, &ref)))
+    if ((status = find_remote_word(peer, w, IBV_ACCESS_REMOTE_ATOMIC, &ref)))
         return status;
     shm_lock(atomic_lock(&ref));
     err = change_word(&ref, w, &before);
@@ -222,11 +232,7 @@ static int run_atomic_write(struct hca_qp *qp, const struct send_wqe *w, struct 
         return IBV_WC_LOC_PROT_ERR;
     if (local.length != 8)
         return IBV_WC_LOC_LEN_ERR;
-    if (w->remote_addr & 7) {
-        qp_fail(peer, IBV_EVENT_QP_REQ_ERR);
-        return IBV_WC_REM_INV_REQ_ERR;
-    }
-    if ((status = find_remote(peer, w, 8, IBV_ACCESS_REMOTE_WRITE, &ref)))
+    if ((status = find_remote_word(peer, w, IBV_ACCESS_REMOTE_WRITE, &ref)))
         return status;
     *byte_len = 8;
     shm_lock(atomic_lock(&ref));

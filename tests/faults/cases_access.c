@@ -115,6 +115,24 @@ static void misaligned_atomic(bool remote)
     pair_close(&pair);
 }
 
+/* The address that the requester names is aligned, the memory behind it is not. */
+static void atomic_on_misaligned_memory(bool remote)
+{
+    struct pair pair;
+    struct request request = { .opcode = IBV_WR_ATOMIC_FETCH_AND_ADD, .len = 8, .compare_add = 1 };
+
+    pair_open(&pair, false, &side_usual, &rig_patient);
+    struct side *b = &pair.b.local;
+    struct ibv_mr *mr =
+        ibv_reg_mr_iova(b->rig.pd, b->buf + 4, 4096, 1 << 20, RIG_ACCESS_ALL);
+    CHECK(mr, "ibv_reg_mr_iova: %s", strerror(errno));
+    request.remote_addr = 1 << 20;
+    request.rkey = mr->rkey;
+    CHECK_STATUS(pair_do(&pair, &request), IBV_WC_REM_INV_REQ_ERR);
+    CHECK_INT(ibv_dereg_mr(mr), 0);
+    pair_close(&pair);
+}
+
 static void local_key(bool remote)
 {
     const struct request wrong[] = {
@@ -313,6 +331,7 @@ const struct fault_case access_cases[] = {
     { "mr-without-right", mr_without_right, BOTH_WAYS },
     { "qp-without-right", qp_without_right, BOTH_WAYS },
     { "misaligned-atomic", misaligned_atomic, BOTH_WAYS },
+    { "atomic-on-misaligned-memory", atomic_on_misaligned_memory, LOCAL_ONLY },
     { "local-key", local_key, BOTH_WAYS },
     { "local-key-of-other-pd", local_key_of_other_pd, BOTH_WAYS },
     { "read-into-read-only", read_into_read_only, BOTH_WAYS },
