@@ -122,7 +122,7 @@ static void start_locked(struct helper *helper)
     pthread_attr_t attr;
     pthread_t thread;
 
-    if (helper->running_in == proc_self || proc_self < 0)
+    if (helper->running_in == proc_self || !proc_alive(proc_self)) /* not when we leave */
         return;
     sigfillset(&all);
     pthread_attr_init(&attr);

@@ -233,10 +233,12 @@ void peer_drop_withdrawn(void)
     if (drops == drops_seen)
         return;
     pthread_mutex_lock(&mutex);
-    drops_seen = drops;
     unsigned kept = hide_withdrawn();
-    if (kept < listed_count)
-        epoch_grace();
+    if (kept < listed_count && !epoch_grace()) { /* a thread of ours may be stopped in there */
+        pthread_mutex_unlock(&mutex);
+        return;
+    }
+    drops_seen = drops;
     for (unsigned i = kept; i < listed_count; i++) {
         struct mapping *m = mapping_for(listed[i]);
         syscall(SYS_munmap, m->base, m->length);

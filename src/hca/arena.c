@@ -1,5 +1,6 @@
 #include "hca/arena.h"
 
+#include "hca/epoch.h"
 #include "hca/proc.h"
 #include "util/log.h"
 #include "util/spinlock.h"
@@ -66,14 +67,15 @@ static void *alloc_units(uint64_t units, uint16_t owner)
     return (char *)seg + ((uint64_t)first << UNIT_SHIFT);
 }
 
-/* The hole comes first: nobody may get the unit while it still holds old bytes. */
+/* The hole comes first: nobody may get the unit while it still holds old bytes. Where the file
+ * system makes no holes the memory stays, but not what was in it. */
 static void free_run(uint32_t first, uint32_t units)
 {
+    uint64_t offset = (uint64_t)first << UNIT_SHIFT, length = (uint64_t)units << UNIT_SHIFT;
     int fd = segment_fd();
 
-    if (fd >= 0)
-        fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (uint64_t)first << UNIT_SHIFT,
-                  (uint64_t)units << UNIT_SHIFT);
+    if (fd < 0 || fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, length))
+        memset((char *)seg + offset, 0, length);
     for (uint32_t i = 0; i < units; i++)
         store_release(&seg->unit_owner[first + i], 0);
 }
@@ -226,10 +228,8 @@ static void free_block(struct slab *slab, unsigned c, char *block)
     free(slab);
 }
 
-void arena_free(void *ptr, uint64_t size)
+static void release(void *ptr, uint64_t size)
 {
-    if (!ptr)
-        return;
     if (size > (1u << LARGEST_SHIFT)) {
         free_units(ptr, size);
         return;
@@ -239,6 +239,12 @@ void arena_free(void *ptr, uint64_t size)
     if (slab)
         free_block(slab, class_of(size), ptr);
     spin_unlock(&slab_lock);
+}
+
+void arena_free(void *ptr, uint64_t size)
+{
+    if (ptr)
+        epoch_retire(release, ptr, size);
 }
 
 void *arena_alloc_for(unsigned proc, uint64_t size)

@@ -14,19 +14,20 @@ struct bounce_note {
 };
 
 /* As a sender: what we have at each peer. */
-static struct pool {
+struct pool {
     struct spinlock lock;
     uint32_t word; /* whom the chunks belong to */
     uint32_t chunks;
     uint32_t next; /* block to try first */
     uint64_t chunk[CHUNKS_PER_PEER];
-} *pools[MAX_PROCS];
+};
+static struct pool *_Atomic pools[MAX_PROCS];
 
 /* As a receiver: the chunks that messages have come in. */
 static struct spinlock seen_lock;
 static uint64_t *seen;
 static uint32_t seen_count, seen_room;
-static uint64_t last_seen;
+static _Atomic uint64_t last_seen; /* read before the lock is taken */
 
 void bounce_forget(void)
 {
@@ -71,13 +72,16 @@ static struct bounce_block *try_block(struct pool *pool, struct bounce_note *not
 
 static struct pool *pool_for(unsigned proc)
 {
-    if (!pools[proc]) {
-        struct pool *fresh = calloc(1, sizeof(*fresh)), *none = NULL;
-        if (!fresh || !__atomic_compare_exchange_n(&pools[proc], &none, fresh, false,
-                                                   __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+    struct pool *pool = load_acquire(&pools[proc]);
+
+    if (unlikely(!pool)) {
+        struct pool *fresh = calloc(1, sizeof(*fresh));
+        if (fresh && !atomic_compare_exchange_strong(&pools[proc], &pool, fresh))
             free(fresh);
+        else
+            pool = fresh;
     }
-    return pools[proc];
+    return pool;
 }
 
 struct bounce_block *bounce_take(unsigned proc, struct cqe *entry)
@@ -105,10 +109,10 @@ struct bounce_block *bounce_take(unsigned proc, struct cqe *entry)
 
 static void remember(uint64_t chunk)
 {
-    if (likely(chunk == last_seen))
+    if (likely(chunk == load_relaxed(&last_seen)))
         return;
     spin_lock(&seen_lock);
-    last_seen = chunk;
+    store_relaxed(&last_seen, chunk);
     uint32_t i = 0;
     while (i < seen_count && seen[i] != chunk)
         i++;
@@ -159,9 +163,9 @@ void bounce_free_abandoned(void)
     spin_lock(&seen_lock);
     for (uint32_t i = 0; i < seen_count;) {
         struct bounce_chunk *chunk = chunk_at(seen[i]);
-        if (chunk && !proc_word_alive(chunk->sender) && is_idle(chunk)) {
+        if (chunk && !proc_word_runs(chunk->sender) && is_idle(chunk)) {
             seen[i] = seen[--seen_count];
-            last_seen = 0;
+            store_relaxed(&last_seen, 0);
             arena_free(chunk, sizeof(*chunk));
         } else {
             i++;

@@ -195,15 +195,15 @@ static void consume(struct hca_cq *cq)
 }
 
 /* Somebody took this ticket and has not published. When everybody who was inside an epoch has left
- * it and the entry is still not there, its producer is dead. */
+ * it and the entry is still not there, its producer is dead. One that is only stopped will publish
+ * when it goes on, and has its success by then. */
 static void skip_abandoned(struct hca_cq *cq)
 {
     struct cqe *entry = next_entry(cq);
 
     if (load_relaxed(&cq->shared->overrun))
         return;
-    epoch_grace();
-    if (is_published(cq, entry))
+    if (!epoch_grace() || is_published(cq, entry))
         return;
     log_info("a completion was left unfinished by a process that died");
     store_release(&entry->mark, (uint64_t)(uint32_t)(cq->head * 2 + 1) << 32 | CQE_HOLE);

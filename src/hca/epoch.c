@@ -7,11 +7,15 @@
 #include <linux/membarrier.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 /* A thread that is stopped inside an epoch (a debugger, SIGSTOP) must not stop everybody. */
 #define GRACE_LIMIT_NS 5000000000ull
+/* A plain store is seen by every processor long before this. */
+#define STORE_SETTLES_US 10000
 
 _Thread_local struct thread_line *epoch_line;
 struct thread_line *epoch_overflow_line;
@@ -19,12 +23,17 @@ struct thread_line *epoch_overflow_line;
 static pthread_mutex_t overflow_mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_key_t line_key;
 static bool have_key;
-static int line_owner = -1; /* the process slot whose lines the key's values belong to */
 
+/* ---- lines ---- */
+
+/* Destructors of other keys may run after this one and use verbs: the thread then claims a line
+ * again. In a forked child the value is a line of the parent, and epoch_line is not. */
 static void return_line(void *line)
 {
-    if (proc_self >= 0 && proc_self == line_owner)
-        store_release(&((struct thread_line *)line)->used, 0);
+    if (line != epoch_line)
+        return;
+    epoch_line = NULL;
+    store_release(&((struct thread_line *)line)->used, 0);
 }
 
 int epoch_init(void)
@@ -33,12 +42,7 @@ int epoch_init(void)
         return ENOMEM;
     have_key = true;
     epoch_line = NULL;
-    line_owner = proc_self;
     epoch_overflow_line = &proc_slot(proc_self)->threads[MAX_THREAD_LINES - 1];
-    if (syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0)) {
-        log_info("no membarrier here: every operation pays a fence");
-        atomic_store(&seg->strong_fences, 1);
-    }
     return 0;
 }
 
@@ -74,45 +78,187 @@ void epoch_shared_exit(void)
     pthread_mutex_unlock(&overflow_mutex);
 }
 
-/* Lines that were waited for in vain, and the epoch they stood at: once is enough. */
-static _Atomic uint32_t given_up[MAX_PROCS][MAX_THREAD_LINES];
+/* ---- fences ---- */
 
-static void await_line(unsigned proc, unsigned index, uint64_t started)
+/* Readers look at strong_fences after their plain store. Whoever still read 0 has its store seen by
+ * everybody when this returns. */
+static void make_readers_fence(const char *call)
+{
+    log_info("%s: %s: every operation of this fabric pays a fence", call, strerror(errno));
+    atomic_store(&seg->strong_fences, 1);
+    usleep(STORE_SETTLES_US);
+}
+
+void epoch_choose_fences(void)
+{
+    if (syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) &&
+        !load_relaxed(&seg->strong_fences))
+        make_readers_fence("membarrier");
+}
+
+static void order_after_readers(void)
+{
+    atomic_thread_fence(memory_order_seq_cst);
+    if (load_relaxed(&seg->strong_fences))
+        return;
+    if (syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0))
+        make_readers_fence("membarrier");
+    atomic_thread_fence(memory_order_seq_cst);
+}
+
+/* ---- grace periods ---- */
+
+/* Lines that were waited for in vain, and the epoch they stood at: waiting once is enough. */
+static _Atomic uint32_t given_up[MAX_PROCS][MAX_THREAD_LINES];
+atomic_uint epoch_given_up; /* how many */
+
+static bool stands_still(unsigned proc, unsigned index, uint32_t epoch)
+{
+    return load_acquire(&proc_slot(proc)->threads[index].epoch) == epoch && proc_runs(proc);
+}
+
+static void give_up(unsigned proc, unsigned index, uint32_t epoch)
+{
+    log_warn("a thread of process %d is stopped inside an operation: what it may be using is kept "
+             "until it goes on",
+             proc_slot(proc)->pid);
+    if (!atomic_exchange(&given_up[proc][index], epoch))
+        atomic_fetch_add(&epoch_given_up, 1);
+}
+
+/* False: the thread is still inside the epoch it was in. */
+static bool await_line(unsigned proc, unsigned index, uint64_t started)
 {
     struct thread_line *line = &proc_slot(proc)->threads[index];
     uint32_t seen = load_acquire(&line->epoch);
 
-    if (unlikely((seen & 1) && load_relaxed(&given_up[proc][index]) == seen))
-        return;
-    for (unsigned spins = 1; (seen & 1) && load_acquire(&line->epoch) == seen; spins++) {
+    if (!(seen & 1))
+        return true;
+    if (unlikely(load_relaxed(&given_up[proc][index]) == seen))
+        return !stands_still(proc, index, seen);
+    for (unsigned spins = 1; load_acquire(&line->epoch) == seen; spins++) {
         if (spins % 64)
             cpu_relax();
         else
             sched_yield();
         if (spins % 4096)
             continue;
-        if (!proc_alive(proc))
-            return;
+        if (!proc_runs(proc))
+            return true;
         if (now_ns() - started > GRACE_LIMIT_NS) {
-            store_relaxed(&given_up[proc][index], seen);
-            return;
+            give_up(proc, index, seen);
+            return false;
         }
+    }
+    return true;
+}
+
+/* The line that stands for this thread and no other: a signal handler that interrupted an operation
+ * must not wait for it. */
+static bool is_ours_alone(const struct thread_line *line)
+{
+    return line == epoch_line && line != epoch_overflow_line;
+}
+
+bool epoch_grace(void)
+{
+    uint64_t started = now_ns();
+    bool complete = true;
+
+    order_after_readers();
+    for (unsigned p = 0; p < load_acquire(&seg->proc_high) && p < MAX_PROCS; p++) {
+        struct proc_slot *slot = proc_slot(p);
+        uint32_t state = load_acquire(&slot->state);
+        if (!proc_has_threads(state))
+            continue;
+        for (unsigned t = 0; t < MAX_THREAD_LINES; t++)
+            if (!is_ours_alone(&slot->threads[t]) && load_acquire(&slot->threads[t].used) &&
+                !await_line(p, t, started))
+                complete = false;
+    }
+    return complete;
+}
+
+void epoch_give_up_on(unsigned proc)
+{
+    for (unsigned t = 0; t < MAX_THREAD_LINES; t++) {
+        uint32_t seen = load_acquire(&proc_slot(proc)->threads[t].epoch);
+        if (seen & 1)
+            give_up(proc, t, seen);
     }
 }
 
-void epoch_grace(void)
-{
-    uint64_t started = now_ns();
+/* ---- what stopped threads may still write to ---- */
 
-    atomic_thread_fence(memory_order_seq_cst);
-    if (!load_relaxed(&seg->strong_fences))
-        syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
-    for (unsigned p = 0; p < load_acquire(&seg->proc_high) && p < MAX_PROCS; p++) {
-        struct proc_slot *slot = proc_slot(p);
-        if (load_acquire(&slot->state) != PROC_ALIVE)
-            continue;
-        for (unsigned t = 0; t < MAX_THREAD_LINES; t++)
-            if (load_acquire(&slot->threads[t].used) && &slot->threads[t] != epoch_line)
-                await_line(p, t, started);
+struct retired {
+    struct retired *next;
+    void (*release)(void *object, uint64_t detail);
+    void *object;
+    uint64_t detail;
+};
+
+static struct retired *retired;
+static pthread_mutex_t retired_mutex = PTHREAD_MUTEX_INITIALIZER;
+
+static bool any_stands_still(void)
+{
+    unsigned left = load_acquire(&epoch_given_up);
+
+    for (unsigned p = 0; left && p < MAX_PROCS; p++)
+        for (unsigned t = 0; left && t < MAX_THREAD_LINES; t++) {
+            uint32_t epoch = load_relaxed(&given_up[p][t]);
+            if (!epoch)
+                continue;
+            if (stands_still(p, t, epoch))
+                return true;
+            left--;
+            if (atomic_compare_exchange_strong(&given_up[p][t], &epoch, 0))
+                atomic_fetch_sub(&epoch_given_up, 1);
+        }
+    return false;
+}
+
+static void release_all(struct retired *list)
+{
+    while (list) {
+        struct retired *next = list->next;
+        list->release(list->object, list->detail);
+        free(list);
+        list = next;
     }
+}
+
+void epoch_retire_slowly(void (*release)(void *object, uint64_t detail), void *object,
+                         uint64_t detail)
+{
+    struct retired *all = NULL;
+    bool keep;
+
+    pthread_mutex_lock(&retired_mutex);
+    keep = any_stands_still();
+    if (keep) {
+        struct retired *r = malloc(sizeof(*r));
+        if (r) { /* otherwise it is lost until the process ends: better than used by two */
+            *r = (struct retired){ retired, release, object, detail };
+            retired = r;
+        }
+    } else {
+        all = retired;
+        retired = NULL;
+    }
+    pthread_mutex_unlock(&retired_mutex);
+    release_all(all);
+    if (!keep)
+        release(object, detail);
+}
+
+void epoch_forget(void)
+{
+    epoch_line = NULL;
+    retired = NULL;
+    if (load_relaxed(&epoch_given_up))
+        memset(given_up, 0, sizeof(given_up));
+    store_relaxed(&epoch_given_up, 0);
+    pthread_mutex_init(&retired_mutex, NULL);
+    pthread_mutex_init(&overflow_mutex, NULL);
 }

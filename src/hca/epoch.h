@@ -6,8 +6,8 @@
  * such a thing away first makes it unfindable, then waits a grace period until every thread that
  * might still hold it has left its epoch, or has died.
  *
- * Entering costs a plain store: the waiting side pays with membarrier(2). Where that does not
- * exist, strong_fences makes everyone pay.
+ * Entering costs a plain store: the waiting side pays with membarrier(2). Where that is refused,
+ * strong_fences makes everyone pay.
  */
 
 #include "hca/segment.h"
@@ -16,7 +16,11 @@
 
 extern _Thread_local struct thread_line *epoch_line __attribute__((tls_model("initial-exec")));
 
+/* Before the first grace period of this process: whether membarrier(2) can be relied on. */
+void epoch_choose_fences(void);
 int epoch_init(void);
+/* In a forked child. */
+void epoch_forget(void);
 void epoch_claim_line(void);
 void epoch_shared_enter(void);
 void epoch_shared_exit(void);
@@ -43,7 +47,25 @@ static inline void epoch_exit(void)
         epoch_shared_exit();
 }
 
-/* Waits until every thread that is inside an epoch now has left it. */
-void epoch_grace(void);
+/* Waits until every thread that is inside an epoch now has left it. False: one of them is stopped
+ * there, and may still write to what it had found. */
+bool epoch_grace(void);
+
+/* Releases what nobody can find any more, after a grace period. If a thread was given up on, then
+ * only when that has gone on. */
+extern atomic_uint epoch_given_up;
+void epoch_retire_slowly(void (*release)(void *object, uint64_t detail), void *object,
+                         uint64_t detail);
+static inline void epoch_retire(void (*release)(void *object, uint64_t detail), void *object,
+                                uint64_t detail)
+{
+    if (likely(!load_acquire(&epoch_given_up)))
+        release(object, detail);
+    else
+        epoch_retire_slowly(release, object, detail);
+}
+
+/* A process has not answered for long: its threads that are inside an epoch count as stopped. */
+void epoch_give_up_on(unsigned proc);
 
 #endif

@@ -15,7 +15,7 @@
 #include "util/util.h"
 
 #define SEGMENT_MAGIC   0x616e65627265561aull
-#define SEGMENT_VERSION 2
+#define SEGMENT_VERSION 3
 
 #define MAX_PROCS        1024
 #define MAX_THREAD_LINES 32
@@ -68,13 +68,14 @@ struct open_device {
 enum proc_state {
     PROC_FREE,
     PROC_ALIVE,
+    PROC_LEAVING, /* unfindable, but its threads may still run */
+    PROC_EXEC,    /* inside exec: alive again if that fails */
     PROC_DEAD,
-    PROC_EXEC, /* inside exec: alive again if that fails */
 };
 
 /* A request that the owner of memory copies for a peer which may not reach into it. */
 struct copy_request {
-    _Atomic uint32_t state; /* enum copy_state */
+    _Atomic uint32_t state; /* number of the request << COPY_STATE_BITS | enum copy_state */
     uint32_t to_owner;
     uint32_t requester; /* proc_word: the staging memory goes when it dies */
     uint32_t reserved;
@@ -83,7 +84,10 @@ struct copy_request {
     uint64_t length;
 };
 
-enum copy_state { COPY_IDLE, COPY_POSTED, COPY_DONE, COPY_FAULT };
+/* The owner makes a posted request a busy one before it looks at it, and ends it itself: until then
+ * nobody else changes it. */
+enum copy_state { COPY_IDLE, COPY_POSTED, COPY_BUSY, COPY_DONE, COPY_FAULT };
+#define COPY_STATE_BITS 3
 
 struct proc_slot {
     _Atomic uint32_t state;

@@ -83,19 +83,28 @@ void mr_hide(struct shared_mr *mr)
 
 /* A peer sets `touched` before it looks at the key again, we clear the key before we look at
  * `touched`: either it sees the key gone, or we see that there is somebody to wait for. */
-void mr_invalidate(struct shared_mr *mr)
+int mr_invalidate(struct shared_mr *mr)
 {
+    uint32_t key = load_relaxed(&mr->key);
+
     mr_hide(mr);
-    if (atomic_load(&mr_published(mr)->touched))
-        epoch_grace();
+    if (!atomic_load(&mr_published(mr)->touched) || epoch_grace())
+        return 0;
+    if (key)
+        mr_validate(mr, key);
+    return EBUSY;
 }
 
-void mr_destroy(struct shared_mr *mr)
+int mr_destroy(struct shared_mr *mr)
 {
-    mr_invalidate(mr);
+    int err = mr_invalidate(mr);
+
+    if (err)
+        return err;
     mr_detach(mr);
     mr->kind = MR_NONE;
     table_free(&mr_table, mr->index);
+    return 0;
 }
 
 void mr_for_each_own(void (*visit)(struct shared_mr *mr, void *context), void *context)

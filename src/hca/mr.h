@@ -32,9 +32,10 @@ struct shared_mr *mr_create(uint32_t pd, enum mr_kind kind, uint64_t addr, uint6
 void mr_attach(struct shared_mr *mr);
 void mr_detach(struct shared_mr *mr);
 
-/* After these no peer touches the memory any more. */
-void mr_invalidate(struct shared_mr *mr);
-void mr_destroy(struct shared_mr *mr);
+/* After these no peer touches the memory any more. EBUSY: the region stays as it was, because a
+ * stopped thread may still be accessing it. */
+int mr_invalidate(struct shared_mr *mr);
+int mr_destroy(struct shared_mr *mr);
 
 /* Gives the entry a new tag, makes it valid and publishes it. */
 uint32_t mr_validate(struct shared_mr *mr, uint8_t tag);

@@ -25,13 +25,14 @@
 #define FLAG_EXITING         0x4 /* PF_EXITING of the kernel, in /proc/PID/stat */
 #define REAP_INTERVAL_NS     25000000ull /* times the number of processes */
 
-int proc_self = -1;
+atomic_int proc_self = -1;
 
 /* What we remember of each peer. A pidfd is exact: a pid may be given to a stranger. */
 static struct {
-    int pidfd;
+    int pidfd; /* under the mutex, and whose it is */
     uint32_t generation;
-    uint64_t checked;
+    _Atomic uint32_t seen_word; /* the process that was last seen to run, and when */
+    _Atomic uint64_t seen_at;
 } peers[MAX_PROCS];
 static pthread_mutex_t peers_mutex = PTHREAD_MUTEX_INITIALIZER;
 
@@ -128,27 +129,32 @@ static bool check_with_kernel(unsigned index)
     return is_same_process(proc_slot(index)); /* no pidfds here, or no descriptors left */
 }
 
-bool proc_alive(unsigned index)
+bool proc_runs(unsigned index)
 {
-    struct proc_slot *slot;
-
     if (index >= MAX_PROCS)
         return false;
-    slot = proc_slot(index);
-    if (load_relaxed(&slot->state) != PROC_ALIVE)
+    uint32_t state = load_relaxed(&proc_slot(index)->state), word = proc_word(index);
+    if (!proc_has_threads(state))
         return false;
     if ((int)index == proc_self)
         return true;
     uint64_t now = coarse_now_ns();
-    if (peers[index].generation == load_relaxed(&slot->generation) && peers[index].checked &&
-        now - peers[index].checked < LIVENESS_INTERVAL_NS)
+    if (load_acquire(&peers[index].seen_word) == word &&
+        now - load_relaxed(&peers[index].seen_at) < LIVENESS_INTERVAL_NS)
         return true;
     if (!check_with_kernel(index)) {
-        peers[index].checked = 0;
+        store_relaxed(&peers[index].seen_word, 0);
         return false;
     }
-    peers[index].checked = now;
+    store_relaxed(&peers[index].seen_at, now);
+    store_release(&peers[index].seen_word, word);
     return true;
+}
+
+bool proc_alive(unsigned index)
+{
+    return index < MAX_PROCS && load_relaxed(&proc_slot(index)->state) == PROC_ALIVE &&
+           proc_runs(index);
 }
 
 bool proc_any_alive(void)
@@ -180,15 +186,22 @@ bool proc_word_alive(uint32_t word)
     return index < MAX_PROCS && proc_word(index) == word && proc_alive(index);
 }
 
+bool proc_word_runs(uint32_t word)
+{
+    unsigned index = (word >> 16) - 1;
+
+    return index < MAX_PROCS && proc_word(index) == word && proc_runs(index);
+}
+
 /* A process that joins or leaves has no slot to be known by: it signs with its pid. */
 #define SIGNED_BY_PID 0x80000000u
 
-static bool holder_alive(uint32_t word)
+static bool holder_runs(uint32_t word)
 {
     pid_t pid = word & ~SIGNED_BY_PID;
 
     if (!(word & SIGNED_BY_PID))
-        return proc_word_alive(word);
+        return proc_word_runs(word);
     if (kill(pid, 0) && errno == ESRCH)
         return false;
     return start_time_of(pid) || !start_time_of(getpid());
@@ -200,7 +213,7 @@ static bool lock_as(struct shm_lock *lock, uint32_t mine)
         uint32_t seen = 0;
         if (atomic_compare_exchange_strong(&lock->holder, &seen, mine))
             return false;
-        if (tries % 4096 == 0 && seen && !holder_alive(seen) &&
+        if (tries % 4096 == 0 && seen && !holder_runs(seen) &&
             atomic_compare_exchange_strong(&lock->holder, &seen, mine))
             return true;
         if (tries % 64 == 0)
@@ -264,6 +277,7 @@ int proc_join(unsigned node)
 #ifdef PR_SET_PTRACER
     prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0); /* lets peers copy under Yama's scope 1 */
 #endif
+    epoch_choose_fences();
     proc_reap_dead();
     lock_processes();
     int index = claim_slot(node);
@@ -286,39 +300,50 @@ static void clear_directory(_Atomic uint64_t *dir, unsigned entries, unsigned pr
     }
 }
 
+static void make_unfindable(unsigned index)
+{
+    clear_directory(seg->qp_dir, QP_CHUNKS, index);
+    clear_directory(seg->srq_dir, SRQ_CHUNKS, index);
+    clear_directory(seg->mr_dir, MR_CHUNKS, index);
+    atomic_fetch_add(&seg->share_drops, 1);
+}
+
 /* Makes what the process owned unfindable, waits for those who had found it, frees it. A reaper
- * that dies on the way leaves the slot as it was, and the next one starts again. */
+ * that dies on the way leaves the slot as it was, and the next one starts again; likewise while a
+ * stopped thread may still write there. */
 static void bury(unsigned index)
 {
     struct proc_slot *slot = proc_slot(index);
 
-    clear_directory(seg->qp_dir, QP_CHUNKS, index);
-    clear_directory(seg->srq_dir, SRQ_CHUNKS, index);
-    clear_directory(seg->mr_dir, MR_CHUNKS, index);
-    epoch_grace();
+    make_unfindable(index);
+    atomic_fetch_add(&seg->reap_count, 1);
+    if (!epoch_grace())
+        return;
     arena_free_owner(index);
     atomic_fetch_add(&slot->generation, 1);
     store_release(&slot->state, PROC_FREE);
-    atomic_fetch_add(&seg->share_drops, 1);
-    atomic_fetch_add(&seg->reap_count, 1);
+}
+
+static bool has_died(unsigned index)
+{
+    uint32_t state = load_acquire(&proc_slot(index)->state);
+
+    return proc_has_threads(state) && !check_with_kernel(index);
 }
 
 void proc_reap_dead(void)
 {
     for (unsigned i = 0; i < load_acquire(&seg->proc_high) && i < MAX_PROCS; i++) {
         struct proc_slot *slot = proc_slot(i);
-        uint32_t state = load_acquire(&slot->state);
-        if (state == PROC_FREE || (int)i == proc_self)
-            continue;
-        if (state != PROC_DEAD && check_with_kernel(i))
+        if ((int)i == proc_self || (load_acquire(&slot->state) != PROC_DEAD && !has_died(i)))
             continue;
         lock_processes();
-        state = load_acquire(&slot->state);
-        if (state == PROC_DEAD || (state != PROC_FREE && !check_with_kernel(i))) {
+        if (has_died(i)) {
             log_info("process %d has died: freeing what it had", slot->pid);
             store_release(&slot->state, PROC_DEAD);
-            bury(i);
         }
+        if (load_acquire(&slot->state) == PROC_DEAD)
+            bury(i);
         shm_unlock(&seg->proc_lock);
         notify_forget_process(i);
     }
@@ -337,13 +362,8 @@ void proc_reap_now_and_then(void)
 
 void proc_leave(void)
 {
-    unsigned self = proc_self;
-
-    lock_processes();
-    store_release(&proc_slot(self)->state, PROC_DEAD);
-    bury(self);
-    shm_unlock(&seg->proc_lock);
-    proc_self = -1;
+    store_release(&proc_slot(proc_self)->state, PROC_LEAVING);
+    make_unfindable(proc_self);
 }
 
 void proc_exec_begin(void)

@@ -5,9 +5,11 @@
 
 #include "hca/segment.h"
 
-extern int proc_self; /* our slot, -1 when not attached (also in a forked child) */
+extern atomic_int proc_self; /* our slot, -1 when not attached (also in a forked child) */
 
 int proc_join(unsigned node);
+/* The process ends. Its threads may run on until the kernel has stopped them: peers find nothing of
+ * ours any more, but what we own is left to whoever collects the dead. */
 void proc_leave(void);
 
 /* Around exec. Peers take the process for dead meanwhile, but it keeps what it owns. If exec succeeds,
@@ -20,8 +22,15 @@ static inline struct proc_slot *proc_slot(unsigned index)
     return &seg->procs[index];
 }
 
-/* Cheap enough for retry loops; checks with the kernel at most every few milliseconds. */
+/* Whether the process takes part in the fabric. Cheap enough for retry loops; checks with the kernel
+ * at most every few milliseconds. */
 bool proc_alive(unsigned index);
+static inline bool proc_has_threads(enum proc_state state)
+{
+    return state == PROC_ALIVE || state == PROC_LEAVING || state == PROC_EXEC;
+}
+/* Whether a thread of it may still run: true a little longer than proc_alive() for one that leaves. */
+bool proc_runs(unsigned index);
 
 /* A word that names a process for good: its slot may be given to another one. Never 0. */
 static inline uint32_t proc_word(unsigned index)
@@ -29,6 +38,7 @@ static inline uint32_t proc_word(unsigned index)
     return (index + 1) << 16 | (load_relaxed(&proc_slot(index)->generation) & 0xffff);
 }
 bool proc_word_alive(uint32_t word);
+bool proc_word_runs(uint32_t word);
 
 /* Our pidfd for that process, or -1. */
 int proc_pidfd(unsigned index);
@@ -41,7 +51,7 @@ bool proc_any_alive(void);
 /* The same, not counting those who are on their way out. */
 bool proc_any_staying(void);
 
-/* Locks in the segment, taken over when their holder is dead. The return value says so. */
+/* Locks in the segment, taken over when their holder runs no more. The return value says so. */
 bool shm_lock(struct shm_lock *lock);
 void shm_unlock(struct shm_lock *lock);
 

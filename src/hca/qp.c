@@ -26,7 +26,7 @@ struct hca_srq *srq_list;
 
 static struct hca_qp *own_qps[1u << QP_INDEX_BITS];
 static struct hca_srq *own_srqs[1u << SRQ_INDEX_BITS];
-static uint32_t attention_seen, reaps_seen;
+static _Atomic uint32_t attention_seen, reaps_seen; /* every poll reads them */
 
 struct hca_qp *qp_by_number(uint32_t qpn)
 {
@@ -181,8 +181,8 @@ void qp_recheck_receives(void)
 
 bool qp_needs_attention(void)
 {
-    return load_relaxed(&proc_slot(proc_self)->attention) != attention_seen ||
-           load_relaxed(&seg->reap_count) != reaps_seen;
+    return load_relaxed(&proc_slot(proc_self)->attention) != load_relaxed(&attention_seen) ||
+           load_relaxed(&seg->reap_count) != load_relaxed(&reaps_seen);
 }
 
 static bool completion_waits(void *arg, uint32_t slot)
@@ -213,12 +213,11 @@ static bool has_overrun(struct ibv_cq *cq)
 
 void qp_look_after_errors(void)
 {
-    bool reaped;
-
     pthread_mutex_lock(&qp_list_mutex);
-    attention_seen = load_acquire(&proc_slot(proc_self)->attention);
-    reaped = reaps_seen != load_acquire(&seg->reap_count);
-    reaps_seen = load_acquire(&seg->reap_count);
+    uint32_t reaps = load_acquire(&seg->reap_count);
+    bool reaped = load_relaxed(&reaps_seen) != reaps;
+    store_relaxed(&attention_seen, load_acquire(&proc_slot(proc_self)->attention));
+    store_relaxed(&reaps_seen, reaps);
     for (struct hca_qp *qp = qp_list; qp; qp = qp->next) {
         if (unlikely(has_overrun(qp->ibv.send_cq) || has_overrun(qp->ibv.recv_cq)) &&
             qp_state(qp) > IBV_QPS_INIT && qp_state(qp) != IBV_QPS_ERR)
@@ -436,14 +435,19 @@ static void publish_attributes(struct hca_qp *qp, const struct hca_context *cont
         shared->lid = addr_lid(context->node, context->device->index, qp->attr.port_num);
 }
 
-static void reset(struct hca_qp *qp, enum ibv_qp_state from)
+/* EBUSY: a stopped thread may still be delivering to the QP, which is in error then. */
+static int reset(struct hca_qp *qp, enum ibv_qp_state from)
 {
     struct ibv_qp_attr blank = { .qp_state = IBV_QPS_RESET };
 
     store_release(&qp->shared->state, IBV_QPS_RESET);
     if (from == IBV_QPS_RESET)
-        return;
-    epoch_grace();
+        return 0;
+    if (!epoch_grace()) {
+        store_release(&qp->shared->state, IBV_QPS_ERR);
+        atomic_fetch_add(&proc_slot(proc_self)->attention, 1);
+        return EBUSY;
+    }
     hca_engine->drop(qp);
     purge_completions(qp);
     if (qp->rq.shared)
@@ -453,14 +457,16 @@ static void reset(struct hca_qp *qp, enum ibv_qp_state from)
     qp->attr = blank;
     qp->route.peer = NULL;
     qp->flushed = false;
+    return 0;
 }
 
-static void enter_state(struct hca_qp *qp, enum ibv_qp_state from, enum ibv_qp_state to)
+static int enter_state(struct hca_qp *qp, enum ibv_qp_state from, enum ibv_qp_state to)
 {
     uint32_t expected = from;
+    int err = 0;
 
     if (to == IBV_QPS_RESET) {
-        reset(qp, from);
+        err = reset(qp, from);
     } else if (to == IBV_QPS_ERR) {
         store_release(&qp->shared->state, IBV_QPS_ERR);
         atomic_fetch_add(&proc_slot(proc_self)->attention, 1);
@@ -476,6 +482,7 @@ static void enter_state(struct hca_qp *qp, enum ibv_qp_state from, enum ibv_qp_s
     qp->was_ready |= to == IBV_QPS_RTS;
     if (to == IBV_QPS_RTS && qp->pending)
         hca_engine->progress();
+    return err;
 }
 
 int qp_modify(struct hca_qp *qp, const struct ibv_qp_attr *attr, int mask)
@@ -496,11 +503,11 @@ int qp_modify(struct hca_qp *qp, const struct ibv_qp_attr *attr, int mask)
         return EINVAL;
     remember(&qp->attr, attr, mask);
     publish_attributes(qp, to_context(qp->ibv.context));
-    enter_state(qp, from, to);
+    err = enter_state(qp, from, to);
     qp->attr.qp_state = qp_state(qp);
     qp->attr.cur_qp_state = qp->attr.qp_state;
     qp->ibv.state = qp->attr.qp_state;
-    return 0;
+    return err;
 }
 
 /* ---- shared receive queues ---- */

@@ -23,11 +23,11 @@
 
 struct segment *seg;
 uint64_t seg_limit;
-uint64_t seg_known;
+_Atomic uint64_t seg_known;
 
 static struct fabric_config config;
 static char path[384];
-static int file = -1;
+static atomic_int file = -1;
 static struct stat file_identity;
 static pthread_mutex_t attach_mutex = PTHREAD_MUTEX_INITIALIZER;
 static atomic_bool has_left; /* for good: the process ends */
@@ -94,9 +94,11 @@ static bool same_file(int fd, const struct stat *identity)
 
 int segment_fd(void)
 {
-    if (same_file(file, &file_identity))
-        return file;
-    int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    int fd = load_relaxed(&file);
+
+    if (same_file(fd, &file_identity))
+        return fd;
+    fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
     if (fd >= 0 && !same_file(fd, &file_identity)) {
         close(fd);
         errno = ENOENT;
@@ -104,7 +106,7 @@ int segment_fd(void)
     }
     if (fd >= 0) {
         flock(fd, LOCK_SH | LOCK_NB);
-        file = fd;
+        store_relaxed(&file, fd);
     }
     return fd;
 }
@@ -115,8 +117,9 @@ bool segment_reaches(uint64_t end)
 
     if (fstat(segment_fd(), &st))
         return false;
-    seg_known = (uint64_t)st.st_size < seg_limit ? (uint64_t)st.st_size : seg_limit;
-    return end <= seg_known;
+    uint64_t known = (uint64_t)st.st_size < seg_limit ? (uint64_t)st.st_size : seg_limit;
+    store_relaxed(&seg_known, known);
+    return end <= known;
 }
 
 /* Out of the way of programs that expect low descriptors or close the first few. */
@@ -162,7 +165,7 @@ static int map_file(int fd)
             madvise(base, size, MADV_DONTDUMP);
             seg = base;
             seg_limit = size;
-            seg_known = 0;
+            store_relaxed(&seg_known, 0);
             return 0;
         }
     }
@@ -174,7 +177,7 @@ static void unmap_file(void)
     munmap(seg, seg_limit);
     seg = NULL;
     seg_limit = 0;
-    seg_known = 0;
+    store_relaxed(&seg_known, 0);
 }
 
 static int make_segment(int fd)
@@ -183,8 +186,7 @@ static int make_segment(int fd)
     uint64_t size = units << UNIT_SHIFT;
     int err;
 
-    if (ftruncate(fd, 0) || (errno = posix_fallocate(fd, 0, size))) {
-        err = errno;
+    if ((err = posix_fallocate(fd, 0, size))) {
         log_error("%s: no room for the fabric's segment (%lu KiB): %s", path,
                   (unsigned long)(size >> 10), strerror(err));
         return err;
@@ -244,24 +246,46 @@ static bool in_use(int fd)
     return alive;
 }
 
+static bool has_our_name(int fd)
+{
+    struct stat linked;
+
+    return stat(path, &linked) == 0 && same_file(fd, &linked);
+}
+
+/* With the exclusive lock. A file that was used before is not made anew, but gives its name to
+ * another: threads of a process that is about to end may still have it mapped. */
+static int begin_segment(int fd)
+{
+    struct stat st;
+    int err;
+
+    if (fstat(fd, &st))
+        return errno;
+    if (st.st_size) {
+        unlink(path);
+        return EAGAIN;
+    }
+    err = make_segment(fd);
+    if (!err)
+        unmap_file();
+    else
+        unlink(path);
+    return err;
+}
+
 /* One try; EAGAIN when the file vanished or was being made by another process. */
 static int try_attach(void)
 {
-    struct stat linked;
     int err = 0, fd = open_file();
 
     if (fd < 0)
         return errno;
-    if (flock(fd, LOCK_EX | LOCK_NB) == 0 && !in_use(fd)) {
-        err = make_segment(fd);
-        if (!err)
-            unmap_file();
-        else
-            unlink(path);
-    }
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0 && has_our_name(fd) && !in_use(fd))
+        err = begin_segment(fd);
     if (!err && flock(fd, LOCK_SH))
         err = errno;
-    if (!err && (stat(path, &linked) || !same_file(fd, &linked)))
+    if (!err && !has_our_name(fd))
         err = EAGAIN;
     if (!err)
         err = check_header(fd);
@@ -272,7 +296,7 @@ static int try_attach(void)
         return err;
     }
     fstat(fd, &file_identity);
-    file = fd;
+    store_relaxed(&file, fd);
     return 0;
 }
 
@@ -305,8 +329,8 @@ static int check_shape(void)
 static void detach(void)
 {
     unmap_file();
-    close(file);
-    file = -1;
+    close(load_relaxed(&file));
+    store_relaxed(&file, -1);
 }
 
 static int attach_locked(void)
@@ -315,7 +339,7 @@ static int attach_locked(void)
 
     if (proc_self >= 0)
         return 0;
-    if (load_acquire(&has_left)) /* a thread that goes on while others run the last functions */
+    if (load_acquire(&has_left)) /* a thread that goes on while another ends the process */
         return ESHUTDOWN;
     /* A forked child: its parent's mapping may go on being used by inherited objects, except where
      * the new one must have its address. */
@@ -355,22 +379,23 @@ int segment_attach(void)
 static void forget_in_child(void)
 {
     proc_self = -1;
-    file = -1;
-    epoch_line = NULL;
+    store_relaxed(&file, -1);
+    epoch_forget();
     arena_forget();
     bounce_forget();
     qp_forget();
     pthread_mutex_init(&attach_mutex, NULL);
 }
 
-/* The file descriptor is left to the kernel: other threads may still be inside a verb. */
+/* Other threads may still be inside a verb, and go on until the process has ended: what they use is
+ * left to those who collect the dead, and the file descriptor to the kernel. */
 __attribute__((destructor)) static void leave(void)
 {
+    store_release(&has_left, true);
     if (proc_self < 0)
         return;
     int fd = segment_fd();
     idle_warn();
-    store_release(&has_left, true);
     hca_engine->stop();
     proc_leave();
     if (fd < 0)
@@ -380,8 +405,9 @@ __attribute__((destructor)) static void leave(void)
     flock(fd, LOCK_UN);
     for (int tries = 0; tries < 100; tries++) {
         if (flock(fd, LOCK_EX | LOCK_NB) == 0) {
-            if (!proc_any_alive())
+            if (has_our_name(fd) && !proc_any_alive())
                 unlink(path);
+            flock(fd, LOCK_UN);
             return;
         }
         if (proc_any_staying())

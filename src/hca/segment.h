@@ -13,7 +13,7 @@ struct fabric_config {
 
 extern struct segment *seg;
 extern uint64_t seg_limit; /* bytes that are mapped */
-extern uint64_t seg_known; /* of those, how many the file is known to have: it only grows */
+extern _Atomic uint64_t seg_known; /* of those, how many the file is known to have: it only grows */
 
 /* Looks whether the file has grown to that size. */
 bool segment_reaches(uint64_t end);
@@ -34,7 +34,7 @@ static inline void *seg_at(uint64_t offset, uint64_t size)
     if (unlikely(offset < sizeof(struct segment) || offset >= seg_limit ||
                  size > seg_limit - offset || (offset & 7)))
         return NULL;
-    if (unlikely(offset + size > seg_known) && !segment_reaches(offset + size))
+    if (unlikely(offset + size > load_relaxed(&seg_known)) && !segment_reaches(offset + size))
         return NULL;
     return (char *)seg + offset;
 }

@@ -1,6 +1,7 @@
 #include "hca/table.h"
 
 #include "hca/arena.h"
+#include "hca/epoch.h"
 #include "hca/proc.h"
 
 #include <errno.h>
@@ -113,10 +114,17 @@ void *table_alloc(struct table *t, uint32_t *index)
     return entry;
 }
 
-void table_free(struct table *t, uint32_t index)
+static void release_index(void *table, uint64_t index)
 {
+    struct table *t = table;
+
     spin_lock(&t->lock);
     if (t->owner == proc_self && reserve_room(t, 1))
         t->free_indices[t->free_count++] = index;
     spin_unlock(&t->lock);
+}
+
+void table_free(struct table *t, uint32_t index)
+{
+    epoch_retire(release_index, t, index);
 }

@@ -201,7 +201,10 @@ EXPORT int ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *
         errno = EFAULT;
         return IBV_REREG_MR_ERR_INPUT;
     }
-    mr_invalidate(mr->own);
+    if (mr_invalidate(mr->own)) {
+        errno = EBUSY;
+        return IBV_REREG_MR_ERR_CMD;
+    }
     mr_detach(mr->own);
     if (flags & IBV_REREG_MR_CHANGE_PD) {
         atomic_fetch_sub(&real_pd(ibv->pd)->users, 1);
@@ -227,14 +230,15 @@ EXPORT int ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *
 EXPORT int ibv_dereg_mr(struct ibv_mr *ibv)
 {
     struct hca_mr *mr = (struct hca_mr *)ibv;
+    int err;
 
     if (load_relaxed(&mr->windows) > 0)
         return EBUSY;
     hca_charge(CALL_DEREGISTER, mr->own->length);
     if (hca_engine->deregistered)
         hca_engine->deregistered(mr->own->iova, mr->own->length);
-    if (mr->own->proc == proc_self)
-        mr_destroy(mr->own);
+    if (mr->own->proc == proc_self && (err = mr_destroy(mr->own)))
+        return err;
     if (mr->dm)
         atomic_fetch_sub(&mr->dm->users, 1);
     atomic_fetch_sub(&real_pd(ibv->pd)->users, 1);
@@ -289,11 +293,12 @@ struct ibv_mw *verbs_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 int verbs_dealloc_mw(struct ibv_mw *ibv)
 {
     struct hca_mw *mw = (struct hca_mw *)ibv;
+    int err;
 
+    if (mw->own->proc == proc_self && (err = mr_destroy(mw->own)))
+        return err;
     if (mw->bound_to)
         atomic_fetch_sub(&mw->bound_to->windows, 1);
-    if (mw->own->proc == proc_self)
-        mr_destroy(mw->own);
     atomic_fetch_sub(&real_pd(ibv->pd)->users, 1);
     free(mw);
     return 0;

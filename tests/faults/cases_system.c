@@ -462,6 +462,54 @@ static void refused_membarrier(bool remote)
     plain_exchange(remote);
 }
 
+#define MESSAGES 600
+
+/* Enough that completions need memory which is given back as a whole. */
+static int send_and_poll_all(void)
+{
+    struct side_config config = side_usual;
+    struct pair pair;
+    struct ibv_wc wc;
+
+    config.send_depth = config.recv_depth = MESSAGES;
+    config.cq_depth = MESSAGES;
+    pair_open(&pair, false, &config, &rig_patient);
+    for (int i = 0; i < MESSAGES; i++)
+        CHECK_INT(far_post_recv(&pair.b, i, 0, 64), 0);
+    for (int half = 0; half < 2; half++) {
+        for (int i = 0; i < MESSAGES / 2; i++)
+            CHECK_STATUS(pair_do(&pair, &small_send), IBV_WC_SUCCESS);
+        for (int i = 0; i < MESSAGES / 2; i++) {
+            CHECK(far_poll_recv(&pair.b, &wc, 3000) == 1, "of %d messages of half %d %d arrived",
+                  MESSAGES / 2, half, i);
+            CHECK_STATUS(wc.status, IBV_WC_SUCCESS);
+        }
+        CHECK_INT(far_poll_recv(&pair.b, &wc, 10), 0);
+    }
+    pair_close(&pair);
+    return 0;
+}
+
+/* Where the file system makes no holes, memory comes back as it was left. */
+static void refused_holes(bool remote)
+{
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_fallocate, 0, 3),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[1])),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 1, 0), /* plain allocation */
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EOPNOTSUPP),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct side side;
+
+    install_filter(filter, sizeof(filter) / sizeof(filter[0]));
+    side_open(&side, &side_usual); /* keeps the segment from one process to the next */
+    for (int i = 0; i < 3; i++)
+        CHECK_INT(run_in_child(send_and_poll_all), 0);
+    side_close(&side);
+}
+
 /* ---- forks ---- */
 
 static int just_exit(void)
@@ -554,6 +602,7 @@ const struct fault_case system_cases[] = {
     { "refused-process-vm", refused_process_vm, BOTH_WAYS },
     { "refused-descriptor-passing", refused_descriptor_passing, BOTH_WAYS },
     { "refused-membarrier", refused_membarrier, BOTH_WAYS },
+    { "refused-holes", refused_holes, LOCAL_ONLY },
     { "fork-with-objects", fork_with_objects, BOTH_WAYS },
     { "fork-with-fork-init", fork_with_fork_init, BOTH_WAYS },
     { "fork-and-write", fork_and_write, BOTH_WAYS },

@@ -44,6 +44,7 @@ int main(int argc, char **argv)
 
     run_table(queue_cases, only, tally);
     run_table(access_cases, only, tally);
+    run_table(exit_cases, only, tally);
     run_table(system_cases, only, tally);
     printf("%d passed, %d failed, %d skipped\n", tally[CASE_OK], tally[CASE_FAILED],
            tally[CASE_SKIPPED]);

@@ -133,6 +133,7 @@ struct fault_case {
 
 extern const struct fault_case queue_cases[];
 extern const struct fault_case access_cases[];
+extern const struct fault_case exit_cases[];
 extern const struct fault_case system_cases[];
 
 #endif

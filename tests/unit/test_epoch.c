@@ -1,0 +1,208 @@
+/* Grace periods: who is waited for, and what becomes of memory when waiting is in vain. */
+
+#include "fabric.h"
+
+#include "hca/arena.h"
+#include "hca/epoch.h"
+#include "hca/proc.h"
+
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static int join_fabric(void **state)
+{
+    fabric_open();
+    return 0;
+}
+
+static unsigned lines_in_use(void)
+{
+    unsigned count = 0;
+
+    for (unsigned i = 0; i < MAX_THREAD_LINES; i++)
+        count += load_relaxed(&proc_slot(proc_self)->threads[i].used);
+    return count;
+}
+
+/* ---- more threads than lines ---- */
+
+#define THREADS 40
+
+static sem_t all_have_lines, inside;
+static pthread_barrier_t go;
+static atomic_bool has_left;
+
+static void *hold_a_line(void *arg)
+{
+    epoch_enter();
+    epoch_exit();
+    sem_post(&all_have_lines);
+    pthread_barrier_wait(&go);
+    return NULL;
+}
+
+static void *stay_inside(void *arg)
+{
+    epoch_enter();
+    epoch_exit();
+    sem_post(&all_have_lines);
+    pthread_barrier_wait(&go);
+    epoch_enter();
+    sem_post(&inside);
+    usleep(100000);
+    store_relaxed(&has_left, true);
+    epoch_exit();
+    return NULL;
+}
+
+static void *wait_for_grace(void *arg)
+{
+    epoch_enter();
+    epoch_exit();
+    sem_post(&all_have_lines);
+    pthread_barrier_wait(&go);
+    sem_wait(&inside);
+    bool complete = epoch_grace();
+    return complete && load_relaxed(&has_left) ? NULL : "it did not wait";
+}
+
+/* The last two share the last line. */
+static void threads_without_a_line_of_their_own_are_waited_for(void **state)
+{
+    pthread_t threads[THREADS];
+    void *complaint = NULL;
+
+    sem_init(&all_have_lines, 0, 0);
+    sem_init(&inside, 0, 0);
+    pthread_barrier_init(&go, NULL, THREADS);
+    for (unsigned i = 0; i < THREADS; i++) {
+        void *(*body)(void *) = i == THREADS - 2   ? stay_inside
+                                : i == THREADS - 1 ? wait_for_grace
+                                                   : hold_a_line;
+        assert_int_equal(pthread_create(&threads[i], NULL, body, NULL), 0);
+        sem_wait(&all_have_lines);
+        if (i == THREADS - 3)
+            assert_int_equal(lines_in_use(), MAX_THREAD_LINES);
+    }
+    for (unsigned i = 0; i < THREADS; i++)
+        pthread_join(threads[i], i == THREADS - 1 ? &complaint : NULL);
+    assert_null(complaint);
+}
+
+/* ---- the last functions of a thread ---- */
+
+static pthread_key_t late_key;
+static bool late_was_seen;
+
+static void use_it_late(void *value)
+{
+    epoch_enter();
+    struct thread_line *line = epoch_line;
+    late_was_seen = load_relaxed(&line->used) && line >= proc_slot(proc_self)->threads &&
+                    line < proc_slot(proc_self)->threads + MAX_THREAD_LINES;
+    epoch_exit();
+}
+
+static void *end_late(void *arg)
+{
+    epoch_enter();
+    epoch_exit();
+    pthread_setspecific(late_key, arg);
+    return NULL;
+}
+
+static void a_thread_that_ends_is_seen_to_the_last(void **state)
+{
+    unsigned before = lines_in_use();
+    pthread_t thread;
+
+    assert_int_equal(pthread_key_create(&late_key, use_it_late), 0);
+    assert_int_equal(pthread_create(&thread, NULL, end_late, &late_key), 0);
+    pthread_join(thread, NULL);
+    assert_true(late_was_seen);
+    assert_int_equal(lines_in_use(), before);
+    pthread_key_delete(late_key);
+}
+
+/* ---- a thread that is stopped ---- */
+
+static sem_t stopped, resume;
+
+static void *stop_inside(void *arg)
+{
+    epoch_enter();
+    sem_post(&stopped);
+    sem_wait(&resume);
+    epoch_exit();
+    return NULL;
+}
+
+static void *allocate_filled(uint64_t size, int byte)
+{
+    void *block = arena_alloc(size);
+
+    assert_non_null(block);
+    return memset(block, byte, size);
+}
+
+static void what_a_stopped_thread_may_write_to_is_not_freed(void **state)
+{
+    const uint64_t size = 3 * UNIT_SIZE;
+    uint8_t *block = allocate_filled(size, 0x5a);
+    uint64_t used = arena_bytes_used();
+    pthread_t thread;
+
+    sem_init(&stopped, 0, 0);
+    sem_init(&resume, 0, 0);
+    assert_int_equal(pthread_create(&thread, NULL, stop_inside, NULL), 0);
+    sem_wait(&stopped);
+    assert_false(epoch_grace());
+    arena_free(block, size);
+    assert_int_equal(arena_bytes_used(), used);
+    assert_int_equal(block[size - 1], 0x5a);
+    sem_post(&resume);
+    pthread_join(thread, NULL);
+    assert_true(epoch_grace());
+    arena_free(allocate_filled(64, 0), 64);
+    assert_true(arena_bytes_used() < used);
+}
+
+/* ---- no membarrier ---- */
+
+/* The filter holds for this thread to its end: this test is the last. */
+static void without_membarrier_readers_pay_a_fence(void **state)
+{
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_membarrier, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = { .len = sizeof(filter) / sizeof(filter[0]), .filter = filter };
+
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
+        skip();
+    store_relaxed(&seg->strong_fences, 0);
+    assert_true(epoch_grace());
+    assert_int_equal(load_relaxed(&seg->strong_fences), 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(threads_without_a_line_of_their_own_are_waited_for),
+        cmocka_unit_test(a_thread_that_ends_is_seen_to_the_last),
+        cmocka_unit_test(what_a_stopped_thread_may_write_to_is_not_freed),
+        cmocka_unit_test(without_membarrier_readers_pay_a_fence),
+    };
+
+    return cmocka_run_group_tests_name("epoch", tests, join_fabric, NULL);
+}

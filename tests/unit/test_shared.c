@@ -1,0 +1,133 @@
+/* The inbox through which processes of one node send to each other. */
+
+#include "mtl/protocol.h"
+#include "mtl/shared.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+/* ---- what the component has around it ---- */
+
+struct mtl mtl;
+struct vtime vtime;
+static struct endpoint sender;
+static unsigned arrived;
+static char last_body[16];
+
+uint64_t protocol_own_name(void)
+{
+    return 1ull << 32 | 7;
+}
+
+struct endpoint *endpoint_of_name(const opal_process_name_t *name)
+{
+    assert_int_equal(name->vpid, 7);
+    return &sender;
+}
+
+void protocol_arrived(struct endpoint *endpoint, const struct wire_header *header, const void *body)
+{
+    arrived++;
+    memcpy(last_body, body, header->length);
+}
+
+uint32_t message_length(const struct message *message)
+{
+    return message->body_length;
+}
+
+uint32_t message_write(void *to, struct message *message)
+{
+    memcpy(to, message->body, message->body_length);
+    return message->body_length;
+}
+
+/* ---- tests ---- */
+
+static uint64_t address_space(void)
+{
+    unsigned long pages = 0;
+    FILE *file = fopen("/proc/self/statm", "re");
+
+    assert_non_null(file);
+    assert_int_equal(fscanf(file, "%lu", &pages), 1);
+    fclose(file);
+    return pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+/* Room for the head of the inbox, but not for a ring. */
+static struct shared_peer *attach_without_memory(const struct address *address)
+{
+    struct rlimit had, little;
+
+    assert_int_equal(getrlimit(RLIMIT_AS, &had), 0);
+    little = (struct rlimit){ address_space() + 16 * PAGE, had.rlim_max };
+    assert_int_equal(setrlimit(RLIMIT_AS, &little), 0);
+    struct shared_peer *peer = shared_attach(address);
+    assert_int_equal(setrlimit(RLIMIT_AS, &had), 0);
+    return peer;
+}
+
+static void send_word(struct shared_peer *peer, const char *word)
+{
+    struct message message = { .body = word, .body_length = strlen(word) + 1 };
+
+    assert_true(shared_send(peer, &message));
+}
+
+static void an_attacher_that_fails_hides_no_other(void **state)
+{
+    struct address address = { .pid = getpid(), .inbox = inbox_open() };
+
+    assert_true(address.inbox >= 0);
+    struct shared_peer *first = shared_attach(&address);
+    assert_non_null(first);
+    assert_null(attach_without_memory(&address));
+    struct shared_peer *second = shared_attach(&address);
+    assert_non_null(second);
+    send_word(second, "second");
+    assert_int_equal(inbox_look(), 1);
+    assert_string_equal(last_body, "second");
+    send_word(first, "first");
+    assert_int_equal(inbox_look(), 1);
+    assert_string_equal(last_body, "first");
+    assert_int_equal(arrived, 2);
+    shared_detach(first);
+    shared_detach(second);
+    inbox_close();
+}
+
+/* It was killed after its claim, and has written nothing. */
+static void an_attacher_that_dies_hides_no_other(void **state)
+{
+    struct address address = { .pid = getpid(), .inbox = inbox_open() };
+    const uint8_t claimed = 1;
+    const off_t first_claim = sizeof(uint32_t);
+
+    assert_true(address.inbox >= 0);
+    assert_int_equal(pwrite(address.inbox, &claimed, 1, first_claim), 1);
+    struct shared_peer *peer = shared_attach(&address);
+    assert_non_null(peer);
+    send_word(peer, "heard");
+    assert_int_equal(inbox_look(), 1);
+    assert_string_equal(last_body, "heard");
+    shared_detach(peer);
+    inbox_close();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_attacher_that_fails_hides_no_other),
+        cmocka_unit_test(an_attacher_that_dies_hides_no_other),
+    };
+
+    return cmocka_run_group_tests_name("shared", tests, NULL, NULL);
+}
