@@ -73,14 +73,16 @@ static enum ibv_wc_status check_room(const struct target *t, uint64_t length)
 static enum ibv_wc_status place_directly(const struct target *t, const struct delivery *m,
                                          uint32_t skip)
 {
-    struct recv_wqe *wqe = rq_wqe(t->rq.rq, t->rq.slot);
+    uint32_t max_sge, num_sge;
+    /* The receiver may write to it meanwhile: what is checked is what was read once. */
+    const volatile struct recv_wqe *wqe = rq_wqe(t->rq.rq, t->rq.slot, &max_sge);
     struct mem_ref refs[HCA_MAX_SGE];
     uint32_t left = m->length;
     unsigned count = 0;
 
-    if (!wqe || wqe->num_sge > t->rq.rq->max_sge)
+    if (!wqe || (num_sge = wqe->num_sge) > max_sge)
         return IBV_WC_LOC_PROT_ERR;
-    for (uint32_t i = 0; i < wqe->num_sge && left; i++) {
+    for (uint32_t i = 0; i < num_sge && left; i++) {
         uint64_t addr = wqe->sge[i].addr;
         uint32_t n = wqe->sge[i].length;
         if (skip >= n) {

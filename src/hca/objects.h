@@ -98,7 +98,7 @@ struct posted_receive {
     uint32_t length;
     uint32_t lkey;
     uint32_t num_sge;
-    bool out; /* posted and not yet completed */
+    atomic_bool out; /* posted and not yet completed */
 };
 
 struct hca_rq {

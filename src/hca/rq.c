@@ -86,7 +86,7 @@ void rq_reset(struct hca_rq *rq)
     rq->least = UINT32_MAX;
     store_relaxed(&shared->least, UINT32_MAX);
     for (uint32_t i = 0; i < rq->depth; i++)
-        rq->receives[i].out = false;
+        store_relaxed(&rq->receives[i].out, false);
     for (uint32_t i = 0; rq->free_slots && i < rq->max_wr; i++)
         rq->free_slots[i] = rq->max_wr - 1 - i;
     rq->free_count = rq->max_wr;
@@ -147,7 +147,7 @@ int rq_post(struct hca_rq *rq, uint32_t pd, const struct ibv_recv_wr *wr)
         return ENOMEM;
     uint32_t slot = rq->order ? rq->free_slots[rq->free_count - 1] : posted & (rq->depth - 1);
     struct posted_receive *receive = &rq->receives[slot];
-    if (unlikely(receive->out))
+    if (unlikely(load_relaxed(&receive->out)))
         return ENOMEM;
     rq->free_count--;
     struct recv_wqe *wqe = rq_own_wqe(rq, slot);
@@ -165,7 +165,7 @@ int rq_post(struct hca_rq *rq, uint32_t pd, const struct ibv_recv_wr *wr)
         receive->length = wr->sg_list->length;
         receive->lkey = wr->sg_list->lkey;
     }
-    receive->out = true;
+    store_relaxed(&receive->out, true);
     if (rq->order) {
         *order_at(rq, posted) = slot;
         store_relaxed(&rq->takers[slot], 0);
@@ -174,11 +174,12 @@ int rq_post(struct hca_rq *rq, uint32_t pd, const struct ibv_recv_wr *wr)
     return 0;
 }
 
-struct recv_wqe *rq_wqe(const struct shared_rq *rq, uint32_t slot)
+struct recv_wqe *rq_wqe(const struct shared_rq *rq, uint32_t slot, uint32_t *max_sge)
 {
-    uint64_t stride = wqe_stride(rq->max_sge);
+    *max_sge = *(const volatile uint32_t *)&rq->max_sge;
+    uint64_t stride = wqe_stride(*max_sge);
 
-    if (unlikely(slot >= rq->depth || rq->max_sge > HCA_MAX_SGE))
+    if (unlikely(slot >= rq->depth || *max_sge > HCA_MAX_SGE))
         return NULL;
     return seg_at(rq->wqes + slot * stride, stride);
 }
@@ -197,7 +198,8 @@ bool rq_open(uint64_t offset, struct rq_view *view)
 
 uint32_t rq_capacity(const struct shared_rq *rq, uint32_t slot)
 {
-    const struct recv_wqe *wqe = rq_wqe(rq, slot);
+    uint32_t max_sge;
+    const struct recv_wqe *wqe = rq_wqe(rq, slot, &max_sge);
 
     return likely(wqe) ? wqe->capacity : RECV_BROKEN;
 }
@@ -239,7 +241,30 @@ bool rq_take(struct rq_view *view, uint32_t *left)
 static bool is_abandoned(struct hca_rq *rq, uint32_t slot, uint32_t *by)
 {
     *by = load_acquire(&rq->takers[slot]);
-    return *by && rq->receives[slot].out && !proc_word_alive(*by);
+    return *by && load_relaxed(&rq->receives[slot].out) && !proc_word_runs(*by);
+}
+
+/* A taker that died between its two stores has signed for a receive that is still the next one. */
+static bool is_queued(const struct hca_rq *rq, uint32_t slot)
+{
+    uint32_t head = load_relaxed(&rq->shared->head), posted = load_relaxed(&rq->shared->posted);
+
+    return head != posted && own_slot(rq, head) == slot;
+}
+
+/* With the queue's lock held; that of the senders keeps the next receive where it is. */
+static void put_back(struct hca_rq *rq, uint32_t slot, uint32_t pd)
+{
+    uint32_t posted = load_relaxed(&rq->shared->posted);
+
+    shm_lock(&rq->shared->lock);
+    if (!is_queued(rq, slot)) {
+        note_capacity(rq, rq_own_wqe(rq, slot), pd);
+        *order_at(rq, posted) = slot;
+        store_release(&rq->shared->posted, posted + 1);
+    }
+    store_relaxed(&rq->takers[slot], 0);
+    shm_unlock(&rq->shared->lock);
 }
 
 /* `in_ring` takes a CQ's lock, which comes before ours: so we look twice. */
@@ -253,13 +278,10 @@ void rq_recover(struct hca_rq *rq, uint32_t pd, bool (*in_ring)(void *arg, uint3
         bool completed = in_ring(arg, slot);
         spin_lock(&rq->lock);
         if (is_abandoned(rq, slot, &again) && again == by) {
-            store_relaxed(&rq->takers[slot], 0);
-            if (!completed) {
-                uint32_t posted = load_relaxed(&rq->shared->posted);
-                note_capacity(rq, rq_own_wqe(rq, slot), pd);
-                *order_at(rq, posted) = slot;
-                store_release(&rq->shared->posted, posted + 1);
-            }
+            if (completed)
+                store_relaxed(&rq->takers[slot], 0);
+            else
+                put_back(rq, slot, pd);
         }
         spin_unlock(&rq->lock);
     }
@@ -273,7 +295,7 @@ void rq_put_back_lost(struct hca_rq *rq, uint8_t *accounted)
         if (own_slot(rq, i) < rq->depth)
             accounted[own_slot(rq, i)] = 1;
     for (uint32_t slot = 0; slot < rq->depth; slot++)
-        if (rq->receives[slot].out && !accounted[slot] && posted - head < rq->depth) {
+        if (load_relaxed(&rq->receives[slot].out) && !accounted[slot] && posted - head < rq->depth) {
             head--; /* without an order ring these are the last ones taken, whichever is found first */
             if (rq->order)
                 *order_at(rq, head) = slot;

@@ -24,9 +24,9 @@ static inline bool rq_complete(struct hca_rq *rq, uint32_t slot, uint64_t *wr_id
     bool known = false;
 
     spin_lock(&rq->lock);
-    if (likely(slot < rq->depth && rq->receives[slot].out)) {
+    if (likely(slot < rq->depth && load_relaxed(&rq->receives[slot].out))) {
         *wr_id = rq->receives[slot].wr_id;
-        rq->receives[slot].out = false;
+        store_relaxed(&rq->receives[slot].out, false);
         if (rq->free_slots)
             rq->free_slots[rq->free_count] = slot;
         rq->free_count++;
@@ -69,7 +69,8 @@ static inline void rq_advance(struct shared_rq *rq)
 }
 /* Takes the next receive of a queue with many senders. */
 bool rq_take(struct rq_view *view, uint32_t *left);
-struct recv_wqe *rq_wqe(const struct shared_rq *rq, uint32_t slot);
+/* NULL if it cannot be there. Its owner may write to it at any time: num_sge may exceed `max_sge`. */
+struct recv_wqe *rq_wqe(const struct shared_rq *rq, uint32_t slot, uint32_t *max_sge);
 /* What the receive in that slot holds, or RECV_BROKEN. */
 uint32_t rq_capacity(const struct shared_rq *rq, uint32_t slot);
 

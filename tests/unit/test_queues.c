@@ -190,6 +190,58 @@ static void post_numbered(struct hca_rq *rq, uint64_t wr_id)
     assert_int_equal(rq_post(rq, ((struct hca_pd *)pd)->id, &wr), 0);
 }
 
+/* What a sender has done when it is killed in the middle of taking a receive. */
+enum step { HOLDS_THE_LOCK, HAS_SIGNED, HAS_ADVANCED, HAS_UNLOCKED, STEPS };
+
+static void take_and_die(struct rq_view *view, uint32_t dead, enum step last)
+{
+    struct shared_rq *rq = view->rq;
+    _Atomic uint32_t *takers = seg_at(rq->taker, sizeof(uint32_t) * rq->depth);
+
+    assert_true(rq_peek(view));
+    store_relaxed(&rq->lock.holder, dead);
+    if (last >= HAS_SIGNED)
+        store_relaxed(&takers[view->slot], dead);
+    if (last >= HAS_ADVANCED)
+        rq_advance(rq);
+    if (last >= HAS_UNLOCKED)
+        shm_unlock(&rq->lock);
+}
+
+/* Each receive is taken once by those who live, wherever the first taker stopped, and whether the
+ * next message comes before the owner has noticed or after. */
+static void a_taker_may_die_at_any_step(void **state)
+{
+    uint32_t dead = proc_word(proc_self) ^ 0x8000, left;
+
+    for (int order = 0; order < 2 * STEPS; order++) {
+        bool next_comes_first = order % 2;
+        unsigned taken = 0;
+        struct hca_rq rq;
+        struct rq_view view;
+        uint64_t wr_id = 0;
+
+        assert_int_equal(rq_create(&rq, 3, 1, true), 0);
+        assert_true(rq_open(seg_offset(rq.shared), &view));
+        for (uint64_t i = 0; i < 3; i++)
+            post_numbered(&rq, i);
+        take_and_die(&view, dead, order / 2);
+        if (next_comes_first) {
+            assert_true(rq_take(&view, &left));
+            assert_true(rq_complete(&rq, view.slot, &wr_id));
+            taken |= 1u << wr_id;
+        }
+        rq_recover(&rq, ((struct hca_pd *)pd)->id, never, NULL);
+        while (rq_take(&view, &left)) {
+            assert_true(rq_complete(&rq, view.slot, &wr_id));
+            assert_false(taken & 1u << wr_id);
+            taken |= 1u << wr_id;
+        }
+        assert_int_equal(taken, 7);
+        rq_destroy(&rq);
+    }
+}
+
 static uint32_t take_from_one_sender(struct rq_view *view)
 {
     assert_true(rq_peek(view));
@@ -264,6 +316,7 @@ int main(void)
         cmocka_unit_test(many_producers_fill_one_ring),
         cmocka_unit_test(a_full_queue_says_so),
         cmocka_unit_test(a_receive_taken_by_the_dead_is_put_back),
+        cmocka_unit_test(a_taker_may_die_at_any_step),
         cmocka_unit_test(receives_of_one_sender_go_round),
         cmocka_unit_test(what_one_dead_sender_took_is_put_back_in_order),
         cmocka_unit_test(a_damaged_receive_queue_is_not_followed),

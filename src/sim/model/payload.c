@@ -327,7 +327,7 @@ static void note_segments(struct sim_qp *qp, const struct recv_wqe *swqe)
 
 static bool look(struct sim_qp *qp, uint32_t srqn, struct rq_view *view)
 {
-    uint32_t head, number;
+    uint32_t head, number, max_sge;
     const struct recv_wqe *swqe;
 
     if (!open_receives(qp, srqn, view))
@@ -336,7 +336,7 @@ static bool look(struct sim_qp *qp, uint32_t srqn, struct rq_view *view)
     number = head + view->rq->claimed;
     if ((int32_t)(load_acquire(&view->rq->posted) - number) <= 0)
         return false;
-    swqe = rq_wqe(view->rq, rq_slot(view, number));
+    swqe = rq_wqe(view->rq, rq_slot(view, number), &max_sge);
     qp->receive_capacity = rq_capacity(view->rq, rq_slot(view, number));
     note_segments(qp, swqe);
     if (qp->shared->type == IBV_QPT_UD && qp->receive_capacity != RECV_BROKEN)
