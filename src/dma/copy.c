@@ -66,13 +66,24 @@ static int vm_copy(unsigned proc, struct iovec *local, unsigned locals, struct i
 
 /* ---- by the owner ---- */
 
+static uint32_t request_word(uint32_t number, enum copy_state state)
+{
+    return number << COPY_STATE_BITS | state;
+}
+
+static enum copy_state request_state(uint32_t word)
+{
+    return word & ((1u << COPY_STATE_BITS) - 1);
+}
+
+/* Waits until the request is no longer posted or busy. */
 static int await_owner(unsigned proc, struct proc_slot *slot)
 {
     uint64_t started = now_ns();
 
     for (unsigned spins = 1;; spins++) {
-        uint32_t state = load_acquire(&slot->copy.state);
-        if (state == COPY_DONE || state == COPY_FAULT)
+        enum copy_state state = request_state(load_acquire(&slot->copy.state));
+        if (state != COPY_POSTED && state != COPY_BUSY)
             return state == COPY_DONE ? 0 : EFAULT;
         if (spins % 64 == 0) {
             sched_yield();
@@ -88,24 +99,48 @@ static int await_owner(unsigned proc, struct proc_slot *slot)
     }
 }
 
-static int ask_owner(unsigned proc, uint64_t addr, uint8_t *staging, uint64_t n, bool out)
+/* With the requests' lock. Takes back a request that the owner has not begun; one that it has is its
+ * own to end. */
+static bool withdraw(struct copy_request *r)
+{
+    uint32_t word = load_acquire(&r->state);
+
+    if (request_state(word) == COPY_POSTED)
+        atomic_compare_exchange_strong(&r->state, &word, request_word(word >> COPY_STATE_BITS,
+                                                                      COPY_IDLE));
+    return request_state(load_acquire(&r->state)) != COPY_BUSY;
+}
+
+/* An owner that does not answer may be stopped in the middle, and use the staging memory yet. */
+static int post_and_await(unsigned proc, uint64_t addr, uint8_t *staging, uint64_t n, bool out)
 {
     struct proc_slot *slot = proc_slot(proc);
-    int err;
+    uint32_t number = (load_relaxed(&slot->copy.state) >> COPY_STATE_BITS) + 1;
 
-    /* The request of one that died is seen to its end, or its answer would be taken for ours. */
-    if (shm_lock(&slot->copy_lock) && load_acquire(&slot->copy.state) == COPY_POSTED)
-        await_owner(proc, slot);
     slot->copy.requester = proc_word(proc_self);
     slot->copy.to_owner = out;
     slot->copy.owner_addr = addr;
     slot->copy.staging = seg_offset(staging);
     slot->copy.length = n;
-    store_release(&slot->copy.state, COPY_POSTED);
+    store_release(&slot->copy.state, request_word(number, COPY_POSTED));
     atomic_store(&slot->agent_wanted, 1);
     proc_attention(proc);
-    err = await_owner(proc, slot);
-    store_release(&slot->copy.state, COPY_IDLE);
+    int err = await_owner(proc, slot);
+    if (!withdraw(&slot->copy) && proc_runs(proc))
+        epoch_give_up_on(proc);
+    return err;
+}
+
+static int ask_owner(unsigned proc, uint64_t addr, uint8_t *staging, uint64_t n, bool out)
+{
+    struct proc_slot *slot = proc_slot(proc);
+    int err = 0;
+
+    shm_lock(&slot->copy_lock);
+    if (!withdraw(&slot->copy)) /* begun for one that has died or given up */
+        err = await_owner(proc, slot);
+    if (err != ESRCH && err != EPERM)
+        err = post_and_await(proc, addr, staging, n, out);
     shm_unlock(&slot->copy_lock);
     return err;
 }
@@ -115,10 +150,15 @@ static int ask_owner(unsigned proc, uint64_t addr, uint8_t *staging, uint64_t n,
 void copy_serve_peer(void)
 {
     struct copy_request *r = &proc_slot(proc_self)->copy;
+    uint32_t word = load_acquire(&r->state), number = word >> COPY_STATE_BITS;
 
-    if (load_acquire(&r->state) != COPY_POSTED)
+    if (request_state(word) != COPY_POSTED)
         return;
     epoch_enter();
+    if (!atomic_compare_exchange_strong(&r->state, &word, request_word(number, COPY_BUSY))) {
+        epoch_exit();
+        return;
+    }
     uint64_t offset = r->staging, length = r->length, addr = r->owner_addr;
     bool to_owner = r->to_owner;
     bool ok = seg_at(offset, length) && length <= STAGING_BYTES && proc_word_alive(r->requester);
@@ -130,7 +170,7 @@ void copy_serve_peer(void)
         done += ok ? n : 0;
     }
     epoch_exit();
-    store_release(&r->state, ok ? COPY_DONE : COPY_FAULT);
+    store_release(&r->state, request_word(number, ok ? COPY_DONE : COPY_FAULT));
 }
 
 /* Where in a list of pieces a copy stands. */

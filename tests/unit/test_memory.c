@@ -6,11 +6,13 @@
 #include "hca/epoch.h"
 #include "hca/mr.h"
 #include "hca/proc.h"
+#include "dma/copy.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static int join_fabric(void **state)
 {
@@ -165,6 +167,45 @@ static void a_grace_period_waits_for_those_inside(void **state)
     pthread_join(thread, NULL);
 }
 
+/* ---- a process that copies for others ---- */
+
+static uint64_t agent_source = 0x1122334455667788, agent_target;
+
+static void *copy_by_asking(void *arg)
+{
+    struct local_list local = { .iov = { { &agent_source, 8 } }, .count = 1, .length = 8,
+                                .unmapped = true };
+    struct mem_ref ref = { .kind = MEM_PROCESS, .proc = proc_self,
+                           .addr = (uintptr_t)&agent_target, .length = 8 };
+
+    return copy_out(&local, &ref, 1) ? "the copy failed" : NULL;
+}
+
+/* The owner was stopped in the middle of request 5, whose requester is gone, and goes on. */
+static void an_answer_to_another_request_is_not_taken(void **state)
+{
+    struct copy_request *r = &proc_slot(proc_self)->copy;
+    pthread_t thread;
+    void *complaint;
+
+    store_relaxed(&proc_slot(proc_self)->agent_running, 1); /* we are the agent */
+    store_relaxed(&r->state, 5u << COPY_STATE_BITS | COPY_BUSY);
+    assert_int_equal(pthread_create(&thread, NULL, copy_by_asking, NULL), 0);
+    usleep(20000);
+    copy_serve_peer();
+    assert_int_equal(load_relaxed(&r->state), 5u << COPY_STATE_BITS | COPY_BUSY);
+    store_release(&r->state, 5u << COPY_STATE_BITS | COPY_DONE);
+    for (int i = 0; i < 5000 && agent_target != agent_source; i++) {
+        copy_serve_peer();
+        usleep(1000);
+    }
+    pthread_join(thread, &complaint);
+    assert_null(complaint);
+    assert_int_equal(agent_target, agent_source);
+    assert_int_equal(load_relaxed(&r->state), 6u << COPY_STATE_BITS | COPY_DONE);
+    store_relaxed(&proc_slot(proc_self)->agent_running, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -176,6 +217,7 @@ int main(void)
         cmocka_unit_test(a_key_is_valid_only_while_it_is_registered),
         cmocka_unit_test(every_check_of_a_region_counts),
         cmocka_unit_test(a_grace_period_waits_for_those_inside),
+        cmocka_unit_test(an_answer_to_another_request_is_not_taken),
     };
 
     return cmocka_run_group_tests_name("memory", tests, join_fabric, NULL);
