@@ -35,7 +35,7 @@ static atomic_bool sleeping;
 struct helper {
     const char *name;
     void *(*body)(void *self);
-    int running_in; /* process slot whose thread this is; fork leaves it behind */
+    atomic_int running_in; /* process slot whose thread this is; fork leaves it behind */
     atomic_bool stopping;
 };
 
@@ -101,13 +101,13 @@ static void stop_helper(struct helper *helper)
 {
     uint64_t started = now_ns();
 
-    if (helper->running_in != proc_self)
+    if (load_relaxed(&helper->running_in) != proc_self)
         return;
     atomic_store(&helper->stopping, true);
     proc_attention(proc_self);
     while (load_acquire(&helper->stopping) && now_ns() - started < 1000000000ull)
         sched_yield();
-    helper->running_in = -1;
+    store_relaxed(&helper->running_in, -1);
 }
 
 void agent_stop(void)
@@ -122,7 +122,7 @@ static void start_locked(struct helper *helper)
     pthread_attr_t attr;
     pthread_t thread;
 
-    if (helper->running_in == proc_self || !proc_alive(proc_self)) /* not when we leave */
+    if (load_relaxed(&helper->running_in) == proc_self || !proc_alive(proc_self)) /* not when we leave */
         return;
     sigfillset(&all);
     pthread_attr_init(&attr);
@@ -135,12 +135,12 @@ static void start_locked(struct helper *helper)
     if (err)
         log_warn("no %s thread: %s", helper->name, strerror(err));
     else
-        helper->running_in = proc_self;
+        store_relaxed(&helper->running_in, proc_self);
 }
 
 static void start_helper(struct helper *helper)
 {
-    if (likely(helper->running_in == proc_self))
+    if (likely(load_relaxed(&helper->running_in) == proc_self))
         return;
     pthread_mutex_lock(&start_mutex);
     start_locked(helper);
@@ -149,7 +149,7 @@ static void start_helper(struct helper *helper)
 
 bool agent_is_running(void)
 {
-    return service.running_in == proc_self;
+    return load_relaxed(&service.running_in) == proc_self;
 }
 
 void agent_watch(void)

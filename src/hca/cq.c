@@ -36,6 +36,12 @@ static uint64_t ring_bytes(uint32_t size)
 
 /* ---- making and ending ---- */
 
+static void find_next_entry(struct hca_cq *cq)
+{
+    store_relaxed(&cq->next_entry,
+                  &cq->ring->entries[load_relaxed(&cq->head) & (cq->ring_size - 1)]);
+}
+
 static int make_ring(struct hca_cq *cq, uint32_t cqe)
 {
     uint32_t size = round_up_pow2(cqe);
@@ -48,6 +54,7 @@ static int make_ring(struct hca_cq *cq, uint32_t cqe)
     cq->ring_size = size;
     store_relaxed(&cq->ring->limit, size);
     cq->limit_published = size;
+    find_next_entry(cq);
     store_relaxed(&cq->shared->ring, seg_offset(cq->ring));
     return 0;
 }
@@ -95,6 +102,7 @@ struct hca_cq *cq_create(struct hca_context *context, uint32_t cqe, struct hca_c
         errno = ENOMEM;
         return NULL;
     }
+    cq->ibv.context = &context->verbs.context;
     cq->owner = proc_self;
     cq->shared->proc = proc_self;
     cq->shared->wants_timestamps = timestamps;
@@ -147,12 +155,12 @@ void cq_destroy(struct hca_cq *cq)
 
 static struct cqe *next_entry(struct hca_cq *cq)
 {
-    return &cq->ring->entries[cq->head & (cq->ring_size - 1)];
+    return load_relaxed(&cq->next_entry);
 }
 
 static bool is_published(struct hca_cq *cq, struct cqe *entry)
 {
-    return load_acquire(&entry->mark) >> 32 == (uint32_t)(cq->head * 2 + 1);
+    return load_acquire(&entry->mark) >> 32 == (uint32_t)(load_relaxed(&cq->head) * 2 + 1);
 }
 
 /* The limit moves by compare-and-swap, because a producer may freeze it to start a larger ring. */
@@ -160,19 +168,19 @@ static void move_limit(struct hca_cq *cq)
 {
     struct cq_ring *ring = cq->ring;
     uint32_t size = cq->ring_size, next_size;
-    uint64_t limit = load_acquire(&ring->limit);
+    uint64_t limit = load_acquire(&ring->limit), head = load_relaxed(&cq->head);
 
     if (!(limit & LIMIT_FROZEN)) {
-        if (cq->head + size - limit < size / 4)
+        if (head + size - limit < size / 4)
             return;
-        if (atomic_compare_exchange_strong(&ring->limit, &limit, cq->head + size)) {
-            cq->limit_published = cq->head + size;
+        if (atomic_compare_exchange_strong(&ring->limit, &limit, head + size)) {
+            cq->limit_published = head + size;
             return;
         }
     }
     limit &= ~LIMIT_FROZEN;
     cq->limit_published = limit;
-    if (cq->head < limit)
+    if (head < limit)
         return;
     struct cq_ring *next = cq_ring_at(load_acquire(&ring->next), &next_size);
     if (!next)
@@ -187,11 +195,14 @@ static void move_limit(struct hca_cq *cq)
 
 static void consume(struct hca_cq *cq)
 {
-    cq->head++;
-    store_release(&cq->shared->head, cq->head);
-    if (unlikely(cq->head + cq->ring_size - cq->limit_published >= cq->ring_size / 4 ||
-                 cq->head >= cq->limit_published))
+    uint64_t head = load_relaxed(&cq->head) + 1;
+
+    store_relaxed(&cq->head, head);
+    store_release(&cq->shared->head, head);
+    if (unlikely(head + cq->ring_size - cq->limit_published >= cq->ring_size / 4 ||
+                 head >= cq->limit_published))
         move_limit(cq);
+    find_next_entry(cq);
 }
 
 /* Somebody took this ticket and has not published. When everybody who was inside an epoch has left
@@ -200,25 +211,27 @@ static void consume(struct hca_cq *cq)
 static void skip_abandoned(struct hca_cq *cq)
 {
     struct cqe *entry = next_entry(cq);
+    uint64_t head = load_relaxed(&cq->head);
 
-    if (load_relaxed(&cq->shared->overrun))
+    /* Another thread may have consumed what the caller saw: then nobody has this ticket yet. */
+    if (load_acquire(&cq->shared->tail) == head || load_relaxed(&cq->shared->overrun))
         return;
     if (!epoch_grace() || is_published(cq, entry))
         return;
     log_info("a completion was left unfinished by a process that died");
-    store_release(&entry->mark, (uint64_t)(uint32_t)(cq->head * 2 + 1) << 32 | CQE_HOLE);
+    store_release(&entry->mark, (uint64_t)(uint32_t)(head * 2 + 1) << 32 | CQE_HOLE);
 }
 
 /* Calls `see` for each completion that waits in the ring, until it says true. */
 static bool any_waiting(struct hca_cq *cq, bool (*see)(struct cqe *e, void *arg), void *arg)
 {
-    uint64_t tail = load_acquire(&cq->shared->tail);
+    uint64_t tail = load_acquire(&cq->shared->tail), head = load_relaxed(&cq->head);
     struct cq_ring *ring = cq->ring;
     uint32_t size = cq->ring_size;
 
-    if (tail - cq->head > 2 * HCA_MAX_CQE) /* the segment has been damaged */
-        tail = cq->head;
-    for (uint64_t t = cq->head; t < tail; t++) {
+    if (tail - head > 2 * HCA_MAX_CQE) /* the segment has been damaged */
+        tail = head;
+    for (uint64_t t = head; t < tail; t++) {
         if (t >= (load_acquire(&ring->limit) & ~LIMIT_FROZEN))
             ring = cq_ring_at(load_acquire(&ring->next), &size);
         if (!ring)
@@ -400,7 +413,7 @@ static bool take_recv(struct hca_cq *cq, struct cqe *e, struct ibv_wc *wc)
             (flags & CQE_IMM ? IBV_WC_WITH_IMM : 0) | (flags & CQE_INV ? IBV_WC_WITH_INV : 0) |
                 (flags & CQE_GRH ? IBV_WC_GRH : 0));
     if (unlikely(status != IBV_WC_SUCCESS))
-        cq->needs_flush = true;
+        store_relaxed(&cq->needs_flush, true);
     return true;
 }
 
@@ -416,7 +429,7 @@ void cq_push_send(struct hca_cq *cq, struct hca_qp *qp, uint64_t wr_id, uint32_t
     /* The ring's tail is the senders' line: taking it from them costs each a miss, so it is looked
      * at only when the sends alone fill a good part. */
     if (unlikely(tail - head >= capacity / 2))
-        full = tail - head + (load_relaxed(&cq->shared->tail) - cq->head) >= capacity;
+        full = tail - head + (load_relaxed(&cq->shared->tail) - load_relaxed(&cq->head)) >= capacity;
     if (unlikely(!full && tail - head == cq->sends_room)) {
         struct send_completion *grown = malloc(2 * cq->sends_room * sizeof(*grown));
         if (grown) {
@@ -507,9 +520,17 @@ bool cq_any_waits(void)
     return waits;
 }
 
+static uint32_t count_up(_Atomic uint32_t *counter)
+{
+    uint32_t count = load_relaxed(counter) + 1;
+
+    store_relaxed(counter, count);
+    return count;
+}
+
 static void idle(struct hca_cq *cq)
 {
-    uint32_t looks = cq->empty_polls / IDLE_EVERY;
+    uint32_t looks = load_relaxed(&cq->empty_polls) / IDLE_EVERY;
 
     if (unlikely(load_relaxed(&hca_waiting)))
         hca_engine->progress();
@@ -521,9 +542,10 @@ static void idle(struct hca_cq *cq)
         proc_reap_now_and_then();
         sched_yield();
     }
-    if (unlikely(++cq->idle_polls % LOOK_AT_TAIL == 0) &&
-        load_relaxed(&cq->shared->tail) != cq->head && ++cq->stuck_polls >= STUCK_AFTER) {
-        cq->stuck_polls = 0;
+    if (unlikely(count_up(&cq->idle_polls) % LOOK_AT_TAIL == 0) &&
+        load_relaxed(&cq->shared->tail) != load_relaxed(&cq->head) &&
+        count_up(&cq->stuck_polls) >= STUCK_AFTER) {
+        store_relaxed(&cq->stuck_polls, 0);
         spin_lock(&cq->lock);
         if (!is_published(cq, next_entry(cq)))
             skip_abandoned(cq);
@@ -538,15 +560,15 @@ int cq_poll(struct hca_cq *cq, int entries, struct ibv_wc *wc, uint64_t *timesta
     if (unlikely(load_relaxed(&cq->event_in_hand)))
         store_relaxed(&cq->event_in_hand, 0);
     if (is_empty(cq)) {
-        if (cq->empty_polls++ % IDLE_EVERY)
+        if ((count_up(&cq->empty_polls) - 1) % IDLE_EVERY)
             return 0;
         idle(cq);
         if (is_empty(cq))
             return 0;
     }
     spin_lock(&cq->lock);
-    cq->empty_polls = 0;
-    cq->stuck_polls = 0;
+    store_relaxed(&cq->empty_polls, 0);
+    store_relaxed(&cq->stuck_polls, 0);
     while (got < entries) {
         struct cqe *e = next_entry(cq);
         if (load_relaxed(&cq->sends_head) != load_relaxed(&cq->sends_tail)) {
@@ -564,8 +586,8 @@ int cq_poll(struct hca_cq *cq, int entries, struct ibv_wc *wc, uint64_t *timesta
         }
     }
     spin_unlock(&cq->lock);
-    if (unlikely(cq->needs_flush)) {
-        cq->needs_flush = false;
+    if (unlikely(load_relaxed(&cq->needs_flush))) {
+        store_relaxed(&cq->needs_flush, false);
         qp_look_after_errors();
     }
     return got;
@@ -612,7 +634,7 @@ int cq_resize(struct hca_cq *cq, uint32_t cqe)
 
     spin_lock(&cq->lock);
     uint64_t waiting = load_relaxed(&cq->sends_tail) - load_relaxed(&cq->sends_head) +
-                       (load_relaxed(&cq->shared->tail) - cq->head);
+                       (load_relaxed(&cq->shared->tail) - load_relaxed(&cq->head));
     if (waiting > cqe)
         err = EINVAL;
     else

@@ -33,7 +33,7 @@ static inline struct cqe *cq_reserve_along(struct cq_route *r, uint64_t *ticket)
 
     *ticket = atomic_fetch_add(&cq->tail, 1);
     if (unlikely(*ticket >= r->limit ||
-                 *ticket - cq->head_seen >= load_relaxed(&cq->capacity)))
+                 *ticket - load_relaxed(&cq->head_seen) >= load_relaxed(&cq->capacity)))
         return cq_find_place(r, *ticket);
     return &r->ring->entries[*ticket & r->mask];
 }

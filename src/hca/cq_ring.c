@@ -91,11 +91,14 @@ struct cqe *cq_find_place(struct cq_route *r, uint64_t ticket)
 {
     struct shared_cq *cq = r->cq;
     uint32_t capacity = load_relaxed(&cq->capacity);
+    uint64_t head = load_relaxed(&cq->head_seen);
     struct cqe *entry = NULL;
 
-    if (ticket - cq->head_seen >= capacity)
-        cq->head_seen = load_acquire(&cq->head);
-    if (ticket - cq->head_seen < capacity)
+    if (ticket - head >= capacity) {
+        head = load_acquire(&cq->head);
+        store_relaxed(&cq->head_seen, head);
+    }
+    if (ticket - head < capacity)
         entry = place_ticket(r, ticket);
     if (unlikely(!entry))
         cq_overrun(cq);

@@ -282,7 +282,7 @@ struct shared_cq {
     _Atomic uint64_t ring;
     struct shm_lock grow_lock;
     _Atomic uint64_t tail cache_aligned; /* next ticket, taken by producers */
-    uint64_t head_seen;                  /* their view of head, only ever too old */
+    _Atomic uint64_t head_seen;          /* their view of head, only ever too old */
     _Atomic uint64_t head cache_aligned; /* consumed, published now and then */
     _Atomic uint32_t armed cache_aligned;
     _Atomic uint32_t fired;
@@ -297,15 +297,16 @@ struct shared_qp {
     uint16_t proc;
     uint8_t type;
     uint8_t port;
-    uint16_t lid;
+    /* Atomic: the owner may change these while peers look. */
+    _Atomic uint16_t lid;
     uint32_t pd;
-    uint32_t dest_qpn;
-    uint32_t access;
-    uint32_t qkey;
+    _Atomic uint32_t dest_qpn;
+    _Atomic uint32_t access;
+    _Atomic uint32_t qkey;
     uint64_t rq; /* offset of its own receive queue, 0 with an SRQ */
     uint64_t recv_cq;
     uint32_t srqn;
-    uint8_t min_rnr_timer;
+    _Atomic uint8_t min_rnr_timer;
     uint8_t reserved[3];
     uint64_t xrcd;
     _Atomic uint32_t heard cache_aligned; /* a first message has arrived: COMM_EST is due */

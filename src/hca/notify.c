@@ -42,9 +42,11 @@ void notify_add_service_hook(void (*hook)(void))
 
 void notify_run_service_hooks(void)
 {
-    for (unsigned i = 0; i < ARRAY_SIZE(service_hooks); i++)
-        if (service_hooks[i])
-            service_hooks[i]();
+    for (unsigned i = 0; i < ARRAY_SIZE(service_hooks); i++) {
+        void (*hook)(void) = load_acquire(&service_hooks[i]);
+        if (hook)
+            hook();
+    }
 }
 
 int notify_create(uint32_t *id)

@@ -137,21 +137,24 @@ struct hca_cq {
     /* the consumer's side of the ring that peers write */
     struct cq_ring *ring;
     uint32_t ring_size;
-    uint64_t head;
+    /* Polls look at these two without the lock: there may be something, or there may not. */
+    _Atomic uint64_t head;
+    struct cqe *_Atomic next_entry;
     uint64_t limit_published;
     /* completions of our own sends */
     struct send_completion *sends;
     uint32_t sends_room; /* power of two */
     _Atomic uint32_t sends_head, sends_tail;
     _Atomic uint32_t event_in_hand; /* 1: the program got an event and has not polled since */
-    uint32_t empty_polls; /* in a row */
-    uint32_t idle_polls;  /* ever */
-    uint32_t stuck_polls;
+    /* Counted without the lock by all that poll: a count that is lost does no harm. */
+    _Atomic uint32_t empty_polls; /* in a row */
+    _Atomic uint32_t idle_polls;  /* ever */
+    _Atomic uint32_t stuck_polls;
     uint32_t events_taken; /* of shared->fired */
     uint32_t events_given; /* to the program, which acknowledges them */
     uint32_t async_taken;
     atomic_int users;
-    bool needs_flush;
+    atomic_bool needs_flush;
     struct hca_cq *next_on_channel, *next;
     /* the extended interface's current entry */
     struct ibv_wc current;

@@ -302,6 +302,7 @@ struct hca_qp *qp_create(struct hca_context *context, struct hca_pd *pd,
     qp->xrcd = xrcd;
     qp->init = *init;
     qp->cap = init->cap;
+    qp->ibv.context = &context->verbs.context;
     if (qp->cap.max_inline_data < HCA_MIN_INLINE)
         qp->cap.max_inline_data = HCA_MIN_INLINE;
     qp->pending_end = &qp->pending;
@@ -425,14 +426,15 @@ static void publish_attributes(struct hca_qp *qp, const struct hca_context *cont
 {
     struct shared_qp *shared = qp->shared;
 
-    shared->access = qp->attr.qp_access_flags;
-    shared->qkey = qp->attr.qkey;
-    shared->dest_qpn = qp->attr.dest_qp_num;
+    store_relaxed(&shared->access, qp->attr.qp_access_flags);
+    store_relaxed(&shared->qkey, qp->attr.qkey);
+    store_relaxed(&shared->dest_qpn, qp->attr.dest_qp_num);
     qp->sl = qp->attr.ah_attr.sl;
-    shared->min_rnr_timer = qp->attr.min_rnr_timer;
+    store_relaxed(&shared->min_rnr_timer, qp->attr.min_rnr_timer);
     shared->port = qp->attr.port_num;
     if (qp->attr.port_num)
-        shared->lid = addr_lid(context->node, context->device->index, qp->attr.port_num);
+        store_relaxed(&shared->lid,
+                      addr_lid(context->node, context->device->index, qp->attr.port_num));
 }
 
 /* EBUSY: a stopped thread may still be delivering to the QP, which is in error then. */
@@ -528,6 +530,7 @@ struct hca_srq *srq_create(struct hca_context *context, struct hca_pd *pd, struc
         err = errno;
         goto free_rq;
     }
+    srq->ibv.context = &context->verbs.context;
     srq->srqn = index;
     srq->is_xrc = is_xrc;
     srq->cq = cq;

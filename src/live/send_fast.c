@@ -26,7 +26,7 @@ static bool route_holds(const struct hca_qp *qp)
 
     return peer && chunk_of(r->dest_qpn) == r->chunk &&
            load_acquire(&peer->qpn) == r->dest_qpn &&
-           peer->dest_qpn == qp->ibv.qp_num &&
+           load_relaxed(&peer->dest_qpn) == qp->ibv.qp_num &&
            load_acquire(&peer->state) - IBV_QPS_RTR <= IBV_QPS_SQE - IBV_QPS_RTR &&
            peer->rq == seg_offset(r->rq) && peer->recv_cq == seg_offset(r->cq.cq) &&
            !load_relaxed(&seg->ports_down);
@@ -77,8 +77,8 @@ static bool send_along(struct hca_qp *qp, const struct ibv_sge *sge, unsigned fl
                  length > load_relaxed(&rq->least)))
         return false;
     /* An overrun is the general way's to find: it knows what to answer. */
-    if (unlikely(load_relaxed(&cq->tail) - cq->head_seen >= load_relaxed(&cq->capacity) ||
-                 load_relaxed(&cq->overrun)))
+    uint64_t waiting = load_relaxed(&cq->tail) - load_relaxed(&cq->head_seen);
+    if (unlikely(waiting >= load_relaxed(&cq->capacity) || load_relaxed(&cq->overrun)))
         return false;
     struct cqe *e = cq_reserve_along(&qp->route.cq, &ticket);
     if (unlikely(!e))
@@ -89,7 +89,7 @@ static bool send_along(struct hca_qp *qp, const struct ibv_sge *sge, unsigned fl
     e->length = length;
     e->src_qp = qp->ibv.qp_num;
     e->srqn = 0;
-    e->slid = qp->shared->lid;
+    e->slid = load_relaxed(&qp->shared->lid);
     e->sl = qp->sl;
     rq_advance(rq);
     cq_publish(cq, e, ticket, IBV_WC_SUCCESS, IBV_WC_RECV,

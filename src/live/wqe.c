@@ -63,9 +63,10 @@ struct shared_qp *wqe_find_peer(const struct hca_qp *qp)
     uint8_t want =
         qp->ibv.qp_type == IBV_QPT_XRC_SEND ? IBV_QPT_XRC_RECV : (uint8_t)qp->ibv.qp_type;
 
-    if (unlikely(!peer || peer->dest_qpn != qp->ibv.qp_num || peer->type != want ||
-                 !is_ready(peer) || peer->lid != lid_of(&qp->attr.ah_attr) ||
-                 addr_port_is_down(peer->lid) || addr_port_is_down(qp->shared->lid)))
+    if (unlikely(!peer || load_relaxed(&peer->dest_qpn) != qp->ibv.qp_num || peer->type != want ||
+                 !is_ready(peer) || load_relaxed(&peer->lid) != lid_of(&qp->attr.ah_attr) ||
+                 addr_port_is_down(load_relaxed(&peer->lid)) ||
+                 addr_port_is_down(load_relaxed(&qp->shared->lid))))
         return NULL;
     return peer;
 }
@@ -91,7 +92,7 @@ static int find_remote(struct shared_qp *peer, const struct send_wqe *w, uint64_
 
     if (!length)
         return IBV_WC_SUCCESS;
-    if ((peer->access & access) != access) {
+    if ((load_relaxed(&peer->access) & access) != access) {
         if (peer->type != IBV_QPT_UC)
             qp_fail(peer, IBV_EVENT_QP_REQ_ERR);
         return IBV_WC_REM_INV_REQ_ERR;
@@ -150,7 +151,7 @@ static int run_write_imm(struct hca_qp *qp, const struct send_wqe *w, struct sha
     if ((status = run_write(qp, w, peer, byte_len)))
         return status;
     struct delivery m = { .wqe = w, .length = *byte_len, .opcode = IBV_WC_RECV_RDMA_WITH_IMM,
-                         .slid = qp->shared->lid, .src_qp = qp->ibv.qp_num };
+                         .slid = load_relaxed(&qp->shared->lid), .src_qp = qp->ibv.qp_num };
     return deliver_message(peer, &m);
 }
 
@@ -262,7 +263,7 @@ static int run_send(struct hca_qp *qp, const struct send_wqe *w, struct shared_q
     if (unlikely(!build_local(qp, w, false, &local)))
         return IBV_WC_LOC_PROT_ERR;
     struct delivery m = { .wqe = w, .payload = &local, .length = local.length,
-                         .opcode = IBV_WC_RECV, .slid = qp->shared->lid,
+                         .opcode = IBV_WC_RECV, .slid = load_relaxed(&qp->shared->lid),
                          .src_qp = qp->ibv.qp_num };
     *byte_len = local.length;
     if (unlikely(w->opcode == IBV_WR_SEND_WITH_INV)) {
@@ -284,8 +285,10 @@ static void send_datagram(const struct hca_qp *qp, const struct delivery *m, uin
     struct shared_qp *peer = shared_qp_find(qpn);
 
     if (!peer || peer->type != IBV_QPT_UD || !is_ready(peer) ||
-        peer->qkey != m->wqe->remote_qkey || (!multicast && peer->lid != dlid) ||
-        addr_port_is_down(peer->lid) || addr_port_is_down(qp->shared->lid))
+        load_relaxed(&peer->qkey) != m->wqe->remote_qkey ||
+        (!multicast && load_relaxed(&peer->lid) != dlid) ||
+        addr_port_is_down(load_relaxed(&peer->lid)) ||
+        addr_port_is_down(load_relaxed(&qp->shared->lid)))
         return; /* a datagram that nobody takes is gone */
     deliver_message(peer, m);
 }
@@ -316,8 +319,8 @@ static int run_datagram(struct hca_qp *qp, const struct send_wqe *w, uint32_t *b
     if (unlikely(local.length > max_datagram))
         return IBV_WC_LOC_LEN_ERR;
     struct delivery m = { .wqe = w, .payload = &local, .length = local.length,
-                         .opcode = IBV_WC_RECV, .datagram = true, .slid = qp->shared->lid,
-                         .src_qp = qp->ibv.qp_num };
+                         .opcode = IBV_WC_RECV, .datagram = true,
+                         .slid = load_relaxed(&qp->shared->lid), .src_qp = qp->ibv.qp_num };
     *byte_len = local.length;
     if (w->dlid < ADDR_MCAST_LID) {
         send_datagram(qp, &m, w->remote_qpn, w->dlid, false);

@@ -34,7 +34,6 @@ static struct hca_cq *create(struct ibv_context *context, uint32_t cqe, void *cq
                                   timestamps);
     if (!cq)
         return NULL;
-    cq->ibv.context = context;
     cq->ibv.channel = channel;
     cq->ibv.cq_context = cq_context;
     cq->ibv.cqe = cqe;

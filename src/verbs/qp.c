@@ -63,7 +63,6 @@ static struct hca_qp *create(struct ibv_context *context, struct ibv_pd *pd,
                                   (struct hca_xrcd *)xrcd);
     if (!qp)
         return NULL;
-    qp->ibv.context = context;
     qp->ibv.qp_context = attr->qp_context;
     qp->ibv.pd = pd;
     qp->ibv.handle = qp->ibv.qp_num;

@@ -26,7 +26,6 @@ static struct ibv_srq *create(struct ibv_context *context, struct ibv_pd *pd, vo
                                      (struct hca_xrcd *)xrcd, attr, is_xrc);
     if (!srq)
         return NULL;
-    srq->ibv.context = context;
     srq->ibv.srq_context = srq_context;
     srq->ibv.pd = pd;
     srq->ibv.handle = srq->srqn;

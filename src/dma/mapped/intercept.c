@@ -16,6 +16,26 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
+/* With a sanitizer in the program itself the next definitions are the C library's, whose memory the
+ * sanitizer's free() does not know. The thread sanitizer also maps memory by these calls before it is
+ * ready for code that it watches. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define ALLOCATIONS_STAY 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define ALLOCATIONS_STAY 1
+#endif
+#endif
+#if defined(__SANITIZE_THREAD__)
+#define MAPPINGS_STAY 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define MAPPINGS_STAY 1
+#endif
+#endif
+
+#ifndef MAPPINGS_STAY
+
 /* ---- memory that is taken away, or expected to be private ----
  *
  * Regions that lay there are brought up to date afterwards. What the C library does inside itself,
@@ -77,14 +97,6 @@ EXPORT int madvise(void *addr, size_t length, int advice)
     return NEXT(madvise)(addr, length, advice);
 }
 
-/* With a sanitizer in the program itself the next definitions are the C library's, whose memory the
- * sanitizer's free() does not know. */
-#if defined(__SANITIZE_ADDRESS__)
-#define ALLOCATIONS_STAY 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define ALLOCATIONS_STAY 1
-#endif
 #endif
 
 #ifndef ALLOCATIONS_STAY
