@@ -129,32 +129,35 @@ static bool check_with_kernel(unsigned index)
     return is_same_process(proc_slot(index)); /* no pidfds here, or no descriptors left */
 }
 
+static bool has_ended(unsigned index)
+{
+    if ((int)index == proc_self)
+        return false;
+    uint32_t word = proc_word(index);
+    uint64_t now = coarse_now_ns();
+    if (load_acquire(&peers[index].seen_word) == word &&
+        now - load_relaxed(&peers[index].seen_at) < LIVENESS_INTERVAL_NS)
+        return false;
+    if (!check_with_kernel(index)) {
+        store_relaxed(&peers[index].seen_word, 0);
+        return true;
+    }
+    store_relaxed(&peers[index].seen_at, now);
+    store_release(&peers[index].seen_word, word);
+    return false;
+}
+
 bool proc_runs(unsigned index)
 {
     if (index >= MAX_PROCS)
         return false;
-    uint32_t state = load_relaxed(&proc_slot(index)->state), word = proc_word(index);
-    if (!proc_has_threads(state))
-        return false;
-    if ((int)index == proc_self)
-        return true;
-    uint64_t now = coarse_now_ns();
-    if (load_acquire(&peers[index].seen_word) == word &&
-        now - load_relaxed(&peers[index].seen_at) < LIVENESS_INTERVAL_NS)
-        return true;
-    if (!check_with_kernel(index)) {
-        store_relaxed(&peers[index].seen_word, 0);
-        return false;
-    }
-    store_relaxed(&peers[index].seen_at, now);
-    store_release(&peers[index].seen_word, word);
-    return true;
+    return proc_has_threads(load_relaxed(&proc_slot(index)->state)) && !has_ended(index);
 }
 
 bool proc_alive(unsigned index)
 {
     return index < MAX_PROCS && load_relaxed(&proc_slot(index)->state) == PROC_ALIVE &&
-           proc_runs(index);
+           !has_ended(index);
 }
 
 bool proc_any_alive(void)

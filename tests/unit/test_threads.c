@@ -38,6 +38,7 @@ struct memory {
 static bool memory_open(struct memory *m, size_t size)
 {
     m->bytes = aligned_alloc(4096, size);
+    m->mr = NULL;
     if (!m->bytes)
         return false;
     memset(m->bytes, 0, size);
