@@ -4,6 +4,7 @@
 #include "dma/peer.h"
 #include "hca/cq.h"
 #include "hca/engine.h"
+#include "hca/epoch.h"
 #include "hca/notify.h"
 #include "hca/proc.h"
 #include "hca/qp.h"
@@ -84,6 +85,7 @@ static void *copy_for_peers(void *self)
     struct helper *helper = self;
     struct proc_slot *slot = proc_slot(proc_self);
 
+    epoch_claim_agent_line();
     while (!load_relaxed(&helper->stopping)) {
         uint32_t seen = load_acquire(&slot->doorbell);
         copy_serve_peer();

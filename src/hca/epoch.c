@@ -17,6 +17,8 @@
 /* A plain store is seen by every processor long before this. */
 #define STORE_SETTLES_US 10000
 
+enum { AGENT_LINE = MAX_THREAD_LINES - 2, OVERFLOW_LINE = MAX_THREAD_LINES - 1 };
+
 _Thread_local struct thread_line *epoch_line;
 struct thread_line *epoch_overflow_line;
 
@@ -42,7 +44,7 @@ int epoch_init(void)
         return ENOMEM;
     have_key = true;
     epoch_line = NULL;
-    epoch_overflow_line = &proc_slot(proc_self)->threads[MAX_THREAD_LINES - 1];
+    epoch_overflow_line = &proc_slot(proc_self)->threads[OVERFLOW_LINE];
     return 0;
 }
 
@@ -57,7 +59,7 @@ void epoch_claim_line(void)
     }
     slot = proc_slot(proc_self);
 
-    for (unsigned i = 0; i < MAX_THREAD_LINES - 1; i++) {
+    for (unsigned i = 0; i < AGENT_LINE; i++) {
         if (!load_relaxed(&slot->threads[i].used) && !atomic_exchange(&slot->threads[i].used, 1)) {
             epoch_line = &slot->threads[i];
             pthread_setspecific(line_key, epoch_line);
@@ -65,6 +67,12 @@ void epoch_claim_line(void)
         }
     }
     epoch_line = epoch_overflow_line;
+    store_relaxed(&epoch_line->used, 1);
+}
+
+void epoch_claim_agent_line(void)
+{
+    epoch_line = &proc_slot(proc_self)->threads[AGENT_LINE];
     store_relaxed(&epoch_line->used, 1);
 }
 

@@ -22,6 +22,8 @@ int epoch_init(void);
 /* In a forked child. */
 void epoch_forget(void);
 void epoch_claim_line(void);
+/* For the one thread that others wait for inside an epoch: it must not have to share a line. */
+void epoch_claim_agent_line(void);
 void epoch_shared_enter(void);
 void epoch_shared_exit(void);
 extern struct thread_line *epoch_overflow_line;
