@@ -124,8 +124,8 @@ static void start_locked(struct helper *helper)
     pthread_attr_t attr;
     pthread_t thread;
 
-    if (load_relaxed(&helper->running_in) == proc_self || !proc_alive(proc_self)) /* not when we leave */
-        return;
+    if (load_relaxed(&helper->running_in) == proc_self || !proc_alive(proc_self))
+        return; /* it runs, or we leave */
     sigfillset(&all);
     pthread_attr_init(&attr);
     pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);

@@ -104,10 +104,10 @@ static int await_owner(unsigned proc, struct proc_slot *slot)
 static bool withdraw(struct copy_request *r)
 {
     uint32_t word = load_acquire(&r->state);
+    uint32_t idle = request_word(word >> COPY_STATE_BITS, COPY_IDLE);
 
     if (request_state(word) == COPY_POSTED)
-        atomic_compare_exchange_strong(&r->state, &word, request_word(word >> COPY_STATE_BITS,
-                                                                      COPY_IDLE));
+        atomic_compare_exchange_strong(&r->state, &word, idle);
     return request_state(load_acquire(&r->state)) != COPY_BUSY;
 }
 

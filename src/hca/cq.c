@@ -428,8 +428,10 @@ void cq_push_send(struct hca_cq *cq, struct hca_qp *qp, uint64_t wr_id, uint32_t
     bool full = false;
     /* The ring's tail is the senders' line: taking it from them costs each a miss, so it is looked
      * at only when the sends alone fill a good part. */
-    if (unlikely(tail - head >= capacity / 2))
-        full = tail - head + (load_relaxed(&cq->shared->tail) - load_relaxed(&cq->head)) >= capacity;
+    if (unlikely(tail - head >= capacity / 2)) {
+        uint64_t received = load_relaxed(&cq->shared->tail) - load_relaxed(&cq->head);
+        full = tail - head + received >= capacity;
+    }
     if (unlikely(!full && tail - head == cq->sends_room)) {
         struct send_completion *grown = malloc(2 * cq->sends_room * sizeof(*grown));
         if (grown) {

@@ -90,9 +90,9 @@ void epoch_shared_exit(void)
 
 /* Readers look at strong_fences after their plain store. Whoever still read 0 has its store seen by
  * everybody when this returns. */
-static void make_readers_fence(const char *call)
+static void make_readers_fence(void)
 {
-    log_info("%s: %s: every operation of this fabric pays a fence", call, strerror(errno));
+    log_info("membarrier: %s: every operation of this fabric pays a fence", strerror(errno));
     atomic_store(&seg->strong_fences, 1);
     usleep(STORE_SETTLES_US);
 }
@@ -101,7 +101,7 @@ void epoch_choose_fences(void)
 {
     if (syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) &&
         !load_relaxed(&seg->strong_fences))
-        make_readers_fence("membarrier");
+        make_readers_fence();
 }
 
 static void order_after_readers(void)
@@ -110,7 +110,7 @@ static void order_after_readers(void)
     if (load_relaxed(&seg->strong_fences))
         return;
     if (syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0))
-        make_readers_fence("membarrier");
+        make_readers_fence();
     atomic_thread_fence(memory_order_seq_cst);
 }
 

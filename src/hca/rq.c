@@ -295,7 +295,8 @@ void rq_put_back_lost(struct hca_rq *rq, uint8_t *accounted)
         if (own_slot(rq, i) < rq->depth)
             accounted[own_slot(rq, i)] = 1;
     for (uint32_t slot = 0; slot < rq->depth; slot++)
-        if (load_relaxed(&rq->receives[slot].out) && !accounted[slot] && posted - head < rq->depth) {
+        if (load_relaxed(&rq->receives[slot].out) && !accounted[slot] &&
+            posted - head < rq->depth) {
             head--; /* without an order ring these are the last ones taken, whichever is found first */
             if (rq->order)
                 *order_at(rq, head) = slot;

@@ -13,6 +13,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static struct ibv_pd *pd;
 static char *memory;
@@ -127,6 +128,45 @@ static void many_producers_fill_one_ring(void **state)
         assert_true(own->head > before);
     }
     assert_int_equal(own->head, PRODUCERS * EACH);
+    assert_int_equal(ibv_destroy_cq(cq), 0);
+}
+
+static void *poll_once(void *cq)
+{
+    struct ibv_wc wc;
+
+    return ibv_poll_cq(cq, 1, &wc) ? "something was there" : NULL;
+}
+
+/* One thread finds a ticket taken and not published, again and again. While it waits for the lock
+ * another takes that entry: the next ticket is nobody's yet, and must not be given up. */
+static void a_ticket_that_nobody_has_is_not_abandoned(void **state)
+{
+    struct ibv_cq *cq = ibv_create_cq(pd->context, 64, NULL, NULL, 0);
+    struct hca_cq *own = (struct hca_cq *)cq;
+    struct producer one = { .cq = own->shared, .id = 1, .count = 1 };
+    pthread_t thread;
+    void *complaint;
+    uint64_t ticket;
+
+    epoch_enter();
+    assert_non_null(cq_reserve(own->shared, &ticket));
+    epoch_exit();
+    store_relaxed(&own->idle_polls, 63); /* the next poll looks, and has looked often enough */
+    store_relaxed(&own->stuck_polls, 3);
+    spin_lock(&own->lock);
+    assert_int_equal(pthread_create(&thread, NULL, poll_once, cq), 0);
+    while (load_relaxed(&own->stuck_polls)) /* until it waits for the lock */
+        usleep(1000);
+    store_relaxed(&own->head, ticket + 1);
+    store_relaxed(&own->next_entry, &own->ring->entries[ticket + 1]);
+    spin_unlock(&own->lock);
+    pthread_join(thread, &complaint);
+    assert_null(complaint);
+    assert_int_equal(load_relaxed(&own->ring->entries[ticket + 1].mark), 0);
+    assert_null(produce(&one));
+    assert_null(poll_once(cq));
+    assert_int_equal(own->head, ticket + 2);
     assert_int_equal(ibv_destroy_cq(cq), 0);
 }
 
@@ -314,6 +354,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_ring_grows_and_keeps_the_order),
         cmocka_unit_test(many_producers_fill_one_ring),
+        cmocka_unit_test(a_ticket_that_nobody_has_is_not_abandoned),
         cmocka_unit_test(a_full_queue_says_so),
         cmocka_unit_test(a_receive_taken_by_the_dead_is_put_back),
         cmocka_unit_test(a_taker_may_die_at_any_step),
