@@ -39,8 +39,8 @@ uint32_t verbena_changes(void);
 int verbena_spin(uint32_t changes, uint64_t until);
 
 /* For how many milliseconds this thread has now waited in vain while nothing could happen in the
- * modelled fabric: the adapters had nothing to do, and all other threads waited, too. They are counted
- * in its own looks, so that the time in which a thread gets no processor does not count. */
+ * modelled fabric: the adapters had nothing to do, and all other threads waited, too. They are
+ * counted in its own looks, so that time in which the thread gets no processor does not count. */
 uint64_t verbena_stalled(void);
 
 /* It has written memory that threads of that process look at: those who spin look again. */

@@ -84,8 +84,8 @@ int bench_go_on(struct bench *bench, const struct summary *so_far, uint64_t star
 bool bench_wants_more(const struct bench *bench, const struct summary *so_far, uint64_t start);
 
 /* For loops that wait: false when the experiment has failed elsewhere, was interrupted, or nothing
- * has moved since 'since' (of monotonic_ns) for too long. In virtual time, where that depends on the
- * machine, it is too long when nothing could move any more. Not to be called at every turn. */
+ * has moved since 'since' (of monotonic_ns) for too long. In virtual time, where that depends on
+ * the machine, only time counts in which nothing could move. Not to be called at every turn. */
 bool bench_alive(struct bench *bench, uint64_t since);
 
 /* A counter of empty turns for such loops. */

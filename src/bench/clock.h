@@ -33,8 +33,8 @@ static inline uint64_t monotonic_ns(void)
     return now.tv_sec * 1000000000ull + now.tv_nsec;
 }
 
-/* The time that limits of an experiment are about; in virtual time nothing but how long the run takes
- * may depend on the machine's own. */
+/* The time that limits of an experiment are about: in virtual time the model's, so that nothing
+ * which is measured depends on how fast the machine is. */
 static inline uint64_t experiment_ns(void)
 {
     return __builtin_expect(vtime.on, 0) ? vtime.now() : monotonic_ns();

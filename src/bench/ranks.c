@@ -176,7 +176,7 @@ int ranks_start(struct ranks *ranks, const struct assignment *assignment, char *
     return 0;
 }
 
-/* One that has not noticed that rank 0 has closed the connection is stuck; unless 'patient', which waits
+/* One that has not noticed that rank 0 has closed the connection is stuck; a 'patient' caller waits
  * for as long as it takes. */
 static int collect(pid_t pid, bool patient, bool *stuck)
 {

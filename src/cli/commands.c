@@ -156,7 +156,8 @@ static const struct option_row reproduce_options[] = {
       .kind = OPTION_PATH, .help = "directory of results and report" },
     { .name = "jobs", .argument = "N", .fallback = "0", .kind = OPTION_NUMBER, .maximum = 256,
       .help = "commands at the same time; 0 is one for each core" },
-    { .name = "limit", .argument = "SECONDS", .fallback = "0", .kind = OPTION_NUMBER, .maximum = 86400,
+    { .name = "limit", .argument = "SECONDS", .fallback = "0", .kind = OPTION_NUMBER,
+      .maximum = 86400,
       .help = "a command that takes longer is ended, and its figures are not run; 0 is no limit" },
     { .name = NULL },
 };

@@ -246,8 +246,8 @@ static int send_request(struct cm_id *cm, struct wire_message *m)
     return 0;
 }
 
-/* Intervals are counted, and not read off a clock, so that a process which gets no processor, or no turn
- * in virtual time, gives up no sooner. */
+/* Intervals are counted, and not read off a clock, so that a process which gets no processor, or no
+ * turn in virtual time, gives up no sooner. */
 static void request_waits_on(struct cm_id *cm)
 {
     cm->waited += cm->unsent ? RETRY_INTERVAL : ANSWER_INTERVAL;

@@ -59,8 +59,8 @@ void idle_warn(void)
     if (!wanted || !*wanted || load_relaxed(&seg->connected_sends) || !(count = count_idle()) ||
         atomic_exchange(&seg->idle_told, 1))
         return;
-    log_warn("the program connected queue pairs (%u in this process) and sent nothing over them: its data "
-             "went another way, probably through shared memory. With UCX, UCX_TLS=rc_v,self leaves it "
-             "only the adapter",
+    log_warn("the program connected queue pairs (%u in this process) and sent nothing over them: its "
+             "data went another way, probably through shared memory. With UCX, UCX_TLS=rc_v,self "
+             "leaves it only the adapter",
              count);
 }

@@ -1,9 +1,9 @@
 #ifndef HCA_IDLE_H
 #define HCA_IDLE_H
 
-/* A library that finds a shorter way than the adapter, such as shared memory, connects queue pairs and
- * then leaves them idle, and its user takes what is measured for the adapter's. 'verbena run' asks for a
- * warning about that. */
+/* A library that finds a shorter way than the adapter, such as shared memory, connects queue pairs
+ * and leaves them idle, and its user takes what is measured for the adapter's. 'verbena run' asks for
+ * a warning about that. */
 
 #include "hca/objects.h"
 

@@ -12,8 +12,8 @@ int proc_join(unsigned node);
  * ours any more, but what we own is left to whoever collects the dead. */
 void proc_leave(void);
 
-/* Around exec. Peers take the process for dead meanwhile, but it keeps what it owns. If exec succeeds,
- * the new program frees that when it joins, else whoever reaps the process. */
+/* Around exec. Peers take the process for dead meanwhile, but it keeps what it owns. If exec
+ * succeeds, the new program frees that when it joins, or whoever reaps the process. */
 void proc_exec_begin(void);
 void proc_exec_failed(void);
 

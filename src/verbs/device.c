@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #define VENDOR_ID      0x027662
-/* perftest looks at this number alone, whoever the vendor is, and uses inline data only with parts that it
- * knows; this one is that of ConnectX-6. */
+/* perftest looks at this number alone, whoever the vendor is, and uses inline data only with parts
+ * that it knows; this one is that of ConnectX-6. */
 #define VENDOR_PART_ID 4123
 #define FIRMWARE       "0.1.0"
 
