@@ -7,6 +7,7 @@
 #include "hca/mr.h"
 #include "hca/proc.h"
 #include "dma/agent.h"
+#include "dma/copy.h"
 
 #include <errno.h>
 #include <linux/filter.h>
