@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* From the words of the command line to a list of experiments with settings. */
 #include "session.h"
+#include "util/file.h"
 
-#include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -217,27 +217,23 @@ static int add_sweep(struct session_plan *plan, const struct session_spec *spec,
                      bool quick)
 {
     struct options options = { .quick = quick };
-    FILE *file = fopen(path, "r");
-    char *line = NULL, where[512];
+    char where[512], error[512];
     int status = SESSION_OK;
     unsigned int number = 0, before = plan->count;
-    size_t size = 0;
+    size_t length;
+    char *text = file_read(path, FILE_TEXT_MAX, &length, error, sizeof(error)), *rest = text;
 
-    if (!file)
-        return refuse("%s: %s", path, strerror(errno));
+    if (!text)
+        return refuse("%s", error);
     options.where = where;
-    errno = 0;
-    while (status == SESSION_OK && getline(&line, &size, file) >= 0) {
+    while (status == SESSION_OK && rest) {
         snprintf(where, sizeof(where), "%s:%u: ", path, ++number);
-        status = add_line(plan, spec, line, &options);
+        status = add_line(plan, spec, strsep(&rest, "\n"), &options);
     }
-    if (!status && ferror(file))
-        status = refuse("%s: %s", path, strerror(errno));
     if (!status && plan->count == before)
         status = refuse("%s: names no experiment", path);
     free(options.common);
-    free(line);
-    fclose(file);
+    free(text);
     return status;
 }
 

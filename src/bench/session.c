@@ -82,32 +82,12 @@ static int complain_about_output(const char *path)
     return SESSION_FAILED;
 }
 
-/* Written beside the file and moved there, so that a failure leaves an older file as it was. */
 static int write_results(const struct session *session)
 {
     const char *path = session->settings.output;
-    char *temporary = NULL;
-    FILE *file;
-    int failed;
-
-    if (!path)
+    if (!path || !results_write_file(session->results, path))
         return SESSION_OK;
-    if (asprintf(&temporary, "%s.part", path) < 0)
-        return SESSION_FAILED;
-    file = fopen(temporary, "w");
-    failed = !file;
-    if (file) {
-        failed = has_ending(path, ".csv") ? results_write_csv(session->results, file)
-                                          : results_write_json(session->results, file);
-        failed |= fclose(file);
-        failed = failed || rename(temporary, path);
-    }
-    if (failed) {
-        complain_about_output(path);
-        remove(temporary);
-    }
-    free(temporary);
-    return failed ? SESSION_FAILED : SESSION_OK;
+    return complain_about_output(path);
 }
 
 static int check_output(const struct session *session)

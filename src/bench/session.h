@@ -21,7 +21,7 @@ enum {
     SESSION_OK = 0,
     SESSION_FAILED = 1,      /* an experiment failed, or the results could not be written */
     SESSION_USAGE = 2,       /* nothing was measured: the command line or a sweep is wrong */
-    SESSION_THRESHOLD = 2,   /* a --fail-if holds */
+    SESSION_THRESHOLD = 3,   /* a --fail-if holds */
     SESSION_SIGNALLED = 128, /* and the number of the signal */
 };
 

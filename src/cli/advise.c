@@ -1,6 +1,7 @@
 /* verbena advise: what measured results say about how to use the device. */
 #include "commands.h"
 #include "results/advice/json.h"
+#include "util/file.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -55,11 +56,11 @@ static void print_json(const struct advice *advices, bool verbose)
 
 static int write_parameters(const struct body *body, const struct advice *advices, const char *path)
 {
-    FILE *out = fopen(path, "w");
-    bool failed;
+    struct file_text file;
+    FILE *out = file_begin(&file);
 
     if (!out) {
-        cli_error("%s: %s", path, strerror(errno));
+        cli_error("out of memory");
         return CLI_FAILED;
     }
     for (unsigned int i = 0; i < body->count; i++)
@@ -71,11 +72,10 @@ static int write_parameters(const struct body *body, const struct advice *advice
             fprintf(out, ADVICE_PREFIX "%s = %.0f\n", advice->parameters[i].name,
                     advice->parameters[i].value);
     }
-    failed = ferror(out);
-    failed |= fclose(out) != 0;
-    if (failed)
-        cli_error("%s: %s", path, strerror(errno));
-    return failed ? CLI_FAILED : CLI_OK;
+    if (!file_end(&file, path))
+        return CLI_OK;
+    cli_error("%s: %s", path, strerror(errno));
+    return CLI_FAILED;
 }
 
 static int advise_and_print(const struct invocation *invocation, const struct body *body)

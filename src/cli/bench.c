@@ -110,8 +110,9 @@ static int run_on_software(const struct invocation *invocation, const struct wor
     snprintf(fabric, sizeof(fabric), "bench-%d", getpid());
     setenv("VERBENA_FABRIC", fabric, 1);
     options_export(invocation);
-    if (model_export(invocation))
-        return CLI_USAGE;
+    status = model_export(invocation);
+    if (status)
+        return status;
     if (!launch_find(&launch))
         return CLI_FAILED;
     line = calloc(invocation->operand_count + words->count + 3, sizeof(*line));
@@ -132,7 +133,7 @@ static int run_on_software(const struct invocation *invocation, const struct wor
     wait_for_orphans();
     segment_remove_unused();
     free(line);
-    return status;
+    return model_finish(status);
 }
 
 static int measure(const struct invocation *invocation, struct words *words)

@@ -47,14 +47,14 @@
       .help = "what the program does between its calls takes no virtual time (none), or the processor time it really used (measured), times a factor (measured=2)" }, \
     { .name = "stats", .kind = OPTION_FLAG, .environment = "VERBENA_STATS", \
       .help = "say at the end how busy each part of the modelled adapters was; live: what became of registered memory" }, \
-    { .name = "stats-file", .argument = "FILE", .kind = OPTION_PATH, \
+    { .name = "stats-file", .argument = "FILE", .kind = OPTION_PATH, .writes = true, \
       .environment = "VERBENA_STATS_FILE", \
       .help = "write what the parts of the modelled adapters have done to FILE, as JSON" }, \
     { .name = "explain", .kind = OPTION_FLAG, .environment = "VERBENA_EXPLAIN", \
       .help = "say at the end where the time of a message went, stage by stage" }, \
-    { .name = "trace", .argument = "FILE", .kind = OPTION_PATH, .environment = "VERBENA_TRACE", \
+    { .name = "trace", .argument = "FILE", .kind = OPTION_PATH, .writes = true, .environment = "VERBENA_TRACE", \
       .help = "write what happens in the model, as a Chrome trace that Perfetto opens" }, \
-    { .name = "pcap", .argument = "FILE", .kind = OPTION_PATH, .environment = "VERBENA_PCAP", \
+    { .name = "pcap", .argument = "FILE", .kind = OPTION_PATH, .writes = true, .environment = "VERBENA_PCAP", \
       .help = "write every packet on the modelled links, for tshark and Wireshark" }
 #define RAIL_ROWS \
     { .name = "policy", .argument = "POLICY", .fallback = RAILS_DEFAULT_POLICY, .kind = OPTION_CHOICE, \
@@ -123,12 +123,12 @@ static const struct option_row compare_options[] = {
     { .name = "threshold", .argument = "PERCENT", .fallback = "2", .kind = OPTION_REAL,
       .help = "changes up to this count as none" },
     { .name = "fail-if-worse", .kind = OPTION_FLAG,
-      .help = "exit with status 2 if something has become worse" },
+      .help = "exit with status 3 if something has become worse" },
     JSON_ROW, { .name = NULL },
 };
 
 static const struct option_row advise_options[] = {
-    { .name = "mca", .argument = "FILE", .kind = OPTION_PATH,
+    { .name = "mca", .argument = "FILE", .kind = OPTION_PATH, .writes = true,
       .help = "write the parameters that follow from it, for Open MPI" },
     { .name = "verbose", .kind = OPTION_FLAG,
       .help = "say also where nothing was found, and why" },
@@ -137,7 +137,7 @@ static const struct option_row advise_options[] = {
 
 static const struct option_row report_options[] = {
     { .name = "output", .letter = 'o', .argument = "FILE", .fallback = "report.html",
-      .kind = OPTION_PATH, .help = "where the page goes" },
+      .kind = OPTION_PATH, .writes = true, .help = "where the page goes" },
     { .name = NULL },
 };
 
@@ -145,7 +145,7 @@ static const struct option_row reproduce_options[] = {
     { .name = "quick", .kind = OPTION_FLAG,
       .help = "only the points that the papers quote, not whole curves" },
     { .name = "strict", .kind = OPTION_FLAG,
-      .help = "exit with status 2 unless every figure holds" },
+      .help = "exit with status 3 unless every figure holds" },
     { .name = "tolerance", .argument = "PERCENT", .fallback = "5", .kind = OPTION_REAL,
       .help = "a number holds if it is off by no more than this" },
     { .name = "adapter", .argument = "NAME", .kind = OPTION_TEXT,

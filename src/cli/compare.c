@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { EXIT_WORSE = 2 };
-
 struct widths {
     int experiment, series, place;
 };
@@ -191,7 +189,7 @@ static int compare_and_print(const struct invocation *invocation, const struct r
         print_table(a, b, &comparison);
     worse = comparison.tally[CHANGE_WORSE];
     comparison_free(&comparison);
-    return worse && option_value(invocation, "fail-if-worse") ? EXIT_WORSE : CLI_OK;
+    return worse && option_value(invocation, "fail-if-worse") ? CLI_LIMIT : CLI_OK;
 }
 
 int command_compare(const struct invocation *invocation)

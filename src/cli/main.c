@@ -1,5 +1,6 @@
 #include "commands.h"
 
+#include <errno.h>
 #include <string.h>
 
 static void print_commands(FILE *out)
@@ -34,6 +35,19 @@ int command_help(const struct invocation *invocation)
     return CLI_OK;
 }
 
+/* What a full disk has swallowed was not said. */
+static int finish_stdout(int status)
+{
+    const char *why = fflush(stdout)   ? strerror(errno)
+                      : ferror(stdout) ? "not all of it could be written"
+                                       : NULL;
+
+    if (!why)
+        return status;
+    cli_error("standard output: %s", why);
+    return status ? status : CLI_FAILED;
+}
+
 int main(int argc, char **argv)
 {
     const struct command *command;
@@ -63,5 +77,8 @@ int main(int argc, char **argv)
         options_help(command, stdout);
         return CLI_OK;
     }
-    return command->run(&invocation);
+    status = options_check_files(&invocation);
+    if (!status)
+        status = command->run(&invocation);
+    return finish_stdout(status);
 }

@@ -7,6 +7,9 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 static bool is_modelled(const struct invocation *invocation)
 {
@@ -54,7 +57,36 @@ static int check_compute(const struct invocation *invocation)
     return cli_usage_error(invocation->command, "%s", error);
 }
 
-/* The program may change its directory before the library opens the file. */
+static const struct {
+    const char *option, *variable;
+} files[] = {
+    { "trace", "VERBENA_TRACE" },
+    { "pcap", "VERBENA_PCAP" },
+    { "stats-file", "VERBENA_STATS_FILE" },
+};
+
+/* Where processes of the model note which file they could not write, and why; -1: none wanted. */
+static int failures = -1;
+
+/* The note is in this process, which outlives those that write to it. */
+static int export_failures(void)
+{
+    char path[64];
+
+    if (failures >= 0)
+        return CLI_OK;
+    failures = memfd_create("verbena-failures", MFD_CLOEXEC);
+    if (failures < 0) {
+        cli_error("memfd_create: %s", strerror(errno));
+        return CLI_FAILED;
+    }
+    snprintf(path, sizeof(path), "/proc/%d/fd/%d", getpid(), failures);
+    setenv("VERBENA_FAILURES", path, 1);
+    return CLI_OK;
+}
+
+/* The program may change its directory before the library opens the file. A file that is there
+ * already loses its contents: they are not of this run. */
 static int export_file(const struct invocation *invocation, const char *option,
                        const char *variable)
 {
@@ -69,11 +101,38 @@ static int export_file(const struct invocation *invocation, const char *option,
         cli_error("--%s: %s: %s", option, path, strerror(errno));
         if (file)
             fclose(file);
-        return CLI_USAGE;
+        return CLI_FAILED;
     }
     fclose(file);
     setenv(variable, whole, 1);
-    return CLI_OK;
+    return export_failures();
+}
+
+/* No program has come to write it. */
+static void remove_if_empty(const char *path)
+{
+    struct stat status;
+
+    if (path && !stat(path, &status) && S_ISREG(status.st_mode) && !status.st_size)
+        remove(path);
+}
+
+int model_finish(int status)
+{
+    char text[2 * PATH_MAX], *rest = text, *line;
+    ssize_t length;
+
+    if (failures < 0)
+        return status;
+    for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++)
+        remove_if_empty(getenv(files[i].variable));
+    length = pread(failures, text, sizeof(text) - 1, 0);
+    if (length <= 0)
+        return status;
+    text[length] = '\0';
+    while ((line = strsep(&rest, "\n")) && *line)
+        cli_error("%s", line);
+    return status ? status : CLI_FAILED;
 }
 
 int model_export(const struct invocation *invocation)
@@ -94,11 +153,12 @@ int model_export(const struct invocation *invocation)
         cli_error("%s", error);
         return CLI_USAGE;
     }
-    if (check_faults(invocation) || check_compute(invocation) ||
-        export_file(invocation, "trace", "VERBENA_TRACE") ||
-        export_file(invocation, "pcap", "VERBENA_PCAP") ||
-        export_file(invocation, "stats-file", "VERBENA_STATS_FILE"))
+    if (check_faults(invocation) || check_compute(invocation))
         return CLI_USAGE;
+    for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++) {
+        if (export_file(invocation, files[i].option, files[i].variable))
+            return CLI_FAILED;
+    }
     setenv("VERBENA_ADAPTER", realpath(path, whole) ? whole : path, 1);
     if (settings)
         setenv("VERBENA_SET", settings, 1);

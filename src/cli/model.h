@@ -9,7 +9,11 @@
 int model_check(const struct invocation *invocation);
 
 /* Finds and checks the adapter file that the options name, and tells the library through the
- * environment. CLI_OK also if they name none, or "live". */
+ * environment. CLI_OK also if they name none, or "live"; else the reason has been said. */
 int model_export(const struct invocation *invocation);
+
+/* To be called when every process has ended: says which of the files that the options name could
+ * not be written. Returns the status, which is then no longer CLI_OK. */
+int model_finish(int status);
 
 #endif

@@ -152,12 +152,14 @@ static int export_software(const struct invocation *invocation, const struct lau
     struct placement placement = { 0 };
     char fabric[32];
     bool modelled;
+    int status;
 
     snprintf(fabric, sizeof(fabric), "mpi-%d", getpid());
     setenv("VERBENA_FABRIC", fabric, 1);
     options_export(invocation);
-    if (model_export(invocation))
-        return CLI_USAGE;
+    status = model_export(invocation);
+    if (status)
+        return status;
     modelled = getenv("VERBENA_ADAPTER") != NULL;
     if (place(invocation, modelled, &placement))
         return CLI_USAGE;
@@ -199,5 +201,5 @@ int mpi_run(const struct line *line, bool software)
     status = start_and_wait(line->words[0], (char **)line->words);
     if (software)
         guardian_end(status);
-    return status;
+    return model_finish(status);
 }

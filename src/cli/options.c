@@ -1,9 +1,12 @@
 #include "options.h"
 #include "line.h"
+#include "sim/adapter/adapter_file.h"
+#include "util/file.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 void cli_error(const char *format, ...)
 {
@@ -109,6 +112,42 @@ int options_parse(const struct command *command, int count, char **words, struct
         } else {
             /* Operands are gathered at the front: no option is read twice, for i only grows. */
             words[out->operand_count++] = words[i];
+        }
+    }
+    return CLI_OK;
+}
+
+static bool is_read(const struct invocation *invocation, const char *path)
+{
+    const char *adapter = option_value(invocation, "adapter");
+
+    for (int i = 0; i < invocation->operand_count; i++) {
+        if (file_same(path, invocation->operands[i]))
+            return true;
+    }
+    return adapter && adapter_name_is_path(adapter) && file_same(path, adapter);
+}
+
+int options_check_files(const struct invocation *invocation)
+{
+    const struct option_row *rows = invocation->command->options;
+
+    for (int i = 0; rows[i].name; i++) {
+        const char *path = invocation->value[i] ? invocation->value[i] : rows[i].fallback;
+
+        if (!rows[i].writes || !path)
+            continue;
+        if (is_read(invocation, path))
+            return cli_usage_error(invocation->command,
+                                   "--%s %s would overwrite a file that is to be read: give it "
+                                   "another name",
+                                   rows[i].name, path);
+        for (int k = 0; k < i; k++) {
+            const char *other = rows[k].writes ? invocation->value[k] : NULL;
+
+            if (other && (file_same(path, other) || (!strcmp(path, other) && access(path, F_OK))))
+                return cli_usage_error(invocation->command, "--%s and --%s name the same file, %s",
+                                       rows[k].name, rows[i].name, path);
         }
     }
     return CLI_OK;

@@ -12,6 +12,7 @@ enum {
     CLI_OK = 0,
     CLI_FAILED = 1,
     CLI_USAGE = 2,
+    CLI_LIMIT = 3, /* the work was done, and a limit that the user set was exceeded */
     CLI_NOT_EXECUTABLE = 126,
     CLI_NOT_FOUND = 127,
     CLI_SIGNALLED = 128,
@@ -44,6 +45,10 @@ const struct command *command_find(const char *name);
 /* Returns CLI_OK, or CLI_USAGE having said why; *help is set if --help was among the words. */
 int options_parse(const struct command *command, int count, char **words, struct invocation *out,
                   bool *help);
+
+/* Refuses a file to write that is also one to read, or to write twice. Returns CLI_OK, or CLI_USAGE
+ * having said why. */
+int options_check_files(const struct invocation *invocation);
 const char *option_value(const struct invocation *invocation, const char *name);
 
 /* What was given, or else what the row of that name, which must exist, falls back to. */

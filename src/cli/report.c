@@ -59,7 +59,8 @@ static int add_results(json_t *runs, const char *path)
 
 static bool is_reproduction(const char *path, json_t **out)
 {
-    json_t *document = json_load_file(path, 0, NULL);
+    char error[512];
+    json_t *document = json_read(path, error, sizeof(error));
     const char *schema = json_string_value(json_object_get(document, "schema"));
 
     if (schema && !strcmp(schema, REPRODUCTION_SCHEMA)) {

@@ -5,14 +5,13 @@
 #include "reproduce/reproduce.h"
 #include "results/schema.h"
 #include "sim/adapter/parameters.h"
+#include "util/file.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-enum { EXIT_NOT_ALL = 2 };
 
 static int make_directory(const char *path)
 {
@@ -81,53 +80,67 @@ static void show_progress(unsigned int done, unsigned int all, double seconds,
     fputs(terminal && done < all && !last->failure ? "" : "\n", stderr);
 }
 
-static FILE *open_in(const char *directory, const char *name)
+/* What is written into the directory beside the runs; the last is the page. */
+static const char *const written[] = { "results.json", "results.csv", "curves.csv", "report.html" };
+enum { WRITTEN_JSON, WRITTEN_ROWS, WRITTEN_CURVES, WRITTEN_PAGE, WRITTEN_COUNT };
+
+static int write_one(const struct reproduction *reproduction, json_t *document, int which,
+                     const char *path)
 {
-    char path[PATH_MAX];
-    FILE *out = NULL;
+    struct file_text file;
+    FILE *out = file_begin(&file);
 
-    if (snprintf(path, sizeof(path), "%s/%s", directory, name) < PATH_MAX)
-        out = fopen(path, "w");
-    if (!out)
-        cli_error("%s/%s: %s", directory, name, strerror(errno));
-    return out;
-}
-
-static int close_written(FILE *out, const char *directory, const char *name)
-{
-    bool failed = ferror(out);
-
-    failed |= fclose(out) != 0;
-    if (failed)
-        cli_error("%s/%s: %s", directory, name, strerror(errno));
-    return failed ? CLI_FAILED : CLI_OK;
+    if (!out) {
+        cli_error("out of memory");
+        return CLI_FAILED;
+    }
+    if (which == WRITTEN_JSON) {
+        json_dumpf(document, out, JSON_INDENT(1) | JSON_REAL_PRECISION(RESULTS_DIGITS));
+        fputc('\n', out);
+    } else if (which == WRITTEN_ROWS) {
+        reproduction_csv(reproduction, out);
+    } else {
+        curves_csv(document, out);
+    }
+    if (!file_end(&file, path))
+        return CLI_OK;
+    cli_error("%s: %s", path, strerror(errno));
+    return CLI_FAILED;
 }
 
 static int write_files(const struct reproduction *reproduction, json_t *document,
                        const char *directory)
 {
-    static const char *const names[] = { "results.json", "results.csv", "curves.csv" };
-    char page[PATH_MAX];
+    char path[PATH_MAX];
     int status = CLI_OK;
 
-    for (int i = 0; i < 3 && !status; i++) {
-        FILE *out = open_in(directory, names[i]);
-
-        if (!out)
+    for (int i = 0; i < WRITTEN_COUNT && !status; i++) {
+        if (snprintf(path, sizeof(path), "%s/%s", directory, written[i]) >= PATH_MAX) {
+            cli_error("%s: %s", directory, strerror(ENAMETOOLONG));
             return CLI_FAILED;
-        if (i == 0) {
-            json_dumpf(document, out, JSON_INDENT(1) | JSON_REAL_PRECISION(RESULTS_DIGITS));
-            fputc('\n', out);
-        } else if (i == 1) {
-            reproduction_csv(reproduction, out);
-        } else {
-            curves_csv(document, out);
         }
-        status = close_written(out, directory, names[i]);
+        status = i == WRITTEN_PAGE ? report_reproduction(document, path)
+                                   : write_one(reproduction, document, i, path);
     }
-    if (!status && snprintf(page, sizeof(page), "%s/report.html", directory) < PATH_MAX)
-        status = report_reproduction(document, page);
     return status;
+}
+
+/* The adapter may not be one of the files that the results replace. */
+static int check_adapter_file(const struct invocation *invocation)
+{
+    const char *directory = option_value_or_fallback(invocation, "output");
+    const char *adapter = option_value(invocation, "adapter");
+    char path[PATH_MAX];
+
+    for (int i = 0; adapter && i < WRITTEN_COUNT; i++) {
+        snprintf(path, sizeof(path), "%s/%s", directory, written[i]);
+        if (file_same(path, adapter))
+            return cli_usage_error(invocation->command,
+                                   "--adapter %s would be overwritten by the results: give "
+                                   "--output another directory",
+                                   adapter);
+    }
+    return CLI_OK;
 }
 
 static int conclude(const struct invocation *invocation, const struct reproduction *reproduction)
@@ -148,7 +161,7 @@ static int conclude(const struct invocation *invocation, const struct reproducti
     printf("report: %s/report.html\n", directory);
     return option_value(invocation, "strict") &&
                    reproduction_count(reproduction, VERDICT_HOLDS) < reproduction->count
-               ? EXIT_NOT_ALL
+               ? CLI_LIMIT
                : CLI_OK;
 }
 
@@ -201,6 +214,8 @@ int command_reproduce(const struct invocation *invocation)
     struct book book;
     int status;
 
+    if (check_adapter_file(invocation))
+        return CLI_USAGE;
     /* Commands run in a directory of their own, where a relative path would lead elsewhere. */
     change.adapter = adapter && !access(adapter, R_OK) && realpath(adapter, path) ? path : adapter;
     status = read_book(invocation, &book);

@@ -75,8 +75,9 @@ int command_run(const struct invocation *invocation)
         return CLI_FAILED;
     options_export(invocation);
     setenv("VERBENA_WARN_IDLE", "1", 0);
-    if (model_export(invocation))
-        return CLI_USAGE;
+    status = model_export(invocation);
+    if (status)
+        return status;
     if (start_find(invocation->operands[0], path))
         warn_if_out_of_reach(path);
     modelled = getenv("VERBENA_ADAPTER") != NULL;
@@ -87,5 +88,5 @@ int command_run(const struct invocation *invocation)
     guardian_begin();
     status = start_and_wait(invocation->operands[0], invocation->operands);
     guardian_end(status);
-    return status;
+    return model_finish(status);
 }

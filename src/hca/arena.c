@@ -2,6 +2,7 @@
 
 #include "hca/epoch.h"
 #include "hca/proc.h"
+#include "util/file.h"
 #include "util/log.h"
 #include "util/spinlock.h"
 
@@ -50,7 +51,7 @@ static void *alloc_units(uint64_t units, uint16_t owner)
     if (!first)
         err = ENOMEM;
     else
-        err = posix_fallocate(fd, (uint64_t)first << UNIT_SHIFT, units << UNIT_SHIFT);
+        err = file_reserve(fd, (uint64_t)first << UNIT_SHIFT, units << UNIT_SHIFT);
     if (!err) {
         for (uint32_t i = 0; i < units; i++)
             store_relaxed(&seg->unit_owner[first + i], owner);

@@ -7,6 +7,7 @@
 #include "hca/idle.h"
 #include "hca/proc.h"
 #include "hca/qp.h"
+#include "util/file.h"
 #include "util/log.h"
 
 #include <ctype.h>
@@ -186,7 +187,7 @@ static int make_segment(int fd)
     uint64_t size = units << UNIT_SHIFT;
     int err;
 
-    if ((err = posix_fallocate(fd, 0, size))) {
+    if ((err = file_reserve(fd, 0, size))) {
         log_error("%s: no room for the fabric's segment (%lu KiB): %s", path,
                   (unsigned long)(size >> 10), strerror(err));
         return err;

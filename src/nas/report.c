@@ -196,13 +196,8 @@ static struct results *make_results(const struct tally *tally, const char *comma
 static int write_results(const struct tally *tally, const char *path, const char *command)
 {
     struct results *results = make_results(tally, command);
-    FILE *file = fopen(path, "w");
-    int failed = !file;
+    int failed = results_write_file(results, path);
 
-    if (file) {
-        failed = results_write_json(results, file);
-        failed |= fclose(file);
-    }
     if (failed)
         fprintf(stderr, "verbena-nas: %s: %s\n", path, strerror(errno));
     results_free(results);

@@ -45,7 +45,7 @@ enum { NAS_LAUNCH = 1 };
     { .name = "class", .argument = "CLASS", .fallback = "S", .kind = OPTION_CHOICE, \
       .choices = "S W A B C", .offset = offsetof(struct nas_settings, class), \
       .help = "size of the problem: S, W, A, B or C" }, \
-    { .name = "output", .letter = 'o', .argument = "FILE.json", .kind = OPTION_PATH, \
+    { .name = "output", .letter = 'o', .argument = "FILE.json", .kind = OPTION_PATH, .writes = true, \
       .offset = offsetof(struct nas_settings, output), \
       .help = "write times, messages and work to a file of results" }, \
     { .name = "ranks", .letter = 'n', .argument = "N", .fallback = "1", .kind = OPTION_NUMBER, \

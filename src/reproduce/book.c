@@ -1,10 +1,13 @@
 #include "book.h"
 #include "results/allocate.h"
 #include "results/csv.h"
+#include "results/json.h"
+#include "util/file.h"
 #include "util/option.h"
 
 #include <errno.h>
 #include <glob.h>
+#include <limits.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -44,13 +47,11 @@ static int read_paper(struct book *book, const char *path, char *error, size_t s
 {
     static const char *const texts[] = { "paper", "name",  "short", "authors",
                                          "title", "about", "common" };
-    json_error_t parse;
-    json_t *document = json_load_file(path, JSON_REJECT_DUPLICATES, &parse);
+    json_t *document = json_read(path, error, size);
     struct paper *paper;
 
     if (!document)
-        return refuse(error, size, "%s: line %d, column %d: %s", path, parse.line, parse.column,
-                      parse.text);
+        return -1;
     book->papers = allocate_one_more(book->papers, book->paper_count, sizeof(*book->papers));
     paper = &book->papers[book->paper_count++];
     *paper = (struct paper){ .path = allocate_text(path), .document = document };
@@ -162,13 +163,18 @@ static int take_row(struct book *book, char **fields, char *error, size_t size)
 
 static int read_rows(struct book *book, const char *directory, char *error, size_t size)
 {
-    char *path = NULL, *fields[FIELD_COUNT] = { NULL };
+    char path[PATH_MAX], *fields[FIELD_COUNT] = { NULL }, *text;
     unsigned int count, line = 0;
+    size_t length;
     FILE *in = NULL;
     int status = 0;
 
-    if (asprintf(&path, "%s/results.csv", directory) < 0 || !(in = fopen(path, "r")))
-        status = refuse(error, size, "%s/results.csv: %s", directory, strerror(errno));
+    snprintf(path, sizeof(path), "%s/results.csv", directory);
+    text = file_read(path, FILE_DATA_MAX, &length, error, size);
+    if (!text)
+        status = -1;
+    else if (!(in = fmemopen(text, length, "r")))
+        status = refuse(error, size, "%s: %s", path, strerror(errno));
     while (!status && csv_read_line(in, fields, FIELD_COUNT, &count)) {
         line++;
         if (count != FIELD_COUNT)
@@ -186,7 +192,7 @@ static int read_rows(struct book *book, const char *directory, char *error, size
     }
     if (in)
         fclose(in);
-    free(path);
+    free(text);
     return status;
 }
 

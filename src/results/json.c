@@ -2,6 +2,7 @@
 #include "json.h"
 #include "schema.h"
 #include "allocate.h"
+#include "util/file.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -124,4 +125,21 @@ int results_write_json(const struct results *results, FILE *out)
     if (status || fputc('\n', out) == EOF || fflush(out))
         return -1;
     return 0;
+}
+
+json_t *json_read(const char *path, char *error, size_t size)
+{
+    size_t length;
+    char *text = file_read(path, FILE_DATA_MAX, &length, error, size);
+    json_error_t parse;
+    json_t *value;
+
+    if (!text)
+        return NULL;
+    value = json_loadb(text, length, JSON_REJECT_DUPLICATES, &parse);
+    if (!value)
+        snprintf(error, size, "%s: line %d, column %d: %s", path, parse.line, parse.column,
+                 parse.text);
+    free(text);
+    return value;
 }

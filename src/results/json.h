@@ -8,4 +8,7 @@
 
 json_t *results_json(const struct results *results);
 
+/* Reads any document, which may hold no name twice. Returns NULL with the reason in 'error'. */
+json_t *json_read(const char *path, char *error, size_t size);
+
 #endif

@@ -1,5 +1,6 @@
 #include "page.h"
 #include "schema.h"
+#include "util/file.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -7,26 +8,6 @@
 #include <string.h>
 
 #define MARK "@DATA@"
-
-static char *read_whole(const char *path, char *error, size_t size)
-{
-    FILE *in = fopen(path, "r");
-    char *text = NULL;
-    size_t room = 0;
-    ssize_t length = -1;
-
-    errno = 0;
-    if (in)
-        length = getdelim(&text, &room, '\0', in);
-    if (length < 0) {
-        snprintf(error, size, "%s: %s", path, errno ? strerror(errno) : "is empty");
-        free(text);
-        text = NULL;
-    }
-    if (in)
-        fclose(in);
-    return text;
-}
 
 /* In JSON a '<' can only stand within a string; in a page it could end the element. */
 static void put_json(const char *json, FILE *out)
@@ -42,15 +23,15 @@ static void put_json(const char *json, FILE *out)
 static int put_page(const char *template, const char *mark, const char *json, const char *path,
                     char *error, size_t size)
 {
-    FILE *out = fopen(path, "w");
+    struct file_text file;
+    FILE *out = file_begin(&file);
     bool failed = !out;
 
     if (out) {
         fwrite(template, 1, mark - template, out);
         put_json(json, out);
         fputs(mark + strlen(MARK), out);
-        failed = ferror(out);
-        failed |= fclose(out) != 0;
+        failed = file_end(&file, path);
     }
     if (failed)
         snprintf(error, size, "%s: %s", path, strerror(errno));
@@ -60,7 +41,8 @@ static int put_page(const char *template, const char *mark, const char *json, co
 int page_write(const char *template_path, const json_t *data, const char *path, char *error,
                size_t size)
 {
-    char *template = read_whole(template_path, error, size);
+    size_t length;
+    char *template = file_read(template_path, FILE_DATA_MAX, &length, error, size);
     char *mark = template ? strstr(template, MARK) : NULL;
     char *json = mark ? json_dumps(data, JSON_COMPACT | JSON_REAL_PRECISION(RESULTS_DIGITS)) : NULL;
     int status = -1;

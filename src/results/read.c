@@ -1,9 +1,8 @@
 /* Results from JSON. Nothing is taken on trust: the file may have been edited, or cut short. */
 #include "schema.h"
 #include "allocate.h"
+#include "json.h"
 
-#include <errno.h>
-#include <jansson.h>
 #include <stdarg.h>
 #include <string.h>
 
@@ -251,31 +250,10 @@ static int read_document(const struct reader *reader, const struct place *root,
     return read_array(reader, root, "experiments", read_experiment, results);
 }
 
-static json_t *load(const struct reader *reader)
-{
-    FILE *in = fopen(reader->path, "r");
-    json_error_t parse;
-    json_t *value;
-
-    if (!in) {
-        snprintf(reader->error, reader->size, "%s: %s", reader->path, strerror(errno));
-        return NULL;
-    }
-    errno = 0;
-    value = json_loadf(in, JSON_REJECT_DUPLICATES, &parse);
-    if (!value && ferror(in))
-        snprintf(reader->error, reader->size, "%s: %s", reader->path, strerror(errno));
-    else if (!value)
-        snprintf(reader->error, reader->size, "%s: line %d, column %d: %s", reader->path,
-                 parse.line, parse.column, parse.text);
-    fclose(in);
-    return value;
-}
-
 int results_read(const char *path, struct results **out, char *error, size_t size)
 {
     struct reader reader = { .path = path, .error = error, .size = size };
-    struct place root = { .value = load(&reader) };
+    struct place root = { .value = json_read(path, error, size) };
     struct results *results;
     int status;
 

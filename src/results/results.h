@@ -96,6 +96,8 @@ const char *better_name(enum better better); /* "lower", "higher", "neither" */
 /* Return 0, or -1 with errno: EDOM if a figure is not a finite number, else that of the stream. */
 int results_write_json(const struct results *results, FILE *out);
 int results_write_csv(const struct results *results, FILE *out);
+/* The same into a file, as CSV if its name ends in ".csv". */
+int results_write_file(const struct results *results, const char *path);
 
 /* The date that a run has which begins now. */
 void results_now(char *text, size_t size);

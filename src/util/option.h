@@ -36,6 +36,7 @@ struct option_row {
     const char *help;
     enum option_kind kind;
     char letter;       /* short form, if any */
+    bool writes;       /* a file that the command writes */
     unsigned int tags; /* bits that mean something to whoever owns the rows */
     uint64_t minimum;
     uint64_t maximum;

@@ -255,7 +255,9 @@ static void what_is_no_file_is_named(void **state)
     assert_int_equal(results_read("/tmp", &out, error, sizeof(error)), -1);
     assert_string_equal(error, "/tmp: Is a directory");
     assert_int_equal(results_read("/dev/null", &out, error, sizeof(error)), -1);
-    assert_string_equal(error, "/dev/null: line 1, column 0: '[' or '{' expected near end of file");
+    assert_string_equal(error, "/dev/null: is a device, not a file");
+    assert_int_equal(read_text("", &out, error, sizeof(error)), -1);
+    assert_non_null(strstr(error, ": line 1, column 0: '[' or '{' expected near end of file"));
 }
 
 /* The error is cut where its room ends. */

@@ -1,5 +1,7 @@
 #include "sim/adapter/adapter_file.h"
 
+#include "util/file.h"
+
 #include <ctype.h>
 #include <dirent.h>
 #include <dlfcn.h>
@@ -43,18 +45,16 @@ int adapter_line_split(char *text, struct adapter_line *line)
     return *line->key && *line->value ? 1 : -1;
 }
 
-static int walk_lines(FILE *file, const char *path,
+static int walk_lines(char *text, const char *path,
                       int (*visit)(const struct adapter_line *line, void *context), void *context,
                       char *error, size_t size)
 {
     struct adapter_line line = { .number = 0 };
-    char *text = NULL;
-    size_t room = 0;
     int status = 0;
 
-    while (!status && getline(&text, &room, file) >= 0) {
+    while (!status && text) {
         line.number++;
-        switch (adapter_line_split(text, &line)) {
+        switch (adapter_line_split(strsep(&text, "\n"), &line)) {
         case 1:
             status = visit(&line, context);
             break;
@@ -65,11 +65,6 @@ static int walk_lines(FILE *file, const char *path,
             break;
         }
     }
-    if (!status && ferror(file)) {
-        snprintf(error, size, "%s: %s", path, strerror(errno));
-        status = -1;
-    }
-    free(text);
     return status;
 }
 
@@ -77,15 +72,11 @@ int adapter_file_walk(const char *path,
                       int (*visit)(const struct adapter_line *line, void *context), void *context,
                       char *error, size_t size)
 {
-    FILE *file = fopen(path, "re");
-    int status;
+    size_t length;
+    char *text = file_read(path, FILE_TEXT_MAX, &length, error, size);
+    int status = text ? walk_lines(text, path, visit, context, error, size) : -1;
 
-    if (!file) {
-        snprintf(error, size, "%s: %s", path, strerror(errno));
-        return -1;
-    }
-    status = walk_lines(file, path, visit, context, error, size);
-    fclose(file);
+    free(text);
     return status;
 }
 

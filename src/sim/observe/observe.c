@@ -3,8 +3,10 @@
 #include "hca/proc.h"
 #include "hca/segment.h"
 #include "sim/observe/pcap.h"
+#include "sim/observe/output.h"
 #include "sim/observe/trace.h"
 #include "sim/model/observer.h"
+#include "util/file.h"
 #include "util/log.h"
 
 #include <errno.h>
@@ -31,6 +33,8 @@ int observe_init(void)
         error = read_path("VERBENA_PCAP", observe->pcap);
     if (!error)
         error = read_path("VERBENA_STATS_FILE", observe->stats_file);
+    if (!error)
+        error = read_path("VERBENA_FAILURES", observe->failures);
     if (error)
         return error;
     stats_init(getenv("VERBENA_STATS"));
@@ -87,12 +91,13 @@ static bool others_stay(void)
 
 static void write_stats(const char *path)
 {
-    FILE *file = fopen(path, "w");
+    struct file_text file;
+    FILE *out = file_begin(&file);
 
-    if (file)
-        stats_write_json(file);
-    if (!file || fclose(file))
-        log_error("%s: %s", path, strerror(errno));
+    if (out)
+        stats_write_json(out);
+    if (!out || file_end(&file, path))
+        output_failed(path, errno);
 }
 
 void observe_leave(void)

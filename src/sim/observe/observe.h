@@ -11,7 +11,9 @@
 struct observe {
     char trace[PATH_MAX]; /* files, or empty */
     char pcap[PATH_MAX];
-    char stats_file[PATH_MAX]; /* as JSON */
+    char stats_file[PATH_MAX];   /* as JSON */
+    char failures[PATH_MAX];     /* where the command learns which of them could not be written */
+    bool failed;                 /* the trace or the capture ends here */
     uint32_t members[MAX_PROCS]; /* words of the processes attached to the modelled fabric */
     struct explain explain;
     struct stats stats;

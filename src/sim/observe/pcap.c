@@ -85,7 +85,7 @@ static void path_of(const struct sim_port *from, const struct sim_port *to, cons
 void pcap_packet(const struct sim_packet *pkt)
 {
     const struct sim_port *from = pkt->from->port, *to = pkt->destination;
-    uint8_t payload[PACKET_MAX_PAYLOAD_BYTES], frame[FRAME_MAX_BYTES];
+    uint8_t payload[PACKET_MAX_PAYLOAD_BYTES], bytes[sizeof(struct record) + FRAME_MAX_BYTES];
     uint64_t second = 1000000000, rest = sched->now % second;
     struct frame_path path;
     struct record record;
@@ -93,7 +93,7 @@ void pcap_packet(const struct sim_packet *pkt)
 
     path_of(from, to, pkt, &path);
     payload_of_packet(pkt, payload);
-    length = frame_encode(&path, &pkt->packet, payload, frame, sizeof(frame));
+    length = frame_encode(&path, &pkt->packet, payload, bytes + sizeof(record), FRAME_MAX_BYTES);
     record = (struct record){
         .seconds = sched->now / second,
         .nanoseconds = rest,
@@ -105,6 +105,6 @@ void pcap_packet(const struct sim_packet *pkt)
         .erf_length = htobe16(ERF_BYTES + length),
         .erf_wire_length = htobe16(length),
     };
-    output_put(&output, &record, sizeof(record));
-    output_put(&output, frame, length);
+    memcpy(bytes, &record, sizeof(record));
+    output_put(&output, bytes, sizeof(record) + length);
 }
