@@ -183,6 +183,11 @@ function figures(spec) {
                          places.sort((a, b) => a - b)));
 }
 
+/* Points come in the order in which they were measured; a curve is drawn from left to right. */
+function ordered(series) {
+    return { ...series, points: [...series.points].sort((a, b) => a.x - b.x) };
+}
+
 /* Drawn when it comes near the window, and before printing. */
 const waiting = new Map();
 const nearby = new IntersectionObserver(entries => {
@@ -200,7 +205,8 @@ function drawNow(node) {
 
 addEventListener('beforeprint', () => [...waiting.keys()].forEach(drawNow));
 
-export function chart(spec) {
+export function chart(given) {
+    const spec = { ...given, series: given.series.map(ordered) };
     const view = { shown: new Set(spec.series.keys()), svg: null };
     const output = element('output', { class: 'value', 'aria-live': 'polite' });
     const plot = element('div', { class: 'plot', tabindex: 0, role: 'group',

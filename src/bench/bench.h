@@ -54,9 +54,9 @@ struct bench {
  * as one table: curves of one quantity against one axis. */
 struct panel_spec {
     const char *quantity;
-    const char *unit;
+    const char *unit; /* NULL: none */
     const char *axis;
-    const char *axis_unit;
+    const char *axis_unit; /* NULL: none, as of a count */
     enum better better;
     unsigned int count; /* of names */
     const char *const *names;

@@ -148,8 +148,13 @@ static void print_heading(struct report *report, const struct panel_spec *spec)
     fflush(report->out);
 }
 
-void report_panel(struct report *report, const struct panel_spec *spec)
+void report_panel(struct report *report, const struct panel_spec *given)
 {
+    struct panel_spec whole = *given;
+    const struct panel_spec *spec = &whole;
+
+    whole.unit = given->unit ? given->unit : "";
+    whole.axis_unit = given->axis_unit ? given->axis_unit : "";
     print_row(report);
     report->first_series = report->result->count;
     report->curves = spec->count < CURVES_MAX ? spec->count : CURVES_MAX;

@@ -130,7 +130,7 @@ const struct option_row settings_rows[] = {
     { .name = "spin", .argument = "US", .fallback = "20", .kind = OPTION_NUMBER,
       .maximum = 1000000, AT(spin), .help = "polls for so long before it blocks (spin-block)" },
     { .name = "mtu", .argument = "BYTES", .fallback = "0", .kind = OPTION_NUMBER,
-      .maximum = 4096, AT(mtu), .help = "path MTU; 0: what the port has" },
+      .choices = "0 256 512 1024 2048 4096", AT(mtu), .help = "path MTU; 0: what the port has" },
     { .name = "sl", .argument = "N", .fallback = "0", .kind = OPTION_NUMBER, .maximum = 15,
       AT(sl), .help = "service level" },
     { .name = "stripe", .argument = "BYTES", .fallback = "8K", .kind = OPTION_NUMBER,

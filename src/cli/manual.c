@@ -56,7 +56,9 @@ static void put_options(const struct command *command)
             printf(" \" %s\"", row->argument);
         putchar('\n');
         put_roff(row->help);
-        if (row->kind == OPTION_NUMBER)
+        if (row->kind == OPTION_NUMBER && row->choices)
+            printf(" (one of %s)", row->choices);
+        else if (row->kind == OPTION_NUMBER)
             printf(" (%llu to %llu)", (unsigned long long)row->minimum,
                    (unsigned long long)row->maximum);
         if (row->fallback) {

@@ -33,14 +33,6 @@ struct placement {
     unsigned long ranks, nodes, per_node;
 };
 
-static unsigned long number_or(const struct invocation *invocation, const char *name,
-                               unsigned long otherwise)
-{
-    const char *value = option_value(invocation, name);
-
-    return value ? strtoul(value, NULL, 10) : otherwise;
-}
-
 static bool is_given(const struct invocation *invocation, const char *const *names)
 {
     for (; *names; names++) {
@@ -63,9 +55,9 @@ bool mpi_wants_rails(const struct invocation *invocation)
  * else is said, because ranks of one node do not use the adapter. */
 static int place(const struct invocation *invocation, bool modelled, struct placement *placement)
 {
-    unsigned long ranks = number_or(invocation, "ranks", 1);
-    unsigned long per_node = number_or(invocation, "ranks-per-node", 0);
-    unsigned long nodes = number_or(invocation, "nodes", 0);
+    unsigned long ranks = option_number(invocation, "ranks", 1);
+    unsigned long per_node = option_number(invocation, "ranks-per-node", 0);
+    unsigned long nodes = option_number(invocation, "nodes", 0);
 
     if (!nodes)
         nodes = per_node ? (ranks + per_node - 1) / per_node : modelled ? ranks : 1;

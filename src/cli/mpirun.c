@@ -63,10 +63,12 @@ static void print(const struct line *line, const char *before)
 static int make_line(const struct invocation *invocation, struct line *line)
 {
     const char *launcher = option_value(invocation, "mpirun");
-    const char *ranks = option_value(invocation, "ranks");
+    static char ranks[24];
 
+    snprintf(ranks, sizeof(ranks), "%llu",
+             (unsigned long long)option_number(invocation, "ranks", 1));
     if (line_add(line, launcher ? launcher : MPI_LAUNCHER) || line_add(line, "-n") ||
-        line_add(line, ranks ? ranks : "1"))
+        line_add(line, ranks))
         return CLI_USAGE;
     for (int i = 0; i < invocation->operand_count; i++) {
         if (line_add(line, invocation->operands[i]))

@@ -57,6 +57,14 @@ const char *option_value_or_fallback(const struct invocation *invocation, const 
                  : option_find(invocation->command->options, name, strlen(name))->fallback;
 }
 
+uint64_t option_number(const struct invocation *invocation, const char *name, uint64_t otherwise)
+{
+    const char *text = option_value_or_fallback(invocation, name), *end;
+    uint64_t number;
+
+    return text && number_read(text, &end, &number) && !*end ? number : otherwise;
+}
+
 /* Takes one option, and the next word if that is its value; *used counts the words. */
 static int option_take(const struct command *command, char **words, int count,
                        struct invocation *out, int *used)
@@ -180,9 +188,20 @@ void options_export(const struct invocation *invocation)
 {
     const struct option_row *rows = invocation->command->options;
 
+    char number[24];
+
     for (int i = 0; rows[i].name; i++) {
-        if (rows[i].environment && invocation->value[i])
-            setenv(rows[i].environment, invocation->value[i], 1);
+        const char *value = invocation->value[i];
+
+        if (!rows[i].environment || !value)
+            continue;
+        /* The library knows no suffixes. */
+        if (rows[i].kind == OPTION_NUMBER) {
+            snprintf(number, sizeof(number), "%llu",
+                     (unsigned long long)option_number(invocation, rows[i].name, 0));
+            value = number;
+        }
+        setenv(rows[i].environment, value, 1);
     }
 }
 

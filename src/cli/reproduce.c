@@ -181,8 +181,8 @@ static int run_and_judge(const struct invocation *invocation, const struct book 
     char runs[PATH_MAX];
     struct jobs_spec spec = {
         .directory = runs,
-        .at_once = (unsigned int)atoi(option_value_or_fallback(invocation, "jobs")),
-        .limit = strtod(option_value_or_fallback(invocation, "limit"), NULL),
+        .at_once = option_number(invocation, "jobs", 0),
+        .limit = option_number(invocation, "limit", 0),
         .progress = show_progress,
     };
     struct reproduction reproduction;

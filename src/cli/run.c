@@ -51,12 +51,13 @@ static void warn_if_out_of_reach(const char *path)
 
 static int check_node(const struct invocation *invocation)
 {
-    const char *nodes = option_value(invocation, "nodes");
-    const char *node = option_value(invocation, "node");
+    uint64_t nodes = option_number(invocation, "nodes", 1);
+    uint64_t node = option_number(invocation, "node", 0);
 
-    if (nodes && node && atoi(node) >= atoi(nodes))
-        return cli_usage_error(invocation->command, "--node %s is not one of %s: the first is 0",
-                               node, nodes);
+    if (option_value(invocation, "nodes") && node >= nodes)
+        return cli_usage_error(invocation->command,
+                               "--node %llu is not one of %llu: the first is 0",
+                               (unsigned long long)node, (unsigned long long)nodes);
     return CLI_OK;
 }
 

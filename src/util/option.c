@@ -145,6 +145,21 @@ static bool numbers_read(const struct option_row *row, const char *text, struct 
     }
 }
 
+static bool number_fits(const struct option_row *row, uint64_t number)
+{
+    const char *rest = row->choices;
+    uint64_t choice;
+
+    if (!rest)
+        return number >= row->minimum && number <= row->maximum;
+    while (number_read(rest, &rest, &choice)) {
+        if (choice == number)
+            return true;
+        rest += *rest == ' ';
+    }
+    return false;
+}
+
 static int choice_index(const char *choices, const char *word, size_t length)
 {
     int index = 0;
@@ -199,7 +214,7 @@ static int refuse(const struct option_row *row, const char *value, char *error, 
 
     number_text(row->minimum, low, sizeof(low));
     number_text(row->maximum, high, sizeof(high));
-    switch (row->kind) {
+    switch (row->choices && row->kind == OPTION_NUMBER ? OPTION_CHOICE : row->kind) {
     case OPTION_NUMBERS:
         plural = "numbers (8,64K or 2..4M or 0..100:25) each ";
         /* fall through */
@@ -255,8 +270,7 @@ int option_store(const struct option_row *row, const char *value, void *base, ch
         length = sizeof(yes);
         break;
     case OPTION_NUMBER:
-        fits = number_read(value, &end, &read.number) && !*end && read.number >= row->minimum &&
-               read.number <= row->maximum;
+        fits = number_read(value, &end, &read.number) && !*end && number_fits(row, read.number);
         break;
     case OPTION_NUMBERS:
         fits = numbers_read(row, value, &read.list);

@@ -11,7 +11,7 @@
 
 enum option_kind {
     OPTION_FLAG,    /* bool */
-    OPTION_NUMBER,  /* uint64_t, K, M and G are powers of 1024 */
+    OPTION_NUMBER,  /* uint64_t, K, M and G are powers of 1024; one of 'choices' if there are any */
     OPTION_NUMBERS, /* struct number_list: "8,64K", "2..4M" doubles, "0..100:25" steps */
     OPTION_REAL,    /* double, not negative; a maximum of 0 is none */
     OPTION_CHOICE,  /* uint64_t, the index of the word */

@@ -70,6 +70,14 @@ async function checkCurves({ page }) {
     }
 }
 
+/* Whatever the order in which its points were measured. */
+async function checkLeftToRight({ page }) {
+    for (const path of await page.locator('.plot .curve path').all()) {
+        const places = [...(await path.getAttribute('d')).matchAll(/[ML]([-\d.]+),/g)].map(match => +match[1]);
+        require(places.every((x, i) => !i || x >= places[i - 1]), `a curve goes back: ${places}`);
+    }
+}
+
 async function checkHover({ page }) {
     for (const chart of await page.locator('figure.chart').all()) {
         const name = await chart.locator('figcaption').textContent();
@@ -139,6 +147,7 @@ async function checkPage(browser, name, path) {
     const colours = new Set();
     const picture = suffix => page.screenshot({ path: join(screenshots, `${name}-${suffix}.png`) });
     await test(`${name} curves`, () => checkCurves(opened));
+    await test(`${name} left to right`, () => checkLeftToRight(opened));
     await test(`${name} hover`, () => checkHover(opened));
     await test(`${name} switch`, () => checkSwitch(opened));
     await test(`${name} keys`, () => checkKeys(opened));

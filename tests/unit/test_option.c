@@ -14,6 +14,9 @@ static const struct option_row sizes = { .name = "sizes",
 static const struct option_row number = {
     .name = "window", .kind = OPTION_NUMBER, .minimum = 1, .maximum = 8192
 };
+static const struct option_row listed = { .name = "mtu",
+                                          .kind = OPTION_NUMBER,
+                                          .choices = "0 256 1024" };
 static const struct option_row real = { .name = "trim", .kind = OPTION_REAL };
 static const struct option_row choice = { .name = "pin",
                                           .kind = OPTION_CHOICE,
@@ -108,6 +111,20 @@ static void test_numbers(void **state)
     expect_refusal(&number, "", "not ''");
 }
 
+static void test_listed_numbers(void **state)
+{
+    uint64_t value = 0;
+    char error[256];
+
+    assert_int_equal(option_store(&listed, "1K", &value, error, sizeof(error)), 0);
+    assert_int_equal(value, 1024);
+    assert_int_equal(option_store(&listed, "0", &value, error, sizeof(error)), 0);
+    assert_int_equal(value, 0);
+    expect_refusal(&listed, "3", "one of '0 256 1024', not '3'");
+    expect_refusal(&listed, "2048", "one of");
+    expect_refusal(&listed, "25", "one of");
+}
+
 static void test_reals(void **state)
 {
     double value = 0;
@@ -165,10 +182,10 @@ static void test_number_text(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lists),       cmocka_unit_test(test_lists_refused),
-        cmocka_unit_test(test_numbers),     cmocka_unit_test(test_reals),
-        cmocka_unit_test(test_choices),     cmocka_unit_test(test_texts),
-        cmocka_unit_test(test_number_text),
+        cmocka_unit_test(test_lists),          cmocka_unit_test(test_lists_refused),
+        cmocka_unit_test(test_numbers),        cmocka_unit_test(test_reals),
+        cmocka_unit_test(test_listed_numbers), cmocka_unit_test(test_choices),
+        cmocka_unit_test(test_texts),          cmocka_unit_test(test_number_text),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
