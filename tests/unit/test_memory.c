@@ -9,10 +9,12 @@
 #include "dma/copy.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <sys/resource.h>
 
 static int join_fabric(void **state)
 {
@@ -88,6 +90,39 @@ static void impossible_sizes_fail_cleanly(void **state)
     assert_int_equal(arena_bytes_used(), before);
 }
 
+/* Stands in for the C library's: the file system is full when 'full' is set. */
+static bool full;
+
+int posix_fallocate(int fd, off_t offset, off_t length)
+{
+    if (full)
+        return ENOSPC;
+    return fallocate(fd, 0, offset, length) ? errno : 0;
+}
+
+/* A verb reports ENOMEM for want of room, whoever has none: the segment or its file system. Other
+ * reasons stay what they are. */
+static void a_full_file_system_is_want_of_memory(void **state)
+{
+    uint64_t before = arena_bytes_used();
+    struct rlimit whole, small;
+
+    full = true;
+    errno = 0;
+    assert_null(arena_alloc(5 << 20));
+    assert_int_equal(errno, ENOMEM);
+    full = false;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &whole), 0);
+    small = whole;
+    small.rlim_cur = 1 << 20;
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    errno = 0;
+    assert_null(arena_alloc(5 << 20));
+    assert_int_equal(errno, EFBIG);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &whole), 0);
+    assert_int_equal(arena_bytes_used(), before);
+}
+
 static void offsets_outside_the_segment_have_no_pointer(void **state)
 {
     assert_null(seg_at(0, 8));
@@ -113,6 +148,26 @@ static void a_key_is_valid_only_while_it_is_registered(void **state)
     assert_false(mr_local(key, 7, (uintptr_t)bytes, 100, true, &ref));
     mr = mr_create(7, MR_USER, (uintptr_t)bytes, (uintptr_t)bytes, sizeof(bytes), 0, &next);
     assert_int_not_equal(key, next);
+    mr_destroy(mr);
+}
+
+/* The owner of a window chooses the tag of its key; the next key is another one. */
+static void a_bound_key_is_not_given_out_again(void **state)
+{
+    struct mem_ref ref;
+    char bytes[100];
+    uint32_t key, bound;
+    uint8_t tag;
+    struct shared_mr *mr = mr_create(7, MR_USER, (uintptr_t)bytes, (uintptr_t)bytes, sizeof(bytes),
+                                     IBV_ACCESS_LOCAL_WRITE, &key);
+
+    assert_non_null(mr);
+    tag = (uint8_t)(key + 1);
+    bound = mr_validate(mr, tag);
+    assert_int_equal(bound & 0xff, tag);
+    assert_true(mr_local(bound, 7, (uintptr_t)bytes, 100, true, &ref));
+    assert_false(mr_local(key, 7, (uintptr_t)bytes, 100, true, &ref));
+    assert_int_equal(mr_next_tag(mr), (uint8_t)(tag + 1));
     mr_destroy(mr);
 }
 
@@ -213,8 +268,10 @@ int main(void)
         cmocka_unit_test(small_blocks_of_one_size_make_room_for_another),
         cmocka_unit_test(large_blocks_go_back_to_the_system),
         cmocka_unit_test(impossible_sizes_fail_cleanly),
+        cmocka_unit_test(a_full_file_system_is_want_of_memory),
         cmocka_unit_test(offsets_outside_the_segment_have_no_pointer),
         cmocka_unit_test(a_key_is_valid_only_while_it_is_registered),
+        cmocka_unit_test(a_bound_key_is_not_given_out_again),
         cmocka_unit_test(every_check_of_a_region_counts),
         cmocka_unit_test(a_grace_period_waits_for_those_inside),
         cmocka_unit_test(an_answer_to_another_request_is_not_taken),

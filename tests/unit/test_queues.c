@@ -8,6 +8,7 @@
 #include "hca/proc.h"
 #include "hca/qp.h"
 #include "hca/rq.h"
+#include "hca/table.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -349,6 +350,27 @@ static void a_damaged_receive_queue_is_not_followed(void **state)
     rq_destroy(&rq);
 }
 
+/* Each is found under its own number, and no longer when it is gone. */
+static void shared_receive_queues_are_told_apart(void **state)
+{
+    struct ibv_srq_init_attr init = { .attr = { .max_wr = 4, .max_sge = 1 } };
+    struct hca_srq *srqs[3];
+    uint32_t gone;
+
+    for (int i = 0; i < 3; i++)
+        srqs[i] = (struct hca_srq *)ibv_create_srq(pd, &init);
+    for (int i = 0; i < 3; i++) {
+        assert_non_null(srqs[i]);
+        assert_ptr_equal(shared_srq_find(srqs[i]->srqn), srqs[i]->shared);
+        assert_ptr_not_equal(srqs[i]->shared, srqs[(i + 1) % 3]->shared);
+        assert_null(shared_srq_find(srqs[i]->srqn ^ 1u << SRQ_INDEX_BITS));
+    }
+    gone = srqs[0]->srqn;
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(ibv_destroy_srq(&srqs[i]->ibv), 0);
+    assert_null(shared_srq_find(gone));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -361,6 +383,7 @@ int main(void)
         cmocka_unit_test(receives_of_one_sender_go_round),
         cmocka_unit_test(what_one_dead_sender_took_is_put_back_in_order),
         cmocka_unit_test(a_damaged_receive_queue_is_not_followed),
+        cmocka_unit_test(shared_receive_queues_are_told_apart),
     };
 
     return cmocka_run_group_tests_name("queues", tests, join_fabric, leave_fabric);

@@ -434,6 +434,23 @@ static void test_few_pieces_take_turns(void **state)
     assert_true(used[0] && used[1] && used[2] && used[3]);
 }
 
+/* A message over all rails is nobody's turn: the next short one goes where it would have gone. */
+static void test_full_stripe_takes_no_turn(void **state)
+{
+    struct rails_plan out;
+    struct rig rig;
+
+    rig_init(&rig, "adaptive", 4);
+    rig.set.next = 2;
+    plan(&rig, RAILS_NONBLOCKING, 4 << 20, &out);
+    assert_int_equal(out.count, 4);
+    assert_int_equal(rig.set.next, 2);
+    rig.set.next = 2;
+    plan(&rig, RAILS_NONBLOCKING, 8, &out);
+    assert_int_equal(out.count, 1);
+    assert_int_equal(rig.set.next, out.piece[0].rail + 1);
+}
+
 /* A rail that also carries short messages, of which nobody has heard, is not slower for that. */
 static void test_rates_are_of_long_ones(void **state)
 {
@@ -523,6 +540,7 @@ int main(void)
         cmocka_unit_test(test_adaptive_short_ones_stay),
         cmocka_unit_test(test_parts_keep_their_rail),
         cmocka_unit_test(test_few_pieces_take_turns),
+        cmocka_unit_test(test_full_stripe_takes_no_turn),
         cmocka_unit_test(test_rates_are_of_long_ones),
         cmocka_unit_test(test_first_rate_does_not_count),
         cmocka_unit_test(test_failed_rail_is_forgotten),

@@ -36,7 +36,8 @@ static struct results *make_results(void)
     }
     result_series(result, "send, \"block\"", "latency", "us", "size", "B", BETTER_NEITHER);
     result = results_add(results, "sl", "attributes", "Priorities?", "");
-    result_skipped(result, "the device has one virtual lane");
+    result_skipped(result, "not yet known");
+    result_skipped(result, "the device has %s virtual lane%s", "one", "");
     result_failed(result, "peer %s", "gone");
     return results;
 }
