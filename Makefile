@@ -8,6 +8,7 @@
 #   make bench      figures against UCX's shared memory, the bare system call, perftest and other MPIs
 #   make asan, tsan build with sanitizers into build-asan/, build-tsan/
 #   make fuzz       fuzz for longer than "make test" does (FUZZ_SECONDS=300)
+#   make mutants    change the code at random, and see whether the tests notice (N=25 SEED=1)
 #   make install    honours DESTDIR and prefix; make uninstall takes it away again
 #   make deps       install every package that any of the above needs
 #   make clean
@@ -18,6 +19,8 @@ BUILD        ?= build
 prefix       ?= /usr/local
 DESTDIR      ?=
 FUZZ_SECONDS ?= 300
+N            ?= 25
+SEED         ?= 1
 export SETUP
 
 # Packages come before what is configured with them, whatever -j says; ninja runs in parallel by itself.
@@ -60,6 +63,9 @@ asan tsan: packages-build
 fuzz: packages-test all
 	@tests/fuzz/run --seconds $(FUZZ_SECONDS)
 
+mutants: packages-test
+	@tools/mutants --count $(N) --seed $(SEED) $(WHERE)
+
 install: packages-build
 	@tools/configure $(BUILD) release -Dprefix=$(abspath $(prefix))
 	@ninja -C $(BUILD) --quiet
@@ -73,5 +79,5 @@ uninstall:
 clean:
 	rm -rf build build-*
 
-.PHONY: all run test test-long test-rxe bench asan tsan fuzz install uninstall clean deps
+.PHONY: all run test test-long test-rxe bench asan tsan fuzz mutants install uninstall clean deps
 .PHONY: packages-build packages-run packages-test

@@ -53,8 +53,7 @@ const char *option_value(const struct invocation *invocation, const char *name);
 
 /* What was given, or else what the row of that name, which must exist, falls back to. */
 const char *option_value_or_fallback(const struct invocation *invocation, const char *name);
-/* The same of an option that is a number; 'otherwise' if it was not given and falls back to none.
- */
+/* The same of a number; 'otherwise' if it was not given and falls back to none. */
 uint64_t option_number(const struct invocation *invocation, const char *name, uint64_t otherwise);
 void options_help(const struct command *command, FILE *out);
 

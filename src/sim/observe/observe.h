@@ -13,7 +13,7 @@ struct observe {
     char pcap[PATH_MAX];
     char stats_file[PATH_MAX];   /* as JSON */
     char failures[PATH_MAX];     /* where the command learns which of them could not be written */
-    bool failed;                 /* the trace or the capture ends here */
+    bool failed;                 /* the trace and the capture end here */
     uint32_t members[MAX_PROCS]; /* words of the processes attached to the modelled fabric */
     struct explain explain;
     struct stats stats;
