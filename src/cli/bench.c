@@ -113,6 +113,7 @@ static int run_on_software(const struct invocation *invocation, const struct wor
     status = model_export(invocation);
     if (status)
         return status;
+    model_export_seed();
     if (!launch_find(&launch))
         return CLI_FAILED;
     line = calloc(invocation->operand_count + words->count + 3, sizeof(*line));

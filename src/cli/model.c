@@ -168,3 +168,9 @@ int model_export(const struct invocation *invocation)
     setenv("VERBENA_PORTS", ports, 0);
     return CLI_OK;
 }
+
+void model_export_seed(void)
+{
+    if (getenv("VERBENA_ADAPTER"))
+        setenv("VERBENA_SEED", "1", 0);
+}

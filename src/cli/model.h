@@ -16,4 +16,8 @@ int model_export(const struct invocation *invocation);
  * not be written. Returns the status, which is then no longer CLI_OK. */
 int model_finish(int status);
 
+/* For a command that names its fabric after its process: what a modelled fabric numbers its objects
+ * by must not change with that name. */
+void model_export_seed(void);
+
 #endif

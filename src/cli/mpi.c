@@ -153,6 +153,7 @@ static int export_software(const struct invocation *invocation, const struct lau
     if (status)
         return status;
     modelled = getenv("VERBENA_ADAPTER") != NULL;
+    model_export_seed();
     if (place(invocation, modelled, &placement))
         return CLI_USAGE;
     set_number("VERBENA_NODES", placement.nodes);

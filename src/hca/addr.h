@@ -1,7 +1,8 @@
 #ifndef HCA_ADDR_H
 #define HCA_ADDR_H
 
-/* Addresses of a fabric follow from where a port stands: (node, device, port) <-> LID, GUID, GID. */
+/* Addresses of a fabric follow from where a port stands: (node, device, port) <-> LID, GUID, GID.
+ * Each fabric has a range of LIDs and a part of the GUID of its own. */
 
 #include "hca/segment.h"
 
@@ -9,26 +10,26 @@
 #include <infiniband/verbs.h>
 #include <string.h>
 
-#define VERBENA_OUI 0x02766272ull /* locally administered */
+#define VERBENA_OUI    0x027662ull /* locally administered */
 
 static inline uint16_t addr_lid(unsigned node, unsigned device, unsigned port)
 {
-    return 1 + (node * seg->devices + device) * seg->ports + (port - 1);
+    return seg->first_lid + (node * seg->devices + device) * seg->ports + (port - 1);
 }
 
 static inline bool addr_from_lid(uint16_t lid, unsigned *node, unsigned *device, unsigned *port)
 {
-    unsigned i = lid - 1u;
+    unsigned i = (unsigned)lid - seg->first_lid;
 
     *port = i % seg->ports + 1;
     *device = i / seg->ports % seg->devices;
     *node = i / seg->ports / seg->devices;
-    return lid && *node < seg->nodes;
+    return lid >= seg->first_lid && *node < seg->nodes;
 }
 
 static inline uint64_t addr_node_guid(unsigned node, unsigned device)
 {
-    return VERBENA_OUI << 32 | node << 16 | device << 8;
+    return VERBENA_OUI << 40 | (uint64_t)seg->guid_part << 24 | node << 16 | device << 8;
 }
 
 static inline uint64_t addr_port_guid(unsigned node, unsigned device, unsigned port)
@@ -46,20 +47,34 @@ static inline void addr_gid(unsigned node, unsigned device, unsigned port, union
 static inline uint16_t addr_lid_from_gid(const union ibv_gid *gid)
 {
     uint64_t guid = be64toh(gid->global.interface_id);
-    unsigned node = guid >> 16 & 0xffff, device = guid >> 8 & 0xff, port = guid & 0xff;
+    unsigned node = guid >> 16 & 0xff, device = guid >> 8 & 0xff, port = guid & 0xff;
 
-    if (guid >> 32 != VERBENA_OUI || node >= seg->nodes || device >= seg->devices || port < 1 ||
-        port > seg->ports)
+    if (guid >> 24 != addr_node_guid(0, 0) >> 24 || node >= seg->nodes ||
+        device >= seg->devices || port < 1 || port > seg->ports)
         return 0;
     return addr_lid(node, device, port);
 }
 
 #define ADDR_MCAST_LID 0xc000
 
+/* Where an address vector leads; 0 when that is no port of this fabric. */
+uint16_t addr_lid_of(const struct ibv_ah_attr *av);
+
+/* Says so when an address vector leads nowhere: most likely the peer is on another fabric. */
+void addr_warn_if_foreign(const struct ibv_ah_attr *av, const char *user);
+
+/* The place of a port's bit in seg->port_down. */
+static inline unsigned addr_port_bit(uint16_t lid)
+{
+    return (unsigned)lid - seg->first_lid;
+}
+
 static inline bool addr_port_is_down(uint16_t lid)
 {
-    return unlikely(load_relaxed(&seg->ports_down)) && lid < MAX_LIDS &&
-           load_relaxed(&seg->port_down[lid / 32]) & 1u << lid % 32;
+    unsigned bit = addr_port_bit(lid);
+
+    return unlikely(load_relaxed(&seg->ports_down)) && bit < MAX_FABRIC_PORTS &&
+           load_relaxed(&seg->port_down[bit / 32]) & 1u << bit % 32;
 }
 
 #endif

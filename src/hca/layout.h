@@ -35,7 +35,7 @@
 #define SRQ_CHUNKS      (1u << (SRQ_INDEX_BITS - SRQ_CHUNK_SHIFT))
 
 #define ATOMIC_LOCKS  256
-#define MAX_LIDS      (1u << 14)
+#define MAX_FABRIC_PORTS (1u << 13) /* nodes, times devices, times ports */
 #define MCAST_ENTRIES 4096
 
 /* Held by (process slot + 1) << 16 | slot generation; taken over when that process is dead. */
@@ -122,6 +122,11 @@ struct segment {
     uint32_t size_check; /* sizeof(struct segment): builds with another layout differ here */
     _Atomic uint32_t ready;
     uint32_t nodes, devices, ports;
+    /* Where the numbers of this fabric begin: two fabrics give out different ones, so that what a
+     * program was told by a peer of another fabric names nothing here. */
+    uint64_t seed;
+    uint16_t first_lid;
+    uint16_t guid_part;
     _Atomic uint32_t strong_fences; /* a member has no membarrier: every epoch pays a fence */
     _Atomic uint32_t reap_count;
 
@@ -133,8 +138,8 @@ struct segment {
     _Atomic uint32_t proc_high;
     _Atomic uint64_t next_xrcd;
     _Atomic uint32_t qp_generation; /* so that a number is not given again at once */
-    _Atomic uint32_t ports_down; /* how many; the map says which, by LID */
-    _Atomic uint32_t port_down[MAX_LIDS / 32];
+    _Atomic uint32_t ports_down; /* how many; the map says which, by LID from the first */
+    _Atomic uint32_t port_down[MAX_FABRIC_PORTS / 32];
     _Atomic uint64_t sim_root; /* the modelled world, if the fabric is one */
     struct shm_lock sim_lock;
     _Atomic uint64_t next_share;

@@ -245,6 +245,7 @@ struct hca_qp {
     enum stall_reason stall;
     unsigned retries_left;
     uint64_t retry_at;
+    uint16_t dest_lid;  /* of the other end; 0: no port of this fabric */
     uint32_t peer_word; /* process of the other end, when last seen */
     int owner;
     struct hca_qp *next_stalled;

@@ -13,6 +13,7 @@
 #include "hca/table.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -422,6 +423,15 @@ static void remember(struct ibv_qp_attr *have, const struct ibv_qp_attr *a, int 
 #undef KEEP
 }
 
+static void note_destination(struct hca_qp *qp)
+{
+    char user[24];
+
+    qp->dest_lid = addr_lid_of(&qp->attr.ah_attr);
+    snprintf(user, sizeof(user), "QP 0x%x", qp->ibv.qp_num);
+    addr_warn_if_foreign(&qp->attr.ah_attr, user);
+}
+
 static void publish_attributes(struct hca_qp *qp, const struct hca_context *context)
 {
     struct shared_qp *shared = qp->shared;
@@ -504,6 +514,8 @@ int qp_modify(struct hca_qp *qp, const struct ibv_qp_attr *attr, int mask)
     if (!values_are_valid(qp, attr, mask))
         return EINVAL;
     remember(&qp->attr, attr, mask);
+    if (mask & IBV_QP_AV)
+        note_destination(qp);
     publish_attributes(qp, to_context(qp->ibv.context));
     err = enter_state(qp, from, to);
     qp->attr.qp_state = qp_state(qp);

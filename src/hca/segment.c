@@ -19,6 +19,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -36,6 +37,25 @@ static atomic_bool has_left; /* for good: the process ends */
 const struct fabric_config *segment_config(void)
 {
     return &config;
+}
+
+const char *segment_path(void)
+{
+    return path;
+}
+
+/* Vigna's splitmix64. */
+static uint64_t mix(uint64_t x)
+{
+    x += 0x9e3779b97f4a7c15ull;
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
+    x = (x ^ x >> 27) * 0x94d049bb133111ebull;
+    return x ^ x >> 31;
+}
+
+uint64_t segment_random(enum seed_purpose purpose)
+{
+    return mix(seg->seed + purpose);
 }
 
 static int read_number(const char *name, unsigned fallback, unsigned min, unsigned max,
@@ -80,7 +100,8 @@ int fabric_config_read(struct fabric_config *c)
     if ((err = read_number("VERBENA_NODES", 0, 1, 256, &c->nodes)) ||
         (err = read_number("VERBENA_NODE", 0, 0, 255, &c->node)) ||
         (err = read_number("VERBENA_DEVICES", 0, 1, 8, &c->devices)) ||
-        (err = read_number("VERBENA_PORTS", 0, 1, 4, &c->ports)))
+        (err = read_number("VERBENA_PORTS", 0, 1, 4, &c->ports)) ||
+        (err = read_number("VERBENA_SEED", 0, 1, UINT32_MAX, &c->seed)))
         return err;
     return 0;
 }
@@ -181,6 +202,24 @@ static void unmap_file(void)
     store_relaxed(&seg_known, 0);
 }
 
+/* Before anybody sees them. LIDs up to 0xbfff are of single ports. */
+static void choose_numbers(void)
+{
+    seg->nodes = config.nodes ? config.nodes : 1;
+    seg->devices = config.devices ? config.devices : 1;
+    seg->ports = config.ports ? config.ports : 1;
+    seg->seed = config.seed;
+    if (!seg->seed && hca_engine->base_address) /* modelled: the same command, the same numbers */
+        for (const char *c = config.name; *c; c++)
+            seg->seed = mix(seg->seed + *c);
+    else if (!seg->seed && getrandom(&seg->seed, sizeof(seg->seed), 0) != sizeof(seg->seed))
+        seg->seed = mix(now_ns() + getpid());
+    seg->first_lid =
+        1 + segment_random(SEED_LID) % (0xbfff - seg->nodes * seg->devices * seg->ports);
+    seg->guid_part = segment_random(SEED_GUID);
+    store_relaxed(&seg->qp_generation, segment_random(SEED_QP_GENERATION));
+}
+
 static int make_segment(int fd)
 {
     uint64_t units = round_up(sizeof(struct segment), UNIT_SIZE) >> UNIT_SHIFT;
@@ -194,12 +233,10 @@ static int make_segment(int fd)
     }
     if ((err = map_file(fd)))
         return err;
+    choose_numbers();
     seg->magic = SEGMENT_MAGIC;
     seg->version = SEGMENT_VERSION;
     seg->size_check = sizeof(struct segment);
-    seg->nodes = config.nodes ? config.nodes : 1;
-    seg->devices = config.devices ? config.devices : 1;
-    seg->ports = config.ports ? config.ports : 1;
     seg->units_used = units;
     seg->next_xrcd = 1;
     store_release(&seg->ready, 1);

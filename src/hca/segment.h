@@ -9,6 +9,7 @@ struct fabric_config {
     char name[65];
     char dir[256];
     unsigned nodes, node, devices, ports;
+    unsigned seed; /* of what begins at random; 0: none is given */
 };
 
 extern struct segment *seg;
@@ -24,6 +25,12 @@ int fabric_config_read(struct fabric_config *config);
 /* Idempotent. Returns 0 or an errno value, with the reason logged. */
 int segment_attach(void);
 const struct fabric_config *segment_config(void);
+const char *segment_path(void);
+
+/* What begins at random in each fabric. */
+enum seed_purpose { SEED_LID, SEED_GUID, SEED_QP_GENERATION, SEED_QP, SEED_SRQ, SEED_MR };
+/* Follows from the fabric's seed and the purpose alone. */
+uint64_t segment_random(enum seed_purpose purpose);
 
 /* The segment's file, reopened if the program has closed it under us; -1 with errno. */
 int segment_fd(void);

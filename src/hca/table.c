@@ -23,11 +23,12 @@ static _Atomic uint64_t *mr_dir(void)
     return seg->mr_dir;
 }
 
-struct table qp_table = { qp_dir, QP_CHUNKS, QP_CHUNK_SHIFT, sizeof(struct shared_qp), .owner = -1 };
+struct table qp_table = { qp_dir, QP_CHUNKS, QP_CHUNK_SHIFT, sizeof(struct shared_qp), SEED_QP,
+                          .owner = -1 };
 struct table srq_table = { srq_dir, SRQ_CHUNKS, SRQ_CHUNK_SHIFT, sizeof(struct shared_srq),
-                           .owner = -1 };
-struct table mr_table = { mr_dir, MR_CHUNKS, MR_CHUNK_SHIFT, sizeof(struct shared_mr), .owner = -1,
-                          .has_copies = true };
+                           SEED_SRQ, .owner = -1 };
+struct table mr_table = { mr_dir, MR_CHUNKS, MR_CHUNK_SHIFT, sizeof(struct shared_mr), SEED_MR,
+                          .owner = -1, .has_copies = true };
 
 static bool reserve_room(struct table *t, uint32_t more)
 {
@@ -58,7 +59,9 @@ static int add_chunk(struct table *t)
         free(copy);
         return err;
     }
-    for (uint32_t c = 0; c < t->chunks; c++) {
+    uint64_t first = segment_random(t->first);
+    for (uint32_t tried = 0; tried < t->chunks; tried++) {
+        uint32_t c = ((first >> t->chunk_shift) + tried) % t->chunks;
         uint64_t empty = 0;
         if (load_relaxed(&t->dir()[c]) ||
             !atomic_compare_exchange_strong(&t->dir()[c], &empty, seg_offset(chunk)))
@@ -67,7 +70,7 @@ static int add_chunk(struct table *t)
         if (copy)
             t->own_copies[c] = memset(copy, 0, size);
         for (uint32_t i = entries; i-- > 0;) {
-            uint32_t index = c << t->chunk_shift | i;
+            uint32_t index = c << t->chunk_shift | ((first + i) & (entries - 1));
             if (index > 1) /* 0 is "none"; QP numbers 0 and 1 are the management QPs */
                 t->free_indices[t->free_count++] = index;
         }

@@ -14,6 +14,7 @@ struct table {
     uint32_t chunks;
     uint32_t chunk_shift;
     uint32_t entry_size;
+    enum seed_purpose first; /* where the numbers begin in each fabric */
     struct spinlock lock;
     uint32_t *free_indices;
     uint32_t free_count, free_room;

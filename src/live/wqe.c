@@ -52,11 +52,6 @@ static bool is_ready(const struct shared_qp *peer)
     return state >= IBV_QPS_RTR && state <= IBV_QPS_SQE && likely(peer->proc < MAX_PROCS);
 }
 
-static uint16_t lid_of(const struct ibv_ah_attr *av)
-{
-    return av->dlid || !av->is_global ? av->dlid : addr_lid_from_gid(&av->grh.dgid);
-}
-
 struct shared_qp *wqe_find_peer(const struct hca_qp *qp)
 {
     struct shared_qp *peer = shared_qp_find(qp->attr.dest_qp_num);
@@ -64,7 +59,7 @@ struct shared_qp *wqe_find_peer(const struct hca_qp *qp)
         qp->ibv.qp_type == IBV_QPT_XRC_SEND ? IBV_QPT_XRC_RECV : (uint8_t)qp->ibv.qp_type;
 
     if (unlikely(!peer || load_relaxed(&peer->dest_qpn) != qp->ibv.qp_num || peer->type != want ||
-                 !is_ready(peer) || load_relaxed(&peer->lid) != lid_of(&qp->attr.ah_attr) ||
+                 !is_ready(peer) || load_relaxed(&peer->lid) != qp->dest_lid ||
                  addr_port_is_down(load_relaxed(&peer->lid)) ||
                  addr_port_is_down(load_relaxed(&qp->shared->lid))))
         return NULL;

@@ -22,6 +22,8 @@ EXPORT struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
     ah->ibv.pd = pd;
     ah->attr = *attr;
     atomic_fetch_add(&real_pd(pd)->users, 1);
+    if (attr->dlid < ADDR_MCAST_LID && attr->grh.dgid.raw[0] != 0xff)
+        addr_warn_if_foreign(attr, "address handle");
     return &ah->ibv;
 }
 

@@ -280,7 +280,7 @@ static int query_port(struct ibv_context *context, uint8_t port_num, struct ibv_
         .port_cap_flags = IBV_PORT_CM_SUP | IBV_PORT_SYS_IMAGE_GUID_SUP,
         .max_msg_sz = 1u << 31,
         .pkey_tbl_len = 1,
-        .sm_lid = 1,
+        .sm_lid = seg->first_lid,
         .max_vl_num = 4,
         .active_width = 2, /* 4x */
         .active_speed = 64, /* HDR */

@@ -53,8 +53,8 @@ EXPORT int verbena_set_port(struct ibv_context *context, uint8_t port_num, int u
     if (port_num < 1 || port_num > seg->ports)
         return EINVAL;
     uint16_t lid = addr_lid(c->node, c->device->index, port_num);
-    _Atomic uint32_t *word = &seg->port_down[lid / 32];
-    uint32_t bit = 1u << lid % 32;
+    _Atomic uint32_t *word = &seg->port_down[addr_port_bit(lid) / 32];
+    uint32_t bit = 1u << addr_port_bit(lid) % 32;
     if (up && atomic_fetch_and(word, ~bit) & bit) {
         atomic_fetch_sub(&seg->ports_down, 1);
         tell_everybody(c->node, c->device->index, port_num, IBV_EVENT_PORT_ACTIVE);

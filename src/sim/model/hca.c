@@ -19,7 +19,7 @@ static int hca_init(struct sim_hca *hca, uint32_t node, uint32_t device)
     hca->device = device;
     hca->bus.parameters = p;
     hca->port_count = seg->ports;
-    hca->ports = &model->ports[addr_lid(node, device, 1)];
+    hca->ports = hca_port_by_lid(addr_lid(node, device, 1));
     for (uint32_t i = 0; i < hca->port_count; i++) {
         hca->ports[i].hca = hca;
         hca->ports[i].number = i + 1;
@@ -54,7 +54,9 @@ int hca_init_all(void)
 
 struct sim_port *hca_port_by_lid(uint16_t lid)
 {
-    return lid && lid < model->port_count ? &model->ports[lid] : NULL;
+    uint32_t port = (uint32_t)lid - seg->first_lid + 1; /* the first place stays empty */
+
+    return port && port < model->port_count ? &model->ports[port] : NULL;
 }
 
 static uint32_t bytes_on_link(const struct packet *packet, const struct opcode_info *info)

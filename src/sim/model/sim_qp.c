@@ -2,7 +2,6 @@
  * business; this is what is done at those times. */
 #include "sim/model/hca.h"
 
-#include "hca/addr.h"
 #include "hca/cq.h"
 #include "hca/engine.h"
 #include "hca/epoch.h"
@@ -45,13 +44,6 @@ static enum transport_service service_of(enum ibv_qp_type type)
     default:
         return SERVICE_RC;
     }
-}
-
-static uint16_t peer_lid_of(const struct ibv_qp_attr *attr)
-{
-    const struct ibv_ah_attr *av = &attr->ah_attr;
-
-    return av->dlid || !av->is_global ? av->dlid : addr_lid_from_gid(&av->grh.dgid);
 }
 
 static uint32_t path_mtu(const struct hca_qp *hqp)
@@ -165,7 +157,7 @@ void sim_qp_modified(struct hca_qp *hqp, enum ibv_qp_state from, enum ibv_qp_sta
             ring_doorbell(qp);
         return;
     }
-    qp->peer_lid = peer_lid_of(&hqp->attr);
+    qp->peer_lid = hqp->dest_lid;
     qp->sl = hqp->attr.ah_attr.sl;
     qp->port = hca_port_by_lid(hqp->shared->lid);
     fold_counters(qp);

@@ -10,7 +10,7 @@
 #include <errno.h>
 
 struct fabric_switch {
-    uint32_t first_lid; /* of the adapters below a leaf; outputs to them come first */
+    uint32_t first_port; /* in model->ports, of those below a leaf; outputs to them come first */
     uint32_t adapters;
     uint32_t per_leaf; /* of a spine: adapters below each of its outputs; 0: this is a leaf */
     struct link *outputs;
@@ -26,11 +26,11 @@ static uint32_t spine_for(const struct sim_port *to)
 
 static struct link *output_of(struct fabric_switch *here, const struct sim_port *to)
 {
-    uint32_t place = to->lid - here->first_lid;
+    uint32_t port = to - model->ports, place = port - here->first_port;
 
     if (here->per_leaf)
         return &here->outputs[place / here->per_leaf];
-    if (to->lid >= here->first_lid && place < here->adapters)
+    if (port >= here->first_port && place < here->adapters)
         return &here->outputs[place];
     return &here->outputs[here->adapters + spine_for(to)];
 }
@@ -60,7 +60,7 @@ static int make_outputs(struct fabric_switch *here, uint32_t count)
 static void attach_adapters(struct fabric_switch *leaf)
 {
     for (uint32_t i = 0; i < leaf->adapters; i++) {
-        struct sim_port *port = &model->ports[leaf->first_lid + i];
+        struct sim_port *port = &model->ports[leaf->first_port + i];
 
         leaf->outputs[i].end = port;
         port->in = &leaf->outputs[i];
@@ -73,7 +73,7 @@ static int make_leaf(struct fabric_switch *leaf, uint32_t number, uint32_t room)
 {
     uint32_t all = model->port_count - 1;
 
-    leaf->first_lid = 1 + number * room;
+    leaf->first_port = 1 + number * room;
     leaf->adapters = all - number * room < room ? all - number * room : room;
     if (make_outputs(leaf, leaf->adapters + model->fabric.spines))
         return ENOMEM;
@@ -85,7 +85,7 @@ static int make_spine(struct fabric_switch *spine, uint32_t number, uint32_t roo
 {
     struct fabric *fabric = &model->fabric;
 
-    spine->first_lid = 1;
+    spine->first_port = 1;
     spine->per_leaf = room;
     if (make_outputs(spine, fabric->leaves))
         return ENOMEM;

@@ -100,10 +100,10 @@ static bool was_used(const struct sim_hca *hca)
 }
 
 /* Adapters that took part, in the order of their LIDs; NULL: no more. */
-static const struct sim_hca *next_used(uint32_t *lid)
+static const struct sim_hca *next_used(uint32_t *ref)
 {
-    while (++*lid < model->port_count) {
-        const struct sim_port *port = &model->ports[*lid];
+    while (++*ref < model->port_count) {
+        const struct sim_port *port = &model->ports[*ref];
 
         if (port->number == 1 && was_used(port->hca))
             return port->hca;
@@ -205,12 +205,12 @@ void stats_print(FILE *out)
 {
     double seconds = wall_seconds();
     const struct sim_hca *hca;
-    uint32_t lid = 0;
+    uint32_t ref = 0;
 
     sim_qp_fold_all_counters();
     fprintf(out, "\nThe model of %s, %.9f s of its time, %llu events\n", model->parameters.name,
             sched->now / 1e9, (unsigned long long)sched->events_run);
-    while ((hca = next_used(&lid)))
+    while ((hca = next_used(&ref)))
         put_adapter(out, hca);
     put_switches(out);
     put_transport(out);
@@ -296,7 +296,7 @@ void stats_write_json(FILE *out)
     struct list adapters = { out, false }, cables = { out, false }, numbers = { out, false };
     struct list faults = { out, false };
     const struct sim_hca *hca;
-    uint32_t lid = 0;
+    uint32_t ref = 0;
 
     sim_qp_fold_all_counters();
     fprintf(out,
@@ -305,7 +305,7 @@ void stats_write_json(FILE *out)
             STATS_SCHEMA, model->parameters.name, seg->nodes, sched->now / 1e9,
             (unsigned long long)sched->events_run, wall_seconds(),
             (unsigned long long)arena_bytes_most());
-    while ((hca = next_used(&lid)))
+    while ((hca = next_used(&ref)))
         write_adapter(&adapters, hca);
     fputs("],\n \"cables\":[", out);
     switch_each_trunk(write_between, &cables);
