@@ -3,9 +3,6 @@
 #include "hca/notify.h"
 #include "hca/proc.h"
 
-#include <poll.h>
-#include <unistd.h>
-
 void async_raise(unsigned proc, struct event_box *box, enum ibv_event_type type)
 {
     if (unlikely(proc >= MAX_PROCS) || atomic_fetch_or(&box->bits, 1u << type) & 1u << type)
@@ -26,13 +23,8 @@ bool async_take(struct event_box *box, enum ibv_event_type *type)
 
 void async_withdraw(struct event_box *box, int fd)
 {
-    uint32_t bits = atomic_exchange(&box->bits, 0);
-    struct pollfd p = { .fd = fd, .events = POLLIN };
-    uint64_t one;
-
-    for (; bits; bits &= bits - 1)
-        if (poll(&p, 1, 0) == 1 && read(fd, &one, sizeof(one)) < 0)
-            return;
+    for (uint32_t bits = atomic_exchange(&box->bits, 0); bits; bits &= bits - 1)
+        notify_lower(fd);
 }
 
 void async_cq_error(struct shared_cq *cq)

@@ -10,6 +10,7 @@
 #include "hca/proc.h"
 #include "hca/qp.h"
 #include "hca/rq.h"
+#include "util/list.h"
 #include "util/log.h"
 
 #include <errno.h>
@@ -65,20 +66,15 @@ static void join_channel(struct hca_cq *cq, struct hca_channel *channel)
     cq->shared->channel_fd = channel->ibv.fd;
     cq->shared->channel_id = channel->id;
     spin_lock(&channel->lock);
-    cq->next_on_channel = channel->cqs;
-    channel->cqs = cq;
+    list_push(channel->cqs, cq, next_on_channel, link_on_channel);
     channel->ibv.refcnt++;
     spin_unlock(&channel->lock);
 }
 
 static void leave_channel(struct hca_cq *cq, struct hca_channel *channel)
 {
-    struct hca_cq **link = &channel->cqs;
-
     spin_lock(&channel->lock);
-    while (*link != cq)
-        link = &(*link)->next_on_channel;
-    *link = cq->next_on_channel;
+    list_remove(cq, next_on_channel, link_on_channel);
     if (channel->next_to_look_at == cq)
         channel->next_to_look_at = NULL;
     channel->ibv.refcnt--;
@@ -112,8 +108,7 @@ struct hca_cq *cq_create(struct hca_context *context, uint32_t cqe, struct hca_c
     if (channel)
         join_channel(cq, channel);
     spin_lock(&cq_list_lock);
-    cq->next = cq_list;
-    cq_list = cq;
+    list_push(cq_list, cq, next, link);
     spin_unlock(&cq_list_lock);
     return cq;
 }
@@ -135,12 +130,8 @@ static void free_rings(struct hca_cq *cq)
 /* No QP or SRQ leads here any more, and those that did were taken away with a grace period. */
 void cq_destroy(struct hca_cq *cq)
 {
-    struct hca_cq **link = &cq_list;
-
     spin_lock(&cq_list_lock);
-    while (*link != cq)
-        link = &(*link)->next;
-    *link = cq->next;
+    list_remove(cq, next, link);
     spin_unlock(&cq_list_lock);
     if (cq->ibv.channel)
         leave_channel(cq, (struct hca_channel *)cq->ibv.channel);

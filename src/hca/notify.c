@@ -5,11 +5,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #define CACHE_SIZE 1024
@@ -75,6 +77,18 @@ static void raise_fd(int fd)
 
     if (write(fd, &one, sizeof(one)) < 0)
         log_debug("eventfd %d: errno %d", fd, errno);
+}
+
+bool notify_lower(int fd)
+{
+    struct pollfd p = { .fd = fd, .events = POLLIN };
+    uint64_t one;
+    struct iovec iov = { &one, sizeof(one) };
+    ssize_t got = preadv2(fd, &iov, 1, -1, RWF_NOWAIT);
+
+    if (got < 0 && errno == EOPNOTSUPP) /* a kernel before 5.7 */
+        got = poll(&p, 1, 0) == 1 ? read(fd, &one, sizeof(one)) : -1;
+    return got == sizeof(one);
 }
 
 static void drop_entry(unsigned i)

@@ -12,6 +12,9 @@ int notify_create(uint32_t *id);
  * thread is asked to look at what has changed (proc_attention). */
 void notify_raise(unsigned proc, int fd, uint32_t id);
 
+/* Takes one raise of a descriptor of our own back, if nobody has; does not wait. */
+bool notify_lower(int fd);
+
 /* What the service thread calls when others could not raise our descriptors themselves: each hook
  * makes its own descriptors readable where something waits. Adding one twice is harmless. */
 void notify_add_service_hook(void (*hook)(void));

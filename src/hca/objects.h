@@ -33,7 +33,7 @@ struct hca_context {
     unsigned node;
     uint32_t async_id;
     struct open_device *listed;
-    struct hca_context *next;
+    struct hca_context *next, **link;
     struct verbs_context verbs; /* last: ibv_context is its last field */
 };
 
@@ -86,7 +86,7 @@ struct hca_channel {
     struct spinlock lock;
     struct hca_cq *cqs;
     struct hca_cq *next_to_look_at;
-    struct hca_channel *next;
+    struct hca_channel *next, **link;
 };
 
 /* A receive queue, of a QP or an SRQ. Its owner knows where everything is by itself, and does not
@@ -155,7 +155,8 @@ struct hca_cq {
     uint32_t async_taken;
     atomic_int users;
     atomic_bool needs_flush;
-    struct hca_cq *next_on_channel, *next;
+    struct hca_cq *next_on_channel, **link_on_channel;
+    struct hca_cq *next, **link;
     /* the extended interface's current entry */
     struct ibv_wc current;
     uint64_t current_timestamp;
@@ -173,7 +174,7 @@ struct hca_srq {
     struct hca_xrcd *xrcd;
     atomic_int users;
     uint32_t async_taken;
-    struct hca_srq *next;
+    struct hca_srq *next, **link;
 };
 
 /* A send that could not go yet. Its inline data, if any, follows the scatter list. */

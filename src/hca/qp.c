@@ -11,6 +11,7 @@
 #include "hca/proc.h"
 #include "hca/rq.h"
 #include "hca/table.h"
+#include "util/list.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -321,11 +322,7 @@ struct hca_qp *qp_create(struct hca_context *context, struct hca_pd *pd,
     count_uses(qp, 1);
     pthread_mutex_lock(&qp_list_mutex);
     own_qps[QP_INDEX(qp->ibv.qp_num)] = qp;
-    qp->next = qp_list;
-    qp->link = &qp_list;
-    if (qp_list)
-        qp_list->link = &qp->next;
-    qp_list = qp;
+    list_push(qp_list, qp, next, link);
     pthread_mutex_unlock(&qp_list_mutex);
     return qp;
 
@@ -360,9 +357,7 @@ void qp_destroy(struct hca_qp *qp)
     idle_note_end(qp);
     pthread_mutex_lock(&qp_list_mutex);
     own_qps[QP_INDEX(qp->ibv.qp_num)] = NULL;
-    *qp->link = qp->next;
-    if (qp->next)
-        qp->next->link = qp->link;
+    list_remove(qp, next, link);
     pthread_mutex_unlock(&qp_list_mutex);
     async_withdraw(&qp->shared->events, qp->ibv.context->async_fd);
     hca_engine->drop(qp);
@@ -561,8 +556,7 @@ struct hca_srq *srq_create(struct hca_context *context, struct hca_pd *pd, struc
     store_relaxed(&srq->rq.shared->limit, attr->srq_limit);
     pthread_mutex_lock(&qp_list_mutex);
     own_srqs[index] = srq;
-    srq->next = srq_list;
-    srq_list = srq;
+    list_push(srq_list, srq, next, link);
     pthread_mutex_unlock(&qp_list_mutex);
     atomic_fetch_add(&pd->users, 1);
     if (cq)
@@ -582,15 +576,11 @@ free_srq:
 
 void srq_destroy(struct hca_srq *srq)
 {
-    struct hca_srq **link = &srq_list;
-
     store_release(&srq->shared->srqn, 0);
     epoch_grace();
     pthread_mutex_lock(&qp_list_mutex);
     own_srqs[SRQ_INDEX(srq->srqn)] = NULL;
-    while (*link != srq)
-        link = &(*link)->next;
-    *link = srq->next;
+    list_remove(srq, next, link);
     pthread_mutex_unlock(&qp_list_mutex);
     async_withdraw(&srq->shared->events, srq->ibv.context->async_fd);
     if (srq->cq) { /* wait out a poll that may be using it */

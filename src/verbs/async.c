@@ -6,6 +6,7 @@
 #include "hca/cq.h"
 #include "hca/notify.h"
 #include "hca/qp.h"
+#include "util/list.h"
 
 #include <poll.h>
 #include <unistd.h>
@@ -98,21 +99,15 @@ static void raise_missed_events(void)
 void verbs_watch_context(struct hca_context *c)
 {
     pthread_mutex_lock(&contexts_mutex);
-    c->next = contexts;
-    contexts = c;
+    list_push(contexts, c, next, link);
     pthread_mutex_unlock(&contexts_mutex);
     notify_add_service_hook(raise_missed_events);
 }
 
 void verbs_unwatch_context(struct hca_context *c)
 {
-    struct hca_context **link = &contexts;
-
     pthread_mutex_lock(&contexts_mutex);
-    while (*link && *link != c)
-        link = &(*link)->next;
-    if (*link)
-        *link = c->next;
+    list_remove(c, next, link);
     pthread_mutex_unlock(&contexts_mutex);
 }
 

@@ -5,6 +5,7 @@
 #include "hca/async.h"
 #include "hca/cq.h"
 #include "hca/notify.h"
+#include "util/list.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -94,6 +95,49 @@ void verbs_await_acks(pthread_mutex_t *mutex, pthread_cond_t *cond, uint32_t *co
     pthread_mutex_unlock(mutex);
 }
 
+/* ---- events of a channel ---- */
+
+static bool has_event(const struct hca_cq *cq)
+{
+    return load_acquire(&cq->shared->fired) != cq->events_taken;
+}
+
+static bool any_event(struct hca_channel *channel)
+{
+    bool waits = false;
+
+    spin_lock(&channel->lock);
+    for (struct hca_cq *cq = channel->cqs; cq && !waits; cq = cq->next_on_channel)
+        waits = has_event(cq);
+    spin_unlock(&channel->lock);
+    return waits;
+}
+
+/* The descriptor must be readable while an event waits. A peer that could not raise it itself has
+ * left that to us. */
+static void keep_readable(struct hca_channel *channel)
+{
+    struct pollfd p = { .fd = channel->ibv.fd, .events = POLLIN };
+
+    if (any_event(channel) && poll(&p, 1, 0) == 0)
+        notify_raise(proc_self, channel->ibv.fd, channel->id);
+}
+
+/* Of a CQ that is gone. While no other has an event, raises that nobody took must not stay either. A
+ * peer may raise the descriptor for another CQ meanwhile: its raise, if we took it, is made up for. */
+static void withdraw_events(struct hca_channel *channel, uint32_t untaken)
+{
+    struct pollfd p = { .fd = channel->ibv.fd, .events = POLLIN };
+
+    if (!untaken && poll(&p, 1, 0) != 1)
+        return;
+    while (untaken && notify_lower(channel->ibv.fd))
+        untaken--;
+    while (!any_event(channel) && notify_lower(channel->ibv.fd))
+        ;
+    keep_readable(channel);
+}
+
 EXPORT int ibv_destroy_cq(struct ibv_cq *ibv)
 {
     struct hca_cq *cq = (struct hca_cq *)ibv;
@@ -107,7 +151,11 @@ EXPORT int ibv_destroy_cq(struct ibv_cq *ibv)
     hca_charge(CALL_DESTROY_CQ, ibv->cqe);
     verbs_await_acks(&ibv->mutex, &ibv->cond, &ibv->comp_events_completed, cq->events_given);
     verbs_await_acks(&ibv->mutex, &ibv->cond, &ibv->async_events_completed, cq->async_taken);
+    struct hca_channel *channel = (struct hca_channel *)ibv->channel;
+    uint32_t untaken = load_acquire(&cq->shared->fired) - cq->events_taken;
     cq_destroy(cq);
+    if (channel)
+        withdraw_events(channel, untaken);
     return 0;
 }
 
@@ -139,26 +187,6 @@ int verbs_req_notify_cq(struct ibv_cq *cq, int solicited_only)
 static struct hca_channel *channels;
 static pthread_mutex_t channels_mutex = PTHREAD_MUTEX_INITIALIZER;
 
-static bool has_event(const struct hca_cq *cq)
-{
-    return load_acquire(&cq->shared->fired) != cq->events_taken;
-}
-
-/* The descriptor must be readable while an event waits. A peer that could not raise it itself has
- * left that to us. */
-static void keep_readable(struct hca_channel *channel)
-{
-    struct pollfd p = { .fd = channel->ibv.fd, .events = POLLIN };
-    bool waits = false;
-
-    spin_lock(&channel->lock);
-    for (struct hca_cq *cq = channel->cqs; cq && !waits; cq = cq->next_on_channel)
-        waits = has_event(cq);
-    spin_unlock(&channel->lock);
-    if (waits && poll(&p, 1, 0) == 0)
-        notify_raise(proc_self, channel->ibv.fd, channel->id);
-}
-
 static void raise_missed_events(void)
 {
     pthread_mutex_lock(&channels_mutex);
@@ -180,8 +208,7 @@ EXPORT struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *cont
         return NULL;
     }
     pthread_mutex_lock(&channels_mutex);
-    channel->next = channels;
-    channels = channel;
+    list_push(channels, channel, next, link);
     notify_add_service_hook(raise_missed_events);
     pthread_mutex_unlock(&channels_mutex);
     return &channel->ibv;
@@ -189,15 +216,12 @@ EXPORT struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *cont
 
 EXPORT int ibv_destroy_comp_channel(struct ibv_comp_channel *ibv)
 {
-    struct hca_channel *channel = (struct hca_channel *)ibv, **link = &channels;
+    struct hca_channel *channel = (struct hca_channel *)ibv;
 
     if (ibv->refcnt)
         return EBUSY;
     pthread_mutex_lock(&channels_mutex);
-    while (*link && *link != channel)
-        link = &(*link)->next;
-    if (*link)
-        *link = channel->next;
+    list_remove(channel, next, link);
     pthread_mutex_unlock(&channels_mutex);
     close(ibv->fd);
     free(channel);

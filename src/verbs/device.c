@@ -19,7 +19,7 @@
 /* ---- the list of devices ---- */
 
 static struct hca_device devices[8];
-static pthread_mutex_t devices_mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_once_t devices_described = PTHREAD_ONCE_INIT;
 
 static void describe_device(struct hca_device *d, unsigned index)
 {
@@ -34,6 +34,13 @@ static void describe_device(struct hca_device *d, unsigned index)
              index);
 }
 
+/* Once: threads read the names of the devices they were given while others ask for lists. */
+static void describe_devices(void)
+{
+    for (unsigned i = 0; i < ARRAY_SIZE(devices); i++)
+        describe_device(&devices[i], i);
+}
+
 EXPORT struct ibv_device **ibv_get_device_list(int *num_devices)
 {
     int err = ensure_attached();
@@ -45,14 +52,12 @@ EXPORT struct ibv_device **ibv_get_device_list(int *num_devices)
     struct ibv_device **list = calloc(seg->devices + 1, sizeof(*list));
     if (!list)
         return fail(ENOMEM);
-    pthread_mutex_lock(&devices_mutex);
+    pthread_once(&devices_described, describe_devices);
     for (unsigned i = 0; i < seg->devices && i < ARRAY_SIZE(devices); i++) {
-        describe_device(&devices[i], i);
         list[i] = &devices[i].ibv;
         if (num_devices)
             *num_devices = i + 1;
     }
-    pthread_mutex_unlock(&devices_mutex);
     return list;
 }
 

@@ -505,6 +505,48 @@ static void threads_active(void)
         CHECK(!pthread_join(threads[i], NULL));
 }
 
+/* ---- ids that end before their events are taken ---- */
+
+static void untaken_passive(void)
+{
+    struct rdma_event_channel *channel = open_channel();
+    struct rdma_cm_id *listener = open_listener(channel, RDMA_PS_TCP, 4);
+
+    CHECK(readable(channel->fd, STEP_MS)); /* a request that nobody takes */
+    CHECK(!rdma_destroy_id(listener));
+    CHECK(!readable(channel->fd, 50));
+    tell(1);
+    listener = open_listener(channel, RDMA_PS_TCP, 4);
+    struct rdma_cm_id *id = connect_passive(channel, listener);
+    tell(1);
+    CHECK(readable(channel->fd, STEP_MS)); /* the other side has left */
+    close_id(id);
+    CHECK(!readable(channel->fd, 50));
+    close_id(listener);
+    rdma_destroy_event_channel(channel);
+}
+
+static void untaken_active(void)
+{
+    struct rdma_event_channel *channel = open_channel();
+    struct rdma_cm_id *id = open_route(channel, RDMA_PS_TCP);
+    struct rdma_conn_param param = conn_param(NULL, 0);
+
+    make_qp(id);
+    CHECK(!rdma_connect(id, &param));
+    hear();
+    CHECK(readable(channel->fd, STEP_MS)); /* the listener is gone */
+    close_id(id);
+    CHECK(!readable(channel->fd, 50));
+    id = connect_active(channel);
+    hear();
+    CHECK(!rdma_disconnect(id));
+    CHECK(readable(channel->fd, STEP_MS));
+    close_id(id);
+    CHECK(!readable(channel->fd, 50));
+    rdma_destroy_event_channel(channel);
+}
+
 const struct cm_case connect_cases[] = {
     { "connect", whole_passive, whole_active, 0 },
     { "reject", reject_passive, reject_active, 0 },
@@ -514,6 +556,7 @@ const struct cm_case connect_cases[] = {
     { "backlog", backlog_passive, backlog_active, 0 },
     { "one-process", loop_whole, NULL, 0 },
     { "acknowledge", ack_whole, NULL, 0 },
+    { "untaken-events", untaken_passive, untaken_active, 0 },
     { "many", many_passive, many_active, 0 },
     { "threads", many_passive, threads_active, 0 },
     { 0 },

@@ -192,6 +192,68 @@ static void an_overrun_is_told_and_breaks_the_queue_pair(void **state)
     assert_int_equal(ibv_destroy_cq(cq), 0);
 }
 
+static struct ibv_cq *fired_cq(struct ibv_comp_channel *channel)
+{
+    struct ibv_cq *cq = ibv_create_cq(context, 4, NULL, channel, 0);
+    struct ibv_qp *a = fabric_rc_qp(pd, cq, 4), *b = fabric_rc_qp(pd, cq, 4);
+
+    assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
+    fabric_connect(a, b);
+    post_word(b);
+    send_word(a, 0);
+    ibv_destroy_qp(a);
+    ibv_destroy_qp(b);
+    return cq;
+}
+
+static void a_destroyed_cq_takes_its_events_along(void **state)
+{
+    struct ibv_comp_channel *channel = ibv_create_comp_channel(context);
+    struct ibv_cq *first, *second, *told;
+    void *told_context;
+
+    assert_int_equal(fcntl(channel->fd, F_SETFL, O_NONBLOCK), 0);
+    first = fired_cq(channel);
+    assert_int_equal(readable(channel->fd), 1);
+    assert_int_equal(ibv_destroy_cq(first), 0);
+    assert_int_equal(readable(channel->fd), 0);
+    assert_int_equal(ibv_get_cq_event(channel, &told, &told_context), -1);
+    assert_int_equal(errno, EAGAIN);
+    first = fired_cq(channel);
+    second = fired_cq(channel);
+    assert_int_equal(ibv_destroy_cq(first), 0);
+    assert_int_equal(readable(channel->fd), 1);
+    assert_int_equal(ibv_get_cq_event(channel, &told, &told_context), 0);
+    assert_ptr_equal(told, second);
+    assert_int_equal(readable(channel->fd), 0);
+    ibv_ack_cq_events(second, 1);
+    assert_int_equal(ibv_destroy_cq(second), 0);
+    assert_int_equal(ibv_destroy_comp_channel(channel), 0);
+}
+
+static void destroyed_objects_take_their_asynchronous_events_along(void **state)
+{
+    struct ibv_srq_init_attr init = { .attr = { .max_wr = 4, .max_sge = 1 } };
+    struct ibv_srq_attr limit = { .srq_limit = 2 };
+    struct ibv_qp_attr error = { .qp_state = IBV_QPS_ERR };
+    struct ibv_srq *srq = ibv_create_srq(pd, &init);
+    struct ibv_cq *cq = ibv_create_cq(context, 4, NULL, NULL, 0);
+    struct ibv_qp_init_attr qp_init = { .send_cq = cq, .recv_cq = cq, .srq = srq,
+        .qp_type = IBV_QPT_RC, .cap = { .max_send_wr = 1, .max_send_sge = 1 } };
+    struct ibv_qp *qp = ibv_create_qp(pd, &qp_init), *peer = fabric_rc_qp(pd, cq, 1);
+
+    assert_int_equal(ibv_modify_srq(srq, &limit, IBV_SRQ_LIMIT), 0);
+    assert_int_equal(readable(context->async_fd), 1);
+    fabric_connect(qp, peer);
+    assert_int_equal(ibv_modify_qp(qp, &error, IBV_QP_STATE), 0); /* the last WQE is reached */
+    assert_int_equal(ibv_destroy_qp(qp), 0);
+    assert_int_equal(ibv_destroy_qp(peer), 0);
+    assert_int_equal(readable(context->async_fd), 1);
+    assert_int_equal(ibv_destroy_srq(srq), 0);
+    assert_int_equal(readable(context->async_fd), 0);
+    assert_int_equal(ibv_destroy_cq(cq), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -200,6 +262,8 @@ int main(void)
         cmocka_unit_test(an_armed_channel_fires_once),
         cmocka_unit_test(solicited_means_solicited),
         cmocka_unit_test(an_overrun_is_told_and_breaks_the_queue_pair),
+        cmocka_unit_test(a_destroyed_cq_takes_its_events_along),
+        cmocka_unit_test(destroyed_objects_take_their_asynchronous_events_along),
     };
 
     return cmocka_run_group_tests_name("events", tests, join_fabric, leave_fabric);
