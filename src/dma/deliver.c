@@ -63,10 +63,7 @@ static enum ibv_wc_status check_room(const struct target *t, uint64_t length)
 
     if (likely(least && length <= least))
         return IBV_WC_SUCCESS;
-    uint32_t capacity = rq_capacity(t->rq.rq, t->rq.slot);
-    return capacity == RECV_BROKEN ? IBV_WC_LOC_PROT_ERR
-           : length > capacity     ? IBV_WC_LOC_LEN_ERR
-                                   : IBV_WC_SUCCESS;
+    return rq_room_check(rq_room(t->rq.rq, t->rq.slot), length);
 }
 
 /* Straight into the receiver's buffers, behind `skip` bytes. */

@@ -75,6 +75,16 @@ static inline void hca_charge(enum hca_call call, uint64_t amount)
         hca_engine->charge(call, amount);
 }
 
+/* Of every port: the largest that the link carries. */
+static inline enum ibv_mtu hca_link_mtu(void)
+{
+    enum ibv_mtu mtu = IBV_MTU_4096;
+
+    while (hca_engine->mtu && mtu > IBV_MTU_256 && 128u << mtu > hca_engine->mtu())
+        mtu--;
+    return mtu;
+}
+
 /* Set by the engine while something waits; read by every poll. */
 extern atomic_uint hca_waiting;
 

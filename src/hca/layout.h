@@ -159,7 +159,12 @@ struct segment {
 
 /* ---- registered memory ---- */
 
-enum mr_kind { MR_NONE, MR_USER, MR_DEVICE, MW_TYPE_1, MW_TYPE_2 };
+/* Those up to MR_USER may be named by local keys; from MR_USER on an address is the owner's. */
+enum mr_kind { MR_NONE, MR_DEVICE, MR_NULL, MR_USER, MW_TYPE_1, MW_TYPE_2 };
+
+/* A null region reads as zeros and forgets what is written. `addr` leads to as many zeros as a message
+ * may have bytes, and behind them is as much room to write to. */
+#define MR_NULL_SPAN (1ull << 31)
 
 struct shared_mr {
     _Atomic uint32_t key; /* 0: not valid now */
@@ -201,11 +206,9 @@ struct share_map {
 
 /* ---- receive queues, of a QP or an SRQ ---- */
 
-#define RECV_BROKEN UINT32_MAX
-
 struct recv_wqe {
     uint32_t num_sge;
-    uint32_t capacity; /* RECV_BROKEN: a key of it was bad when it was posted */
+    uint32_t reach; /* bytes from the front on that its keys covered when it was posted */
     struct {
         uint64_t addr;
         uint32_t length;
@@ -227,8 +230,8 @@ struct shared_rq {
     _Atomic uint32_t head;
     uint32_t posted_seen;
     _Atomic uint32_t limit;
-    /* No receive that was ever posted here holds less: the owner lowers it. Who sends no more need
-     * not look at the one it takes; its line is a miss for both. */
+    /* No receive that was ever posted here reaches less far: the owner lowers it. Who sends no more
+     * need not look at the one it takes; its line is a miss for both. */
     _Atomic uint32_t least;
     uint32_t claimed; /* by messages that are arriving, in a modelled fabric */
 };

@@ -134,7 +134,7 @@ bool mr_local_of(unsigned proc, uint32_t lkey, uint32_t pd, uint64_t addr, uint6
     struct shared_mr *mr = shared_mr_find(lkey);
 
     return mr && mr->proc == proc && mr_allows_local(mr, pd, addr, length, for_writing) &&
-           mark_touched(mr, lkey) && mr_locate(mr, addr, length, ref);
+           mark_touched(mr, lkey) && mr_locate(mr, addr, length, for_writing, ref);
 }
 
 bool mr_remote(uint32_t rkey, unsigned proc, uint32_t pd, uint32_t qpn, uint64_t addr,
@@ -154,5 +154,5 @@ bool mr_remote(uint32_t rkey, unsigned proc, uint32_t pd, uint32_t qpn, uint64_t
         return false;
     if ((int)proc != proc_self && !mark_touched(mr, rkey))
         return false;
-    return mr_locate(mr, addr, length, ref);
+    return mr_locate(mr, addr, length, false, ref); /* no null region grants remote access */
 }

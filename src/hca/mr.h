@@ -55,7 +55,7 @@ static inline bool mr_in_range(const struct shared_mr *mr, uint64_t addr, uint64
 }
 
 static inline bool mr_locate(const struct shared_mr *mr, uint64_t addr, uint64_t length,
-                             struct mem_ref *ref)
+                             bool for_writing, struct mem_ref *ref)
 {
     ref->proc = mr->proc;
     ref->addr = mr->addr + (addr - mr->iova);
@@ -64,8 +64,12 @@ static inline bool mr_locate(const struct shared_mr *mr, uint64_t addr, uint64_t
     if (unlikely(mr->proc >= MAX_PROCS))
         return false;
     ref->kind = MEM_PROCESS;
-    if (likely(mr->kind != MR_DEVICE))
+    if (likely(mr->kind >= MR_USER))
         return true;
+    if (mr->kind == MR_NULL) {
+        ref->addr = mr->addr + (for_writing ? MR_NULL_SPAN : 0);
+        return length <= MR_NULL_SPAN;
+    }
     ref->kind = MEM_SEGMENT;
     return seg_at(ref->addr & ~7ull, length + (ref->addr & 7)) || !length;
 }
@@ -73,7 +77,7 @@ static inline bool mr_locate(const struct shared_mr *mr, uint64_t addr, uint64_t
 static inline bool mr_allows_local(const struct shared_mr *mr, uint32_t pd, uint64_t addr,
                                    uint64_t length, bool for_writing)
 {
-    return likely(mr->pd == pd && mr->kind <= MR_DEVICE && mr_in_range(mr, addr, length)) &&
+    return likely(mr->pd == pd && mr->kind <= MR_USER && mr_in_range(mr, addr, length)) &&
            (!for_writing || mr->access & IBV_ACCESS_LOCAL_WRITE);
 }
 
@@ -90,10 +94,22 @@ static inline bool mr_local(uint32_t lkey, uint32_t pd, uint64_t addr, uint64_t 
 
     return likely(mr && load_acquire(&mr->key) == lkey) && lkey &&
            mr_allows_local(mr, pd, addr, length, for_writing) &&
-           mr_locate(mr, addr, length, ref);
+           mr_locate(mr, addr, length, for_writing, ref);
 }
 
-/* The same for a queue of another process. */
+/* How many bytes of a receive's scatter element, from the front on, its key lets be written. */
+static inline uint32_t mr_local_reach(uint32_t lkey, uint32_t pd, uint64_t addr, uint32_t length)
+{
+    struct shared_mr *mr = mr_own(lkey);
+
+    if (unlikely(!mr || load_acquire(&mr->key) != lkey || !lkey))
+        return 0;
+    if (likely(mr_allows_local(mr, pd, addr, length, true)))
+        return length;
+    return mr_allows_local(mr, pd, addr, 0, true) ? mr->iova + mr->length - addr : 0;
+}
+
+/* The same as mr_local() for a queue of another process. */
 bool mr_local_of(unsigned proc, uint32_t lkey, uint32_t pd, uint64_t addr, uint64_t length,
                  bool for_writing, struct mem_ref *ref);
 

@@ -377,7 +377,7 @@ static bool values_are_valid(const struct hca_qp *qp, const struct ibv_qp_attr *
     return !((mask & IBV_QP_PORT && (a->port_num < 1 || a->port_num > seg->ports)) ||
              (mask & IBV_QP_PKEY_INDEX && a->pkey_index != 0) ||
              (mask & IBV_QP_PATH_MTU &&
-              (a->path_mtu < IBV_MTU_256 || a->path_mtu > IBV_MTU_4096)) ||
+              (a->path_mtu < IBV_MTU_256 || a->path_mtu > hca_link_mtu())) ||
              (mask & IBV_QP_DEST_QPN && a->dest_qp_num > 0xffffff) ||
              (mask & IBV_QP_MIN_RNR_TIMER && a->min_rnr_timer > 31) ||
              (mask & IBV_QP_TIMEOUT && a->timeout > 31) ||

@@ -92,31 +92,35 @@ void rq_reset(struct hca_rq *rq)
     rq->free_count = rq->max_wr;
 }
 
-static inline uint32_t capacity_of(const struct recv_wqe *wqe, uint32_t max_sge, uint32_t pd)
+static uint32_t at_most_32_bits(uint64_t n)
 {
-    struct mem_ref ref;
+    return n < UINT32_MAX ? n : UINT32_MAX;
+}
+
+/* A receive may name more than its regions have, or a key that is bad: what counts is the bytes that
+ * a message touches. */
+static inline uint32_t reach_of(const struct recv_wqe *wqe, uint32_t max_sge, uint32_t pd)
+{
     uint64_t total = 0;
 
     for (uint32_t i = 0; i < wqe->num_sge && i < max_sge; i++) {
-        if (wqe->sge[i].length && !mr_local(wqe->sge[i].lkey, pd, wqe->sge[i].addr,
-                                            wqe->sge[i].length, true, &ref))
-            return RECV_BROKEN;
-        total += wqe->sge[i].length;
+        uint32_t length = wqe->sge[i].length;
+        uint32_t reach =
+            length ? mr_local_reach(wqe->sge[i].lkey, pd, wqe->sge[i].addr, length) : 0;
+        total += reach;
+        if (unlikely(reach < length))
+            break;
     }
-    return total < RECV_BROKEN ? total : RECV_BROKEN - 1;
+    return at_most_32_bits(total);
 }
 
-/* The least of what receives hold is told to senders. */
-static inline void note_capacity(struct hca_rq *rq, struct recv_wqe *wqe, uint32_t pd)
+/* The least that receives take is told to senders. */
+static inline void note_reach(struct hca_rq *rq, struct recv_wqe *wqe, uint32_t pd)
 {
-    uint32_t capacity = capacity_of(wqe, rq->max_sge, pd);
-    uint32_t usable = capacity == RECV_BROKEN ? 0 : capacity;
-
-    wqe->capacity = capacity;
-
-    if (unlikely(usable < rq->least)) {
-        rq->least = usable;
-        store_relaxed(&rq->shared->least, usable);
+    wqe->reach = reach_of(wqe, rq->max_sge, pd);
+    if (unlikely(wqe->reach < rq->least)) {
+        rq->least = wqe->reach;
+        store_relaxed(&rq->shared->least, wqe->reach);
     }
 }
 
@@ -132,7 +136,7 @@ void rq_recheck(struct hca_rq *rq, uint32_t pd)
     for (uint32_t i = head; i != posted && i - head < rq->max_wr; i++) {
         uint32_t slot = own_slot(rq, i);
         if (slot < rq->depth)
-            note_capacity(rq, rq_own_wqe(rq, slot), pd);
+            note_reach(rq, rq_own_wqe(rq, slot), pd);
     }
     spin_unlock(&rq->lock);
 }
@@ -157,7 +161,7 @@ int rq_post(struct hca_rq *rq, uint32_t pd, const struct ibv_recv_wr *wr)
         wqe->sge[i].length = wr->sg_list[i].length;
         wqe->sge[i].lkey = wr->sg_list[i].lkey;
     }
-    note_capacity(rq, wqe, pd);
+    note_reach(rq, wqe, pd);
     receive->wr_id = wr->wr_id;
     receive->num_sge = wr->num_sge;
     if (likely(wr->num_sge)) {
@@ -196,12 +200,15 @@ bool rq_open(uint64_t offset, struct rq_view *view)
     return likely(depth && !(depth & (depth - 1)) && (!order || view->order));
 }
 
-uint32_t rq_capacity(const struct shared_rq *rq, uint32_t slot)
+struct rq_room rq_room(const struct shared_rq *rq, uint32_t slot)
 {
     uint32_t max_sge;
     const struct recv_wqe *wqe = rq_wqe(rq, slot, &max_sge);
+    uint64_t capacity = 0;
 
-    return likely(wqe) ? wqe->capacity : RECV_BROKEN;
+    for (uint32_t i = 0; wqe && i < wqe->num_sge && i < max_sge; i++)
+        capacity += wqe->sge[i].length;
+    return (struct rq_room){ at_most_32_bits(capacity), wqe ? wqe->reach : 0 };
 }
 
 bool rq_peek(struct rq_view *view)
@@ -259,7 +266,7 @@ static void put_back(struct hca_rq *rq, uint32_t slot, uint32_t pd)
 
     shm_lock(&rq->shared->lock);
     if (!is_queued(rq, slot)) {
-        note_capacity(rq, rq_own_wqe(rq, slot), pd);
+        note_reach(rq, rq_own_wqe(rq, slot), pd);
         *order_at(rq, posted) = slot;
         store_release(&rq->shared->posted, posted + 1);
     }

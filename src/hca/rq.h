@@ -71,8 +71,19 @@ static inline void rq_advance(struct shared_rq *rq)
 bool rq_take(struct rq_view *view, uint32_t *left);
 /* NULL if it cannot be there. Its owner may write to it at any time: num_sge may exceed `max_sge`. */
 struct recv_wqe *rq_wqe(const struct shared_rq *rq, uint32_t slot, uint32_t *max_sge);
-/* What the receive in that slot holds, or RECV_BROKEN. */
-uint32_t rq_capacity(const struct shared_rq *rq, uint32_t slot);
+/* The length of a receive's scatter list, and how much of it from the front on can be written. */
+struct rq_room {
+    uint32_t capacity;
+    uint32_t reach;
+};
+struct rq_room rq_room(const struct shared_rq *rq, uint32_t slot);
+/* What becomes of a receive whose message touches its first `length` bytes. */
+static inline enum ibv_wc_status rq_room_check(struct rq_room room, uint64_t length)
+{
+    if (likely(length <= room.reach))
+        return IBV_WC_SUCCESS;
+    return room.reach < room.capacity ? IBV_WC_LOC_PROT_ERR : IBV_WC_LOC_LEN_ERR;
+}
 
 /* Puts back what a sender took and, dead now, never completed. `in_ring` tells whether a
  * completion for the slot is on its way. */

@@ -85,15 +85,6 @@ EXPORT int ibv_get_device_index(struct ibv_device *device)
 
 /* ---- contexts ---- */
 
-static enum ibv_mtu link_mtu(void)
-{
-    enum ibv_mtu mtu = IBV_MTU_4096;
-
-    while (hca_engine->mtu && mtu > IBV_MTU_256 && 128u << mtu > hca_engine->mtu())
-        mtu--;
-    return mtu;
-}
-
 static int query_port(struct ibv_context *context, uint8_t port_num, struct ibv_port_attr *attr,
                       size_t attr_len);
 static int query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *in,
@@ -109,6 +100,7 @@ static void fill_tables(struct verbs_context *v)
     v->query_rt_values = query_rt_values;
     v->advise_mr = verbs_advise_mr;
     v->reg_dm_mr = verbs_reg_dm_mr;
+    v->alloc_null_mr = verbs_alloc_null_mr;
     v->alloc_dm = verbs_alloc_dm;
     v->free_dm = verbs_free_dm;
     v->alloc_parent_domain = verbs_alloc_parent_domain;
@@ -279,8 +271,8 @@ static int query_port(struct ibv_context *context, uint8_t port_num, struct ibv_
     struct hca_context *c = to_context(context);
     struct ibv_port_attr full = {
         .state = IBV_PORT_ACTIVE,
-        .max_mtu = link_mtu(),
-        .active_mtu = link_mtu(),
+        .max_mtu = hca_link_mtu(),
+        .active_mtu = hca_link_mtu(),
         .gid_tbl_len = HCA_GIDS,
         .port_cap_flags = IBV_PORT_CM_SUP | IBV_PORT_SYS_IMAGE_GUID_SUP,
         .max_msg_sz = 1u << 31,

@@ -190,7 +190,7 @@ EXPORT int ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *
         (flags & IBV_REREG_MR_CHANGE_ACCESS && !access_is_valid(access)) ||
         (flags & IBV_REREG_MR_CHANGE_TRANSLATION &&
          (!addr || (uintptr_t)addr + length < (uintptr_t)addr)) ||
-        (flags & IBV_REREG_MR_CHANGE_PD && !pd) || mr->dm || load_relaxed(&mr->windows)) {
+        (flags & IBV_REREG_MR_CHANGE_PD && !pd) || mr->own->kind != MR_USER || load_relaxed(&mr->windows)) {
         errno = EINVAL;
         return IBV_REREG_MR_ERR_INPUT;
     }
@@ -234,8 +234,9 @@ EXPORT int ibv_dereg_mr(struct ibv_mr *ibv)
 
     if (load_relaxed(&mr->windows) > 0)
         return EBUSY;
-    hca_charge(CALL_DEREGISTER, mr->own->length);
-    if (hca_engine->deregistered)
+    bool bounded = mr->own->length != UINT64_MAX; /* not a null region, nor all of memory */
+    hca_charge(CALL_DEREGISTER, bounded ? mr->own->length : 0);
+    if (hca_engine->deregistered && bounded)
         hca_engine->deregistered(mr->own->iova, mr->own->length);
     if (mr->own->proc == proc_self && (err = mr_destroy(mr->own)))
         return err;
@@ -260,6 +261,54 @@ int verbs_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_
                       sg_list[i].length, advice == IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, &ref))
             return EINVAL;
     return 0; /* memory is used where it is: there is nothing to fetch beforehand */
+}
+
+/* ---- the null region ---- */
+
+#define SINK_BYTES (4ull << 20)
+
+static char *null_memory;
+static pthread_once_t null_memory_made = PTHREAD_ONCE_INIT;
+
+/* A few pages take whatever is written: they are mapped again and again. */
+static bool map_sink(char *at)
+{
+    int fd = memfd_create("verbena-null", MFD_CLOEXEC);
+    bool good = fd >= 0 && !ftruncate(fd, SINK_BYTES);
+
+    for (uint64_t done = 0; good && done < MR_NULL_SPAN; done += SINK_BYTES)
+        good = mmap(at + done, SINK_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) !=
+               MAP_FAILED;
+    if (fd >= 0)
+        close(fd);
+    return good;
+}
+
+static void make_null_memory(void)
+{
+    char *zeros = mmap(NULL, 2 * MR_NULL_SPAN, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+                       -1, 0);
+
+    if (zeros == MAP_FAILED)
+        return;
+    if (map_sink(zeros + MR_NULL_SPAN)) {
+        madvise(zeros, 2 * MR_NULL_SPAN, MADV_DONTDUMP);
+        null_memory = zeros;
+    } else {
+        munmap(zeros, 2 * MR_NULL_SPAN);
+    }
+}
+
+struct ibv_mr *verbs_alloc_null_mr(struct ibv_pd *pd)
+{
+    pthread_once(&null_memory_made, make_null_memory);
+    if (!null_memory)
+        return fail(ENOMEM);
+    struct ibv_mr *mr = new_mr(pd, MR_NULL, NULL, (uintptr_t)null_memory, 0, SIZE_MAX,
+                               IBV_ACCESS_LOCAL_WRITE);
+    if (mr)
+        mr->rkey = 0; /* it is for local use alone */
+    return mr;
 }
 
 /* ---- memory windows ---- */

@@ -17,7 +17,6 @@ static void *unsupported_object(void)
 
 void verbs_fill_unsupported(struct verbs_context *v)
 {
-    OBJECT(alloc_null_mr);
     INT(read_counters);
     INT(attach_counters_point_flow);
     OBJECT(create_counters);

@@ -48,6 +48,7 @@ int verbs_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind
 int verbs_dealloc_mw(struct ibv_mw *mw);
 struct ibv_dm *verbs_alloc_dm(struct ibv_context *context, struct ibv_alloc_dm_attr *attr);
 int verbs_free_dm(struct ibv_dm *dm);
+struct ibv_mr *verbs_alloc_null_mr(struct ibv_pd *pd);
 struct ibv_mr *verbs_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t offset, size_t length,
                                unsigned int access);
 int verbs_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,

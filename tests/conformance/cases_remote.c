@@ -179,6 +179,44 @@ static void receive_too_short(struct bed *bed)
     outcome_completion(bed, RESPONDER);
 }
 
+/* A receive of 64 bytes whose region has only 16. */
+static void receive_past_region(struct bed *bed, uint32_t sent)
+{
+    struct ibv_mr *mr = ibv_reg_mr(bed->rig.pd, bed->memory + HALF, 16, IBV_ACCESS_LOCAL_WRITE);
+    struct request request;
+
+    bed->memory[HALF + 16] = 0x77;
+    bed_receive(bed, 1, 64, mr->lkey);
+    bed_request(bed, IBV_WR_SEND, &request);
+    request.sge.length = sent;
+    account(bed, &request);
+    outcome_completion(bed, RESPONDER);
+    if (bed->memory[HALF + 16] != 0x77)
+        outcome(bed, "written past the region");
+    ibv_dereg_mr(mr);
+}
+
+static void receive_past_region_untouched(struct bed *bed)
+{
+    receive_past_region(bed, 16);
+}
+
+static void receive_past_region_touched(struct bed *bed)
+{
+    receive_past_region(bed, 17);
+}
+
+static void receive_unknown_lkey_untouched(struct bed *bed)
+{
+    struct request request;
+
+    bed_receive(bed, 1, 8, bed->mr->lkey ^ 0x5a5a00);
+    bed_request(bed, IBV_WR_SEND, &request);
+    request.sge.length = 0;
+    account(bed, &request);
+    outcome_completion(bed, RESPONDER);
+}
+
 static void message_too_long(struct bed *bed)
 {
     struct request request;
@@ -444,6 +482,12 @@ void run_remote(case_sink sink)
         { "a receive with an unknown key", IBV_QPT_RC, receive_unknown_lkey },
         { "a receive into a region that may not be written", IBV_QPT_RC, receive_read_only },
         { "a receive that is too short", IBV_QPT_RC, receive_too_short },
+        { "a receive longer than its region, a message that fits", IBV_QPT_RC,
+          receive_past_region_untouched },
+        { "a receive longer than its region, a message one byte too long", IBV_QPT_RC,
+          receive_past_region_touched },
+        { "a receive with an unknown key, an empty message", IBV_QPT_RC,
+          receive_unknown_lkey_untouched },
         { "a message longer than the port allows", IBV_QPT_RC, message_too_long },
         { "an atomic that is not aligned", IBV_QPT_RC, atomic_misaligned },
         { "an atomic whose result does not fit", IBV_QPT_RC, atomic_short_result },

@@ -31,6 +31,11 @@ static void mtu_unknown(struct bed *bed, struct ibv_qp_attr *attr)
     attr->path_mtu = IBV_MTU_4096 + 1;
 }
 
+static void mtu_beyond_port(struct bed *bed, struct ibv_qp_attr *attr)
+{
+    attr->path_mtu = bed->rig.port.active_mtu + 1;
+}
+
 static void responder_resources(struct bed *bed, struct ibv_qp_attr *attr)
 {
     attr->max_dest_rd_atomic = bed->limits.max_qp_rd_atom + 1;
@@ -122,6 +127,7 @@ static const struct step steps[] = {
     STEP("INIT to RTR without the RNR timer", RC, INIT, RTR, .left_out = IBV_QP_MIN_RNR_TIMER),
     STEP("INIT to RTR with a timeout", RC, INIT, RTR, .added = IBV_QP_TIMEOUT),
     STEP("INIT to RTR with an MTU that does not exist", RC, INIT, RTR, .spoil = mtu_unknown),
+    STEP("INIT to RTR with a path MTU beyond the port's", RC, INIT, RTR, .spoil = mtu_beyond_port),
     STEP("INIT to RTR with too many responder resources", RC, INIT, RTR,
          .spoil = responder_resources),
     STEP("INIT to RTR with a GID index beyond the table", RC, INIT, RTR, .spoil = gid_too_large),

@@ -227,6 +227,42 @@ static void small_receive(bool remote)
     small_receive_of(remote, 65536, 400000);
 }
 
+/* A receive may be longer than its region, as long as its messages are not. */
+static void receive_past_region_of(bool remote, bool use_srq, uint32_t reach, uint32_t sent)
+{
+    struct side_config config = side_usual;
+    struct pair pair;
+    struct request request = { .opcode = IBV_WR_SEND, .len = sent };
+    struct ibv_wc wc;
+    uint8_t seen;
+
+    config.use_srq = use_srq;
+    pair_open(&pair, remote, &config, &rig_patient);
+    memset(pair.a.buf, 0x5a, sent);
+    uint64_t offset = config.bytes - reach;
+    CHECK_INT(far_post_recv(&pair.b, 6, offset, 1 << 20), 0);
+    CHECK_STATUS(pair_do(&pair, &request), sent > reach ? IBV_WC_REM_OP_ERR : IBV_WC_SUCCESS);
+    CHECK_INT(far_poll_recv(&pair.b, &wc, 2000), 1);
+    CHECK_STATUS(wc.status, sent > reach ? IBV_WC_LOC_PROT_ERR : IBV_WC_SUCCESS);
+    CHECK_INT(wc.wr_id, 6);
+    if (sent <= reach) {
+        far_read(&pair.b, offset + sent - 1, &seen, 1);
+        CHECK_INT(seen, 0x5a);
+    }
+    pair_close(&pair);
+}
+
+static void receive_past_region(bool remote)
+{
+    const uint32_t lengths[] = { 8, 80, 5000, 100000 };
+
+    for (int i = 0; i < 4; i++)
+        for (int use_srq = 0; use_srq < 2; use_srq++) {
+            receive_past_region_of(remote, use_srq, lengths[i], lengths[i]);
+            receive_past_region_of(remote, use_srq, lengths[i], lengths[i] + 1);
+        }
+}
+
 static void deregistered(bool remote)
 {
     struct pair pair;
@@ -337,6 +373,7 @@ const struct fault_case access_cases[] = {
     { "read-into-read-only", read_into_read_only, BOTH_WAYS },
     { "receive-with-wrong-key", receive_with_wrong_key, BOTH_WAYS },
     { "small-receive", small_receive, BOTH_WAYS },
+    { "receive-past-region", receive_past_region, BOTH_WAYS },
     { "deregistered", deregistered, BOTH_WAYS },
     { "unmapped-target", unmapped_target, BOTH_WAYS },
     { "unmapped-source", unmapped_source, BOTH_WAYS },

@@ -528,7 +528,11 @@ static void device_memory(struct world *world, struct input *in)
             world->dm[i] = ibv_alloc_dm(world->rig.ctx, &attr);
         return;
     }
-    switch (take8(in) % 4) {
+    switch (take8(in) % 5) {
+    case 3:
+        if (place)
+            *place = ibv_alloc_null_mr(some_pd(world, in));
+        break;
     case 0:
         ibv_memcpy_to_dm(world->dm[i], offset, world->arena, length);
         break;

@@ -261,6 +261,59 @@ static void an_answer_to_another_request_is_not_taken(void **state)
     store_relaxed(&proc_slot(proc_self)->agent_running, 0);
 }
 
+static void carry(struct ibv_qp *from, struct ibv_qp *to, struct ibv_sge source,
+                  struct ibv_sge target)
+{
+    struct ibv_send_wr *bad_send, send = { .sg_list = &source, .num_sge = 1, .opcode = IBV_WR_SEND,
+        .send_flags = IBV_SEND_SIGNALED };
+    struct ibv_recv_wr *bad, receive = { .sg_list = &target, .num_sge = 1 };
+    struct ibv_wc wc[2];
+
+    assert_int_equal(ibv_post_recv(to, &receive, &bad), 0);
+    assert_int_equal(ibv_post_send(from, &send, &bad_send), 0);
+    for (int got = 0; got < 2;)
+        got += ibv_poll_cq(from->send_cq, 2 - got, &wc[got]);
+    assert_int_equal(wc[0].status, IBV_WC_SUCCESS);
+    assert_int_equal(wc[1].status, IBV_WC_SUCCESS);
+}
+
+static void the_null_region_reads_as_zeros_and_forgets(void **state)
+{
+    enum { BYTES = 6 << 20 };
+    struct ibv_pd *pd = ibv_alloc_pd(fabric_open());
+    struct ibv_cq *cq = ibv_create_cq(pd->context, 16, NULL, NULL, 0);
+    struct ibv_qp *a = fabric_rc_qp(pd, cq, 4), *b = fabric_rc_qp(pd, cq, 4);
+    unsigned char *buffer = malloc(BYTES);
+    struct ibv_mr *mr = ibv_reg_mr(pd, buffer, BYTES, IBV_ACCESS_LOCAL_WRITE);
+    struct ibv_mr *null = ibv_alloc_null_mr(pd);
+    const uint32_t lengths[] = { 8, 80, 5000, BYTES };
+    struct mem_ref ref;
+
+    assert_non_null(null);
+    fabric_connect(a, b);
+    for (int i = 0; i < 4; i++) {
+        struct ibv_sge whole = { (uintptr_t)buffer, lengths[i], mr->lkey };
+        struct ibv_sge nothing = { 0xdeadbeef000, lengths[i], null->lkey };
+        memset(buffer, 0x5a, BYTES);
+        carry(a, b, whole, nothing); /* forgotten */
+        assert_int_equal(buffer[lengths[i] - 1], 0x5a);
+        carry(a, b, nothing, whole); /* and not read again */
+        for (uint32_t at = 0; at < lengths[i]; at++)
+            assert_int_equal(buffer[at], 0);
+    }
+    assert_false(mr_remote(null->lkey, proc_self, ((struct hca_pd *)pd)->id, b->qp_num, 0, 8,
+                           IBV_ACCESS_REMOTE_READ, &ref));
+    assert_int_equal(ibv_rereg_mr(null, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
+                                  IBV_ACCESS_REMOTE_READ), IBV_REREG_MR_ERR_INPUT);
+    ibv_destroy_qp(a);
+    ibv_destroy_qp(b);
+    assert_int_equal(ibv_dereg_mr(null), 0);
+    assert_int_equal(ibv_dereg_mr(mr), 0);
+    free(buffer);
+    ibv_destroy_cq(cq);
+    assert_int_equal(ibv_dealloc_pd(pd), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -275,6 +328,7 @@ int main(void)
         cmocka_unit_test(every_check_of_a_region_counts),
         cmocka_unit_test(a_grace_period_waits_for_those_inside),
         cmocka_unit_test(an_answer_to_another_request_is_not_taken),
+        cmocka_unit_test(the_null_region_reads_as_zeros_and_forgets),
     };
 
     return cmocka_run_group_tests_name("memory", tests, join_fabric, NULL);

@@ -325,6 +325,11 @@ static void note_segments(struct sim_qp *qp, const struct recv_wqe *swqe)
             (struct sim_sge){ .address = swqe->sge[i].addr, .length = swqe->sge[i].length };
 }
 
+static uint32_t behind_grh(uint32_t length)
+{
+    return length < HCA_GRH_BYTES ? 0 : length - HCA_GRH_BYTES;
+}
+
 static bool look(struct sim_qp *qp, uint32_t srqn, struct rq_view *view)
 {
     uint32_t head, number, max_sge;
@@ -337,11 +342,12 @@ static bool look(struct sim_qp *qp, uint32_t srqn, struct rq_view *view)
     if ((int32_t)(load_acquire(&view->rq->posted) - number) <= 0)
         return false;
     swqe = rq_wqe(view->rq, rq_slot(view, number), &max_sge);
-    qp->receive_capacity = rq_capacity(view->rq, rq_slot(view, number));
+    qp->receive_room = rq_room(view->rq, rq_slot(view, number));
     note_segments(qp, swqe);
-    if (qp->shared->type == IBV_QPT_UD && qp->receive_capacity != RECV_BROKEN)
-        qp->receive_capacity -=
-            qp->receive_capacity < HCA_GRH_BYTES ? qp->receive_capacity : HCA_GRH_BYTES;
+    if (qp->shared->type == IBV_QPT_UD) {
+        qp->receive_room.capacity = behind_grh(qp->receive_room.capacity);
+        qp->receive_room.reach = behind_grh(qp->receive_room.reach);
+    }
     return true;
 }
 
@@ -368,9 +374,7 @@ enum transport_status recv_claim_take(struct sim_qp *qp, uint32_t srqn)
         qp->claimed_srqn = srqn;
     }
     epoch_exit();
-    if (!there)
-        return TRANSPORT_NOT_READY;
-    return qp->receive_capacity == RECV_BROKEN ? TRANSPORT_LOCAL_PROTECTION : TRANSPORT_SUCCESS;
+    return there ? TRANSPORT_SUCCESS : TRANSPORT_NOT_READY;
 }
 
 static void unclaim(struct sim_qp *qp, uint32_t srqn)

@@ -675,9 +675,14 @@ static enum transport_status receive_place(struct transport_qp *transport, uint3
     struct sim_qp *qp = qp_of_transport(transport);
 
     qp->took_payload = true;
-    return (uint64_t)offset + payload->length > qp->receive_capacity ?
-               TRANSPORT_LOCAL_LENGTH :
-               TRANSPORT_SUCCESS;
+    switch (rq_room_check(qp->receive_room, (uint64_t)offset + payload->length)) {
+    case IBV_WC_SUCCESS:
+        return TRANSPORT_SUCCESS;
+    case IBV_WC_LOC_LEN_ERR:
+        return TRANSPORT_LOCAL_LENGTH;
+    default:
+        return TRANSPORT_LOCAL_PROTECTION;
+    }
 }
 
 static void receive_end(struct transport_qp *transport, const struct packet *last, uint32_t length)

@@ -4,6 +4,7 @@
 #define SIM_QUEUE_H
 
 #include "hca/objects.h"
+#include "hca/rq.h"
 #include "sim/model/marks.h"
 #include "sim/model/icm.h"
 #include "sim/model/server.h"
@@ -90,7 +91,7 @@ struct sim_qp {
     bool took_receive;
     bool refused_receive; /* it completes with an error */
 
-    uint32_t receive_capacity; /* of the receive that the arriving message claimed */
+    struct rq_room receive_room; /* of the receive that the arriving message claimed */
     uint32_t receive_segments;
     struct sim_sge receive_list[HCA_MAX_SGE];
     uint32_t srqn; /* that it takes receives from, or 0 */
