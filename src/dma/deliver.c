@@ -208,6 +208,8 @@ int deliver_message(struct shared_qp *peer, const struct delivery *m)
         memcpy(e->data + CQE_DGID_AT, &m->wqe->dgid, sizeof(m->wqe->dgid));
         flags |= CQE_GRH;
     }
+    if (m->sender)
+        store_relaxed(&m->sender->publishing, m->wqe->sq_index + 1);
     complete_receive(&t, e, ticket, m, IBV_WC_SUCCESS, flags);
     return IBV_WC_SUCCESS;
 }

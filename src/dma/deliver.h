@@ -10,6 +10,7 @@ enum { DELIVER_NO_RECEIVE = -1 };
 
 struct delivery {
     const struct send_wqe *wqe;
+    struct hca_qp *sender;            /* NULL in a modelled fabric */
     const struct local_list *payload; /* NULL: nothing to place (RDMA write with immediate) */
     uint32_t length;
     uint16_t slid;

@@ -25,6 +25,7 @@
 /* The mark of what short sends leave, solicited or not. */
 #define SHORT_MASK      (0xffffffffull & ~(uint64_t)CQE_SOLICITED)
 #define SHORT_MARK      ((uint64_t)IBV_WC_RECV << 16 | CQE_IN_LINE)
+#define OVERTAKING_TRIES 100000 /* looks at a message that is being published, at most */
 #define STUCK_AFTER     4    /* looks that find a ticket taken but nothing published */
 
 struct spinlock cq_list_lock;
@@ -546,8 +547,40 @@ static void idle(struct hca_cq *cq)
     }
 }
 
+/* What arrives on a QP while it publishes a message may be the answer to that, and must not overtake
+ * the message's own completion: with hardware, the acknowledgement is sent before the program sees
+ * the message. The poster may be waiting for our lock, or for a processor. */
+struct overtaking {
+    uint64_t head;
+    uint32_t number; /* of the message that the entry at `head` waits for; 0: none */
+    uint32_t tries;
+};
+
+static bool overtakes(struct hca_cq *cq, const struct cqe *e, struct overtaking *o)
+{
+    struct hca_qp *qp = qp_by_number(e->qpn);
+    uint32_t number = qp ? load_acquire(&qp->publishing) : 0;
+
+    if (likely(!number))
+        return false;
+    if (!o->number || o->head != cq->head)
+        *o = (struct overtaking){ cq->head, number, 0 };
+    return number == o->number && o->tries++ < OVERTAKING_TRIES;
+}
+
+static void let_others_in(struct spinlock *lock, uint32_t tries)
+{
+    spin_unlock(lock);
+    if (tries % 100 == 0)
+        sched_yield();
+    else
+        cpu_relax();
+    spin_lock(lock);
+}
+
 int cq_poll(struct hca_cq *cq, int entries, struct ibv_wc *wc, uint64_t *timestamps)
 {
+    struct overtaking overtaking = { 0 };
     int got = 0;
 
     if (unlikely(load_relaxed(&cq->event_in_hand)))
@@ -570,6 +603,12 @@ int cq_poll(struct hca_cq *cq, int entries, struct ibv_wc *wc, uint64_t *timesta
                 timestamps[got] = now_ns();
             got++;
         } else if (is_published(cq, e)) {
+            if (!__libc_single_threaded && unlikely(overtakes(cq, e, &overtaking))) {
+                if (got)
+                    break;
+                let_others_in(&cq->lock, overtaking.tries);
+                continue;
+            }
             if (timestamps)
                 timestamps[got] = e->timestamp;
             got += take_recv(cq, e, &wc[got]);

@@ -240,6 +240,9 @@ struct hca_qp {
     uint16_t every_send_flags;
     uint8_t sl;
     struct ibv_qp_cap cap;
+    /* While a message of ours is with the peer and its own completion not yet in our CQ: its number
+     * from 1 on; else 0. Written with the send queue's lock held. */
+    _Atomic uint32_t publishing;
     struct send_route route cache_aligned;
     struct hca_rq rq cache_aligned; /* shared == NULL with an SRQ or without receive side */
     struct send_wqe **pending_end;

@@ -152,6 +152,7 @@ static void finish(struct hca_qp *qp, const struct send_wqe *w, int status, uint
             qp_set_error(qp->shared);
     }
     qp_complete_send(qp, w, status, byte_len);
+    store_release(&qp->publishing, 0);
 }
 
 static void sq_submit(struct hca_qp *qp, struct send_wqe *w)

@@ -91,6 +91,7 @@ static bool send_along(struct hca_qp *qp, const struct ibv_sge *sge, unsigned fl
     e->srqn = 0;
     e->slid = load_relaxed(&qp->shared->lid);
     e->sl = qp->sl;
+    store_relaxed(&qp->publishing, qp->sq_posted + 1);
     rq_advance(rq);
     cq_publish(cq, e, ticket, IBV_WC_SUCCESS, IBV_WC_RECV,
                CQE_IN_LINE | (flags & IBV_SEND_SOLICITED ? CQE_SOLICITED : 0));

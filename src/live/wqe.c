@@ -145,8 +145,9 @@ static int run_write_imm(struct hca_qp *qp, const struct send_wqe *w, struct sha
         return WAIT_RNR;
     if ((status = run_write(qp, w, peer, byte_len)))
         return status;
-    struct delivery m = { .wqe = w, .length = *byte_len, .opcode = IBV_WC_RECV_RDMA_WITH_IMM,
-                         .slid = load_relaxed(&qp->shared->lid), .src_qp = qp->ibv.qp_num };
+    struct delivery m = { .wqe = w, .sender = qp, .length = *byte_len,
+                          .opcode = IBV_WC_RECV_RDMA_WITH_IMM,
+                          .slid = load_relaxed(&qp->shared->lid), .src_qp = qp->ibv.qp_num };
     return deliver_message(peer, &m);
 }
 
@@ -257,7 +258,7 @@ static int run_send(struct hca_qp *qp, const struct send_wqe *w, struct shared_q
 
     if (unlikely(!build_local(qp, w, false, &local)))
         return IBV_WC_LOC_PROT_ERR;
-    struct delivery m = { .wqe = w, .payload = &local, .length = local.length,
+    struct delivery m = { .wqe = w, .sender = qp, .payload = &local, .length = local.length,
                          .opcode = IBV_WC_RECV, .slid = load_relaxed(&qp->shared->lid),
                          .src_qp = qp->ibv.qp_num };
     *byte_len = local.length;
@@ -313,7 +314,7 @@ static int run_datagram(struct hca_qp *qp, const struct send_wqe *w, uint32_t *b
         return IBV_WC_LOC_PROT_ERR;
     if (unlikely(local.length > max_datagram))
         return IBV_WC_LOC_LEN_ERR;
-    struct delivery m = { .wqe = w, .payload = &local, .length = local.length,
+    struct delivery m = { .wqe = w, .sender = qp, .payload = &local, .length = local.length,
                          .opcode = IBV_WC_RECV, .datagram = true,
                          .slid = load_relaxed(&qp->shared->lid), .src_qp = qp->ibv.qp_num };
     *byte_len = local.length;

@@ -148,6 +148,7 @@ static inline bool send_fast(struct hca_qp *qp, const struct ibv_send_wr *wr)
     if (flags & IBV_SEND_SIGNALED)
         cq_push_send((struct hca_cq *)qp->ibv.send_cq, qp, wr->wr_id, index, IBV_WC_SUCCESS,
                      IBV_WC_SEND, wr->sg_list->length);
+    store_release(&qp->publishing, 0);
     return true;
 }
 

@@ -12,6 +12,8 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -336,6 +338,72 @@ static void what_one_dead_sender_took_is_put_back_in_order(void **state)
     rq_destroy(&rq);
 }
 
+/* ---- an answer and the completion of what it answers ---- */
+
+enum { QUESTIONS = 20000 };
+
+struct talk {
+    struct ibv_qp *qp;
+    _Atomic uint32_t wanted; /* questions */
+};
+
+static void *ask(void *arg)
+{
+    struct talk *talk = arg;
+    struct ibv_sge sge = { (uintptr_t)memory, 8, mr->lkey };
+
+    for (uint32_t i = 0; i < QUESTIONS; i++) {
+        struct ibv_send_wr *bad, wr = { .sg_list = &sge, .num_sge = 1,
+            .opcode = i & 1 ? IBV_WR_SEND : IBV_WR_SEND_WITH_IMM, .send_flags = IBV_SEND_SIGNALED };
+        while (talk->wanted <= i)
+            sched_yield();
+        ibv_post_send(talk->qp, &wr, &bad);
+    }
+    return NULL;
+}
+
+static struct ibv_wc wait_for(struct ibv_cq *cq)
+{
+    struct ibv_wc wc;
+
+    while (ibv_poll_cq(cq, 1, &wc) == 0)
+        sched_yield();
+    return wc;
+}
+
+/* One thread posts, another answers and polls: it must not see an answer before the send is over. The
+ * far CQ is armed: telling of the message keeps the poster busy between the two. */
+static void an_answer_does_not_overtake_the_completion(void **state)
+{
+    struct ibv_comp_channel *channel = ibv_create_comp_channel(pd->context);
+    struct ibv_cq *near = ibv_create_cq(pd->context, 16, NULL, NULL, 0);
+    struct ibv_cq *far = ibv_create_cq(pd->context, 16, NULL, channel, 0);
+    struct ibv_qp *b = fabric_rc_qp(pd, far, QUESTIONS); /* whose sends are not signalled */
+    struct talk talk = { .qp = fabric_rc_qp(pd, near, 4) };
+    uint32_t overtaken = 0;
+    pthread_t asker;
+
+    fabric_connect(talk.qp, b);
+    assert_int_equal(pthread_create(&asker, NULL, ask, &talk), 0);
+    for (uint32_t i = 0; i < QUESTIONS; i++) {
+        post_recv(talk.qp, 0, 0, 8);
+        post_recv(b, 0, 64, 8);
+        ibv_req_notify_cq(far, 0);
+        talk.wanted = i + 1;
+        wait_for(far);
+        assert_int_equal(try_send(b, 0, memory, 8), 0);
+        overtaken += wait_for(near).opcode != IBV_WC_SEND;
+        wait_for(near);
+    }
+    pthread_join(asker, NULL);
+    assert_int_equal(overtaken, 0);
+    ibv_destroy_qp(talk.qp);
+    ibv_destroy_qp(b);
+    ibv_destroy_cq(near);
+    ibv_destroy_cq(far);
+    ibv_destroy_comp_channel(channel);
+}
+
 static void a_damaged_receive_queue_is_not_followed(void **state)
 {
     struct hca_rq rq;
@@ -382,6 +450,7 @@ int main(void)
         cmocka_unit_test(a_taker_may_die_at_any_step),
         cmocka_unit_test(receives_of_one_sender_go_round),
         cmocka_unit_test(what_one_dead_sender_took_is_put_back_in_order),
+        cmocka_unit_test(an_answer_does_not_overtake_the_completion),
         cmocka_unit_test(a_damaged_receive_queue_is_not_followed),
         cmocka_unit_test(shared_receive_queues_are_told_apart),
     };
