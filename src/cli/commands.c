@@ -46,7 +46,7 @@
     { .name = "compute", .argument = "WAY", .kind = OPTION_TEXT, .environment = "VERBENA_COMPUTE", \
       .help = "what the program does between its calls takes no virtual time (none), or the processor time it really used (measured), times a factor (measured=2)" }, \
     { .name = "stats", .kind = OPTION_FLAG, .environment = "VERBENA_STATS", \
-      .help = "say at the end how busy each part of the modelled adapters was; live: what became of registered memory" }, \
+      .help = "say at the end how busy each part of the modelled adapters was; live: what became of registered memory, and how many datagrams nobody took" }, \
     { .name = "stats-file", .argument = "FILE", .kind = OPTION_PATH, .writes = true, \
       .environment = "VERBENA_STATS_FILE", \
       .help = "write what the parts of the modelled adapters have done to FILE, as JSON" }, \

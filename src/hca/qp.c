@@ -104,6 +104,8 @@ void qp_complete_send(struct hca_qp *qp, const struct send_wqe *wqe, enum ibv_wc
 
     if (status == IBV_WC_SUCCESS && !(wqe->flags & IBV_SEND_SIGNALED))
         return;
+    if (unlikely(status != IBV_WC_SUCCESS))
+        qp_log_send(qp, wqe, status);
     cq_push_send((struct hca_cq *)qp->ibv.send_cq, qp, wqe->wr_id, wqe->sq_index, status,
                  completion_of[wqe->opcode], byte_len);
 }
@@ -152,6 +154,7 @@ static void recover_lost_receives(struct hca_qp *qp)
 static void flush(struct hca_qp *qp)
 {
     qp->flushed = true;
+    qp_log_responder(qp);
     epoch_grace();
     hca_engine->drop(qp);
     if (qp->rq.shared) {

@@ -37,6 +37,11 @@ void qp_fail(struct shared_qp *qp, enum ibv_event_type event);
 void qp_complete_send(struct hca_qp *qp, const struct send_wqe *wqe, enum ibv_wc_status status,
                       uint32_t byte_len);
 
+/* Say at level info why a request or a QP failed; nothing of what succeeded or was flushed. */
+void qp_log_send(const struct hca_qp *qp, const struct send_wqe *wqe, enum ibv_wc_status status);
+void qp_log_receive(uint32_t qpn, uint64_t wr_id, enum ibv_wc_status status);
+void qp_log_responder(const struct hca_qp *qp);
+
 /* True once after a peer has changed something of ours, or a process of the fabric has died. */
 bool qp_needs_attention(void);
 void qp_look_after_errors(void);

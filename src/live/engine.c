@@ -252,7 +252,10 @@ static void sq_flush(struct hca_qp *qp)
 
 static void live_stop(void)
 {
-    share_report();
+    if (getenv("VERBENA_STATS") || log_level >= LOG_LEVEL_INFO) {
+        share_report();
+        wqe_report_drops();
+    }
     agent_stop();
 }
 

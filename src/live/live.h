@@ -16,6 +16,9 @@ int wqe_execute(struct hca_qp *qp, const struct send_wqe *wqe, uint32_t *byte_le
 /* The other end of a connected QP, if it is there and connected to us. Inside an epoch. */
 struct shared_qp *wqe_find_peer(const struct hca_qp *qp);
 
+/* Logs how many datagrams of this process nobody took. */
+void wqe_report_drops(void);
+
 /* ---- send_fast.c: a short send to a connected peer, along a remembered route ---- */
 bool send_fast(struct hca_qp *qp, const struct ibv_sge *sge, unsigned flags);
 

@@ -7,6 +7,7 @@
 #include "hca/mw.h"
 #include "hca/proc.h"
 #include "hca/qp.h"
+#include "util/log.h"
 
 #include <errno.h>
 #include <string.h>
@@ -275,18 +276,45 @@ static int run_send(struct hca_qp *qp, const struct send_wqe *w, struct shared_q
 
 /* ---- datagrams ---- */
 
+/* A datagram that nobody takes is gone, and counted. */
+enum drop { DROP_NO_QP, DROP_QKEY, DROP_PORT_DOWN, DROP_NO_RECEIVE, DROP_REFUSED, DROPS };
+static atomic_ullong dropped[DROPS];
+
+static void drop(enum drop why)
+{
+    atomic_fetch_add_explicit(&dropped[why], 1, memory_order_relaxed);
+}
+
 static void send_datagram(const struct hca_qp *qp, const struct delivery *m, uint32_t qpn,
                           uint16_t dlid, bool multicast)
 {
     struct shared_qp *peer = shared_qp_find(qpn);
 
     if (!peer || peer->type != IBV_QPT_UD || !is_ready(peer) ||
-        load_relaxed(&peer->qkey) != m->wqe->remote_qkey ||
-        (!multicast && load_relaxed(&peer->lid) != dlid) ||
-        addr_port_is_down(load_relaxed(&peer->lid)) ||
+        (!multicast && load_relaxed(&peer->lid) != dlid))
+        return drop(DROP_NO_QP);
+    if (load_relaxed(&peer->qkey) != m->wqe->remote_qkey)
+        return drop(DROP_QKEY);
+    if (addr_port_is_down(load_relaxed(&peer->lid)) ||
         addr_port_is_down(load_relaxed(&qp->shared->lid)))
-        return; /* a datagram that nobody takes is gone */
-    deliver_message(peer, m);
+        return drop(DROP_PORT_DOWN);
+    int status = deliver_message(peer, m);
+    if (status != IBV_WC_SUCCESS)
+        drop(status == WAIT_RNR ? DROP_NO_RECEIVE : DROP_REFUSED);
+}
+
+void wqe_report_drops(void)
+{
+    unsigned long long total = 0;
+
+    for (int i = 0; i < DROPS; i++)
+        total += dropped[i];
+    if (total)
+        log_write(LOG_LEVEL_INFO,
+                  "datagrams dropped: %llu (%llu no such QP, %llu wrong Q_Key, %llu port down, "
+                  "%llu no receive posted, %llu receive refused)", total, dropped[DROP_NO_QP],
+                  dropped[DROP_QKEY], dropped[DROP_PORT_DOWN], dropped[DROP_NO_RECEIVE],
+                  dropped[DROP_REFUSED]);
 }
 
 static unsigned group_members(const struct send_wqe *w, uint32_t *qpns, unsigned room)

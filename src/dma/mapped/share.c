@@ -392,8 +392,6 @@ void share_report(void)
 {
     unsigned mapped = peer_maps_made();
 
-    if (!getenv("VERBENA_STATS") && log_level < LOG_LEVEL_INFO)
-        return;
     for (unsigned i = 0; i < SHARE_REASONS; i++) {
         unsigned n = load_relaxed(&outcomes[i]);
         if (n)
