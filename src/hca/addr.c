@@ -19,7 +19,7 @@ uint16_t addr_lid_of(const struct ibv_ah_attr *av)
 
 void addr_warn_if_foreign(const struct ibv_ah_attr *av, const char *user)
 {
-    char port[INET6_ADDRSTRLEN + 8] = "LID ";
+    char port[INET6_ADDRSTRLEN + 8];
 
     if (addr_lid_of(av))
         return;
