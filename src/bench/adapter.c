@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "adapter.h"
-#include "bench.h"
+#include "bench/adapter.h"
+#include "bench/bench.h"
 
 #include <errno.h>
 #include <netinet/in.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "bench.h"
-#include "interrupt.h"
-#include "report.h"
+#include "bench/bench.h"
+#include "bench/interrupt.h"
+#include "bench/report.h"
 
 #include <sched.h>
 #include <pthread.h>

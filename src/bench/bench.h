@@ -4,10 +4,10 @@
 #ifndef BENCH_BENCH_H
 #define BENCH_BENCH_H
 
-#include "adapter.h"
-#include "clock.h"
-#include "control.h"
-#include "settings.h"
+#include "bench/adapter.h"
+#include "bench/clock.h"
+#include "bench/control.h"
+#include "bench/settings.h"
 #include "results/results.h"
 
 /* What run() returns. */
@@ -105,13 +105,5 @@ static inline bool patience_ends(struct bench *bench, struct patience *patience)
         patience->since = monotonic_ns();
     return !bench_alive(bench, patience->since);
 }
-
-/* The experiment after this one, in the order of 'verbena list experiments', or NULL after the last
- * one. NULL asks for the first one. */
-const struct experiment *experiment_next(const struct experiment *experiment);
-const struct experiment *experiment_find(const char *name);
-
-#define for_each_experiment(row) \
-    for (const struct experiment *row = experiment_next(NULL); row; row = experiment_next(row))
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "clock.h"
+#include "bench/clock.h"
 
 #include <stdio.h>
 #include <string.h>

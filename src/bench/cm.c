@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "cm.h"
-#include "bench.h"
+#include "bench/cm.h"
+#include "bench/bench.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

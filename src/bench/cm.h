@@ -4,7 +4,7 @@
 #ifndef BENCH_CM_H
 #define BENCH_CM_H
 
-#include "endpoint.h"
+#include "bench/endpoint.h"
 
 /* Collective, as endpoints_connect(), and in its place. */
 int cm_connect(struct bench *bench, int peer, struct endpoint *endpoints, unsigned int count);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "completion.h"
-#include "interrupt.h"
+#include "bench/completion.h"
+#include "bench/interrupt.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #ifndef BENCH_COMPLETION_H
 #define BENCH_COMPLETION_H
 
-#include "bench.h"
+#include "bench/bench.h"
 
 struct completions {
     struct bench *bench;

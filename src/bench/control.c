@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "control.h"
-#include "clock.h"
+#include "bench/control.h"
+#include "bench/clock.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "endpoint.h"
-#include "bench.h"
-#include "cm.h"
+#include "bench/endpoint.h"
+#include "bench/bench.h"
+#include "bench/cm.h"
 
 #include <errno.h>
 #include <rdma/rdma_cma.h>

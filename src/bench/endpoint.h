@@ -3,7 +3,7 @@
 #ifndef BENCH_ENDPOINT_H
 #define BENCH_ENDPOINT_H
 
-#include "settings.h"
+#include "bench/settings.h"
 
 #include <infiniband/verbs.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "facts.h"
+#include "bench/facts.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #ifndef BENCH_FACTS_H
 #define BENCH_FACTS_H
 
-#include "bench.h"
+#include "bench/bench.h"
 
 void facts_of_machine(struct facts *facts);
 void facts_of_device(const struct adapter *adapter, bool software, struct facts *facts);

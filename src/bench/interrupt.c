@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "interrupt.h"
-#include "clock.h"
+#include "bench/interrupt.h"
+#include "bench/clock.h"
 
 #include <signal.h>
 #include <sys/time.h>

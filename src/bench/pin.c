@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "pin.h"
+#include "bench/pin.h"
 
 #include <hwloc.h>
 #include <hwloc/openfabrics-verbs.h>

@@ -3,7 +3,7 @@
 #ifndef BENCH_PIN_H
 #define BENCH_PIN_H
 
-#include "bench.h"
+#include "bench/bench.h"
 
 /* Binds this process; 'place' counts the processes of the experiment on this host. Puts where it
  * runs into 'text'. Not being able to is no error. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "report.h"
-#include "facts.h"
+#include "bench/report.h"
+#include "bench/facts.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "settings.h"
+#include "bench/settings.h"
 #include "rails/rails.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* verbena bench: the suite, on a real device, or on the software adapter of this program. */
 #include "commands.h"
-#include "bench/ranks.h"
-#include "bench/session.h"
+#include "bench/session/ranks.h"
+#include "bench/session/session.h"
 #include "launch.h"
 #include "model.h"
 #include "probe.h"

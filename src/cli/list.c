@@ -2,6 +2,7 @@
  * verbena list experiments: what the suite can measure. */
 #include "commands.h"
 #include "bench/bench.h"
+#include "bench/session/experiments.h"
 #include "json.h"
 #include "launch.h"
 #include "list_adapters.h"

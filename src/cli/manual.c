@@ -8,6 +8,7 @@
  */
 #include "commands.h"
 #include "bench/bench.h"
+#include "bench/session/experiments.h"
 #include "doctor.h"
 #include "rails/rails.h"
 #include "sim/adapter/parameters.h"

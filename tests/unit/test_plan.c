@@ -1,5 +1,6 @@
 /* From operands, options and sweep files to experiments with settings. */
-#include "bench/session.h"
+#include "bench/session/session.h"
+#include "bench/session/experiments.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "greeting.h"
+#include "bench/session/greeting.h"
+#include "bench/session/experiments.h"
 
 #include <stdlib.h>
 #include <string.h>

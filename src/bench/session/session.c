@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "session.h"
-#include "facts.h"
-#include "interrupt.h"
-#include "null.h"
-#include "ranks.h"
-#include "report.h"
+#include "bench/session/session.h"
+#include "bench/facts.h"
+#include "bench/interrupt.h"
+#include "bench/session/null.h"
+#include "bench/session/ranks.h"
+#include "bench/report.h"
 
 #include <errno.h>
 #include <signal.h>

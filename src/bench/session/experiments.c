@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Every experiment, from the tables of the groups. Their order is that of 'verbena list
  * experiments' and of the quick tour. */
+#include "bench/session/experiments.h"
+
 #include "bench/experiments/groups.h"
 
 #include <string.h>

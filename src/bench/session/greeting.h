@@ -4,7 +4,7 @@
 #ifndef BENCH_GREETING_H
 #define BENCH_GREETING_H
 
-#include "bench.h"
+#include "bench/bench.h"
 
 #define GREETING_MAX 16384
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Rank 0's view of the others. */
-#include "ranks.h"
-#include "interrupt.h"
+#include "bench/session/ranks.h"
+#include "bench/interrupt.h"
 
 #include <errno.h>
 #include <fcntl.h>

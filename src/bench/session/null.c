@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "null.h"
+#include "bench/session/null.h"
 #include "bench/measure/pingpong.h"
 
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* From the words of the command line to a list of experiments with settings. */
-#include "session.h"
+#include "bench/session/session.h"
+#include "bench/session/experiments.h"
 #include "util/file.h"
 
 #include <stdarg.h>

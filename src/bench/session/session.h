@@ -3,7 +3,7 @@
 #ifndef BENCH_SESSION_H
 #define BENCH_SESSION_H
 
-#include "bench.h"
+#include "bench/bench.h"
 #include "results/threshold.h"
 
 struct session_spec {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A process of an experiment other than rank 0, and the host that lends such processes. */
-#include "endpoint.h"
-#include "interrupt.h"
-#include "pin.h"
-#include "ranks.h"
+#include "bench/endpoint.h"
+#include "bench/interrupt.h"
+#include "bench/pin.h"
+#include "bench/session/ranks.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

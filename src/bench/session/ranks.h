@@ -3,7 +3,7 @@
 #ifndef BENCH_RANKS_H
 #define BENCH_RANKS_H
 
-#include "greeting.h"
+#include "bench/session/greeting.h"
 
 struct ranks {
     struct control control;
