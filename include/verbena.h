@@ -44,12 +44,12 @@ int verbena_spin(uint32_t changes, uint64_t until);
 uint64_t verbena_stalled(void);
 
 /* It has written memory that threads of that process look at: those who spin look again. */
-void verbena_wrote(int pid);
+void verbena_memory_written(int pid);
 
 /* It waits for all 'count' threads of a group by means of its own, between these calls; afterwards
  * the clocks of all are the same. 'all' is 0 if it did not come to that. */
-void verbena_together_begin(uint32_t count);
-void verbena_together_end(int all);
+void verbena_barrier_begin(uint32_t count);
+void verbena_barrier_end(int all);
 
 /* It takes no part from here on, until its next verbs call. */
 void verbena_leave(void);

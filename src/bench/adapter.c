@@ -60,7 +60,7 @@ static struct ibv_context *open_named(struct bench *bench, const char *name)
     return context;
 }
 
-bool route_address(const struct bench *bench, union ibv_gid *out)
+bool adapter_route_address(const struct bench *bench, union ibv_gid *out)
 {
     struct sockaddr_in6 address;
     socklen_t size = sizeof(address);
@@ -88,7 +88,7 @@ bool route_address(const struct bench *bench, union ibv_gid *out)
     return false;
 }
 
-bool gid_is_ipv4(const union ibv_gid *gid)
+bool adapter_gid_is_ipv4(const union ibv_gid *gid)
 {
     return !memcmp(gid->raw, "\0\0\0\0\0\0\0\0\0\0\xff\xff", 12);
 }
@@ -104,7 +104,7 @@ static bool is_link_local(const union ibv_gid *gid)
 static int choose_gid(struct bench *bench, struct ibv_context *context, uint8_t port, int length)
 {
     union ibv_gid route;
-    bool routed = route_address(bench, &route);
+    bool routed = adapter_route_address(bench, &route);
     int best = 0, best_rank = 0;
 
     for (int i = 0; i < length; i++) {
@@ -115,7 +115,7 @@ static int choose_gid(struct bench *bench, struct ibv_context *context, uint8_t 
             continue;
         rank += entry.gid_type == IBV_GID_TYPE_ROCE_V2 ? 8 : 0;
         rank += routed && !memcmp(&route, &entry.gid, sizeof(route)) ? 4 : 0;
-        rank += gid_is_ipv4(&entry.gid) ? 2 : !is_link_local(&entry.gid);
+        rank += adapter_gid_is_ipv4(&entry.gid) ? 2 : !is_link_local(&entry.gid);
         if (rank > best_rank) {
             best_rank = rank;
             best = i;
@@ -204,7 +204,7 @@ int adapter_access(const struct adapter *adapter)
                                                          : access | IBV_ACCESS_REMOTE_ATOMIC;
 }
 
-const char *memory_hint(int error)
+const char *adapter_memory_hint(int error)
 {
     static char text[160];
     struct rlimit limit;
@@ -218,7 +218,7 @@ const char *memory_hint(int error)
     return text;
 }
 
-int region_open(struct bench *bench, size_t length, struct region *out)
+int adapter_region_open(struct bench *bench, size_t length, struct region *out)
 {
     struct adapter *adapter = bench->adapter;
     void *address;
@@ -233,14 +233,14 @@ int region_open(struct bench *bench, size_t length, struct region *out)
 
         munmap(address, length ? length : 1);
         return bench_fail(bench, "ibv_reg_mr of %zu bytes: %s%s", length, strerror(cause),
-                          memory_hint(cause));
+                          adapter_memory_hint(cause));
     }
     out->address = address;
     out->length = length ? length : 1;
     return BENCH_OK;
 }
 
-void region_close(struct region *region)
+void adapter_region_close(struct region *region)
 {
     if (!region->mr)
         return;

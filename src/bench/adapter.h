@@ -40,17 +40,17 @@ void adapter_close(struct adapter *adapter);
 
 /* The address by which this host reaches the others, IPv4 as IPv6 holds it; false if they are all on
  * this one. */
-bool route_address(const struct bench *bench, union ibv_gid *out);
-bool gid_is_ipv4(const union ibv_gid *gid);
+bool adapter_route_address(const struct bench *bench, union ibv_gid *out);
+bool adapter_gid_is_ipv4(const union ibv_gid *gid);
 
 /* Every right to memory that the device knows. */
 int adapter_access(const struct adapter *adapter);
 
 /* What to say after "out of memory" where the limit of locked memory may be the reason; or nothing. */
-const char *memory_hint(int error);
+const char *adapter_memory_hint(int error);
 
 /* Zeroed memory that begins at a page boundary, registered for everything the device allows. */
-int region_open(struct bench *bench, size_t length, struct region *out);
-void region_close(struct region *region);
+int adapter_region_open(struct bench *bench, size_t length, struct region *out);
+void adapter_region_close(struct region *region);
 
 #endif

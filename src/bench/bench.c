@@ -71,7 +71,7 @@ int bench_skip(struct bench *bench, const char *format, ...)
 
 static int check_interrupt(struct bench *bench)
 {
-    if (!interrupted())
+    if (!interrupt_seen())
         return BENCH_OK;
     control_interrupt(bench->control);
     return BENCH_FAILED;
@@ -84,10 +84,10 @@ int bench_exchange(struct bench *bench, const void *mine, size_t size, void *all
     if (check_interrupt(bench))
         return BENCH_FAILED;
     if (vtime.on)
-        vtime.together_begin(bench->ranks);
+        vtime.barrier_begin(bench->ranks);
     status = control_exchange(bench->control, mine, size, all) ? BENCH_FAILED : BENCH_OK;
     if (vtime.on)
-        vtime.together_end(status == BENCH_OK);
+        vtime.barrier_end(status == BENCH_OK);
     return status;
 }
 

@@ -83,7 +83,7 @@ int bench_go_on(struct bench *bench, const struct summary *so_far, uint64_t star
 /* The same question, of rank 0 to itself, where it measures alone. */
 bool bench_wants_more(const struct bench *bench, const struct summary *so_far, uint64_t start);
 
-/* For loops that wait: false when the experiment has failed elsewhere, was interrupted, or nothing
+/* For loops that wait: false when the experiment has failed elsewhere, was interrupt_seen, or nothing
  * has moved since 'since' (of monotonic_ns) for too long. In virtual time, where that depends on
  * the machine, only time counts in which nothing could move. Not to be called at every turn. */
 bool bench_alive(struct bench *bench, uint64_t since);

@@ -71,8 +71,8 @@ static void own_address(const struct bench *bench, struct meeting_point *out)
 
     memset(out, 0, sizeof(*out));
     if (!ip)
-        ip = route_address(bench, &gid);
-    if (ip && !gid_is_ipv4(&gid)) {
+        ip = adapter_route_address(bench, &gid);
+    if (ip && !adapter_gid_is_ipv4(&gid)) {
         out->address.sin6_family = AF_INET6;
         memcpy(&out->address.sin6_addr, gid.raw, sizeof(gid.raw));
         return;
@@ -114,8 +114,8 @@ static struct rdma_conn_param parameters_of(const struct bench *bench,
     const struct ibv_device_attr *limits = &bench->adapter->limits;
 
     return (struct rdma_conn_param){
-        .responder_resources = reads_in_flight(limits->max_qp_rd_atom),
-        .initiator_depth = reads_in_flight(limits->max_qp_init_rd_atom),
+        .responder_resources = endpoint_reads_in_flight(limits->max_qp_rd_atom),
+        .initiator_depth = endpoint_reads_in_flight(limits->max_qp_init_rd_atom),
         .retry_count = RETRIES,
         .rnr_retry_count = RETRIES,
         .qp_num = endpoint->qp->qp_num,

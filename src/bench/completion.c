@@ -25,7 +25,7 @@ int completions_open(struct bench *bench, uint32_t depth, enum wait_mode mode,
     out->cq = ibv_create_cq(bench->adapter->context, depth, NULL, out->channel, 0);
     if (!out->cq) {
         bench_fail(bench, "ibv_create_cq of %u entries: %s%s", depth, strerror(errno),
-                   memory_hint(errno));
+                   adapter_memory_hint(errno));
         completions_close(out);
         return BENCH_FAILED;
     }

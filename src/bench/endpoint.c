@@ -14,7 +14,7 @@
 #define RETRIES        7
 #define RESPONDER_MASK (IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER)
 
-uint32_t mtu_bytes(enum ibv_mtu mtu)
+uint32_t endpoint_mtu_bytes(enum ibv_mtu mtu)
 {
     return 128u << mtu;
 }
@@ -23,7 +23,7 @@ enum ibv_mtu mtu_of_bytes(uint32_t bytes)
 {
     enum ibv_mtu mtu = IBV_MTU_256;
 
-    while (mtu < IBV_MTU_4096 && mtu_bytes(mtu) < bytes)
+    while (mtu < IBV_MTU_4096 && endpoint_mtu_bytes(mtu) < bytes)
         mtu++;
     return mtu;
 }
@@ -32,10 +32,10 @@ size_t endpoint_largest_message(const struct bench *bench, enum transport transp
 {
     const struct ibv_port_attr *port = &bench->adapter->port_attributes;
 
-    return transport == TRANSPORT_UD ? mtu_bytes(port->active_mtu) : port->max_msg_sz;
+    return transport == TRANSPORT_UD ? endpoint_mtu_bytes(port->active_mtu) : port->max_msg_sz;
 }
 
-const char *transport_refusal(const struct bench *bench, enum transport transport)
+const char *endpoint_transport_refusal(const struct bench *bench, enum transport transport)
 {
     if (transport == TRANSPORT_XRC && !(bench->adapter->limits.device_cap_flags & IBV_DEVICE_XRC))
         return "the device has no XRC";
@@ -95,7 +95,7 @@ int endpoint_create(struct bench *bench, const struct endpoint_spec *spec, struc
     if (!out->qp)
         return bench_fail(bench, "ibv_create_qp (%s, %u sends, %u receives, inline %u): %s%s",
                           transport_names[spec->transport], spec->send_depth, spec->receive_depth,
-                          spec->inline_limit, strerror(errno), memory_hint(errno));
+                          spec->inline_limit, strerror(errno), adapter_memory_hint(errno));
     out->srq = spec->srq;
     out->transport = spec->transport;
     out->port = spec->port ? spec->port : adapter->port;
@@ -191,7 +191,7 @@ struct ibv_ah_attr endpoint_path(const struct bench *bench, const struct endpoin
     return path;
 }
 
-uint8_t reads_in_flight(int limit)
+uint8_t endpoint_reads_in_flight(int limit)
 {
     return limit > 16 ? 16 : limit;
 }
@@ -204,7 +204,7 @@ int endpoint_to_rtr(struct bench *bench, struct endpoint *endpoint)
             endpoint->mine.mtu < endpoint->peer.mtu ? endpoint->mine.mtu : endpoint->peer.mtu,
         .dest_qp_num = endpoint->peer.qpn,
         .rq_psn = PSN,
-        .max_dest_rd_atomic = reads_in_flight(bench->adapter->limits.max_qp_rd_atom),
+        .max_dest_rd_atomic = endpoint_reads_in_flight(bench->adapter->limits.max_qp_rd_atom),
         .min_rnr_timer = RNR_TIMER,
         .ah_attr = endpoint_path(bench, endpoint),
     };
@@ -238,7 +238,7 @@ int endpoint_to_rts(struct bench *bench, struct endpoint *endpoint)
         .timeout = TIMEOUT,
         .retry_cnt = RETRIES,
         .rnr_retry = RETRIES,
-        .max_rd_atomic = reads_in_flight(bench->adapter->limits.max_qp_init_rd_atom),
+        .max_rd_atomic = endpoint_reads_in_flight(bench->adapter->limits.max_qp_init_rd_atom),
     };
     int mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
 
@@ -250,7 +250,7 @@ int endpoint_to_rts(struct bench *bench, struct endpoint *endpoint)
 /* Packets of one kind do not reach an address of another. */
 static int check_kinds(struct bench *bench, const struct endpoint *endpoint)
 {
-    bool mine = gid_is_ipv4(&endpoint->mine.gid), theirs = gid_is_ipv4(&endpoint->peer.gid);
+    bool mine = adapter_gid_is_ipv4(&endpoint->mine.gid), theirs = adapter_gid_is_ipv4(&endpoint->peer.gid);
 
     if (!bench->adapter->global || mine == theirs)
         return BENCH_OK;

@@ -65,7 +65,7 @@ int endpoint_to_rts(struct bench *bench, struct endpoint *endpoint);
 int endpoint_access(const struct bench *bench, const struct endpoint *endpoint);
 
 /* How many reads and atomics a queue pair has under way at once, within the device's limit. */
-uint8_t reads_in_flight(int limit);
+uint8_t endpoint_reads_in_flight(int limit);
 
 /* The way to the peer's address. */
 struct ibv_ah_attr endpoint_path(const struct bench *bench, const struct endpoint *endpoint);
@@ -84,12 +84,12 @@ static inline int endpoint_post_receive(struct endpoint *endpoint, struct ibv_re
 }
 
 /* Why this device has no such service, or NULL. */
-const char *transport_refusal(const struct bench *bench, enum transport transport);
+const char *endpoint_transport_refusal(const struct bench *bench, enum transport transport);
 
 /* The largest message of a service on this device. */
 size_t endpoint_largest_message(const struct bench *bench, enum transport transport);
 
-uint32_t mtu_bytes(enum ibv_mtu mtu);
+uint32_t endpoint_mtu_bytes(enum ibv_mtu mtu);
 enum ibv_mtu mtu_of_bytes(uint32_t bytes);
 
 #endif

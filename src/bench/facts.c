@@ -47,18 +47,18 @@ void facts_of_machine(struct facts *facts)
     char text[256];
 
     if (!uname(&system)) {
-        facts_set(facts, "host", "%s", system.nodename);
-        facts_set(facts, "kernel", "%s %s", system.sysname, system.release);
-        facts_set(facts, "architecture", "%s", system.machine);
+        results_facts_set(facts, "host", "%s", system.nodename);
+        results_facts_set(facts, "kernel", "%s %s", system.sysname, system.release);
+        results_facts_set(facts, "architecture", "%s", system.machine);
     }
     if (proc_value("/proc/cpuinfo", "model name", text, sizeof(text)))
-        facts_set(facts, "processor", "%s", text);
-    facts_set(facts, "cores", "%ld", sysconf(_SC_NPROCESSORS_ONLN));
+        results_facts_set(facts, "processor", "%s", text);
+    results_facts_set(facts, "cores", "%ld", sysconf(_SC_NPROCESSORS_ONLN));
     if (proc_value("/proc/meminfo", "MemTotal", text, sizeof(text)))
-        facts_set(facts, "memory", "%s", text);
+        results_facts_set(facts, "memory", "%s", text);
     if (first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", text, sizeof(text)))
-        facts_set(facts, "governor", "%s", text);
-    facts_set(facts, "clock", "%s", clock_name());
+        results_facts_set(facts, "governor", "%s", text);
+    results_facts_set(facts, "clock", "%s", clock_name());
 }
 
 static void driver_of(const struct adapter *adapter, struct facts *facts)
@@ -71,7 +71,7 @@ static void driver_of(const struct adapter *adapter, struct facts *facts)
     if (length < 0)
         return;
     target[length] = '\0';
-    facts_set(facts, "driver", "%s", strrchr(target, '/') ? strrchr(target, '/') + 1 : target);
+    results_facts_set(facts, "driver", "%s", strrchr(target, '/') ? strrchr(target, '/') + 1 : target);
 }
 
 /* The adapter file's name, as users know it. */
@@ -91,23 +91,23 @@ void facts_of_device(const struct adapter *adapter, bool software, struct facts 
 {
     const struct ibv_port_attr *port = &adapter->port_attributes;
 
-    facts_set(facts, "name", "%s", ibv_get_device_name(adapter->context->device));
+    results_facts_set(facts, "name", "%s", ibv_get_device_name(adapter->context->device));
     if (vtime.on)
-        facts_set(facts, "kind", "model of %s in virtual time", model_name());
+        results_facts_set(facts, "kind", "model of %s in virtual time", model_name());
     else
-        facts_set(facts, "kind", "%s",
+        results_facts_set(facts, "kind", "%s",
                   software ? "Verbena's software adapter, live" : "verbs device");
     if (!software)
         driver_of(adapter, facts);
-    facts_set(facts, "firmware", "%s", adapter->limits.fw_ver);
-    facts_set(facts, "vendor", "0x%06x, part %u", adapter->limits.vendor_id,
+    results_facts_set(facts, "firmware", "%s", adapter->limits.fw_ver);
+    results_facts_set(facts, "vendor", "0x%06x, part %u", adapter->limits.vendor_id,
               adapter->limits.vendor_part_id);
-    facts_set(facts, "ports", "%u", adapter->limits.phys_port_cnt);
-    facts_set(facts, "link layer", "%s",
+    results_facts_set(facts, "ports", "%u", adapter->limits.phys_port_cnt);
+    results_facts_set(facts, "link layer", "%s",
               port->link_layer == IBV_LINK_LAYER_ETHERNET ? "Ethernet" : "InfiniBand");
-    facts_set(facts, "active MTU", "%u", 128u << port->active_mtu);
-    facts_set(facts, "active speed", "%u", port->active_speed);
-    facts_set(facts, "active width", "%u", port->active_width);
+    results_facts_set(facts, "active MTU", "%u", 128u << port->active_mtu);
+    results_facts_set(facts, "active speed", "%u", port->active_speed);
+    results_facts_set(facts, "active width", "%u", port->active_width);
 }
 
 static void list_text(const struct number_list *list, char *text, size_t size)
@@ -118,7 +118,7 @@ static void list_text(const struct number_list *list, char *text, size_t size)
         char number[32];
 
         used += snprintf(text + used, size - used, "%s%s", i ? "," : "",
-                         number_text(list->value[i], number, sizeof(number)));
+                         option_number_text(list->value[i], number, sizeof(number)));
     }
 }
 
@@ -146,7 +146,7 @@ static void value_text(const struct option_row *row, const void *place, char *te
         snprintf(text, size, "%s", *(const bool *)place ? "yes" : "no");
         break;
     case OPTION_NUMBER:
-        snprintf(text, size, "%s", number_text(*(const uint64_t *)place, number, sizeof(number)));
+        snprintf(text, size, "%s", option_number_text(*(const uint64_t *)place, number, sizeof(number)));
         break;
     case OPTION_NUMBERS:
         list_text(place, text, size);
@@ -177,6 +177,6 @@ void facts_of_settings(const struct settings *settings, struct facts *facts)
         value_text(row, (const char *)settings + row->offset, text, sizeof(text));
         value_text(row, (const char *)&fallback + row->offset, usual, sizeof(usual));
         if (strcmp(text, usual))
-            facts_set(facts, row->name, "%s", text);
+            results_facts_set(facts, row->name, "%s", text);
     }
 }

@@ -37,7 +37,7 @@ void interrupt_catch(void)
     }
 }
 
-bool interrupted(void)
+bool interrupt_seen(void)
 {
     return noted != 0;
 }

@@ -8,7 +8,7 @@
 /* The first SIGINT, SIGTERM or SIGHUP is noted; another one, a second later or more, has its usual
  * effect. Those that this process was started to ignore (nohup, '&' in a script) stay ignored. */
 void interrupt_catch(void);
-bool interrupted(void);
+bool interrupt_seen(void);
 
 /* The signal that was noted, or 0. */
 int interrupt_signal(void);

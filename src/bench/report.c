@@ -85,7 +85,7 @@ static void print_axis(struct report *report, double x)
     char text[32];
 
     if (x == (uint64_t)x && !strcmp(series->axis_unit, "B"))
-        number_text(x, text, sizeof(text));
+        option_number_text(x, text, sizeof(text));
     else
         snprintf(text, sizeof(text), "%g", x);
     fprintf(report->out, "%*s", COLUMN, text);
@@ -175,7 +175,7 @@ void report_point(struct report *report, unsigned int curve, double x, const str
         return;
     if (report->row_open && (report->row_x != x || report->filled[curve]))
         print_row(report);
-    series_add(&report->result->series[report->first_series + curve], x, y);
+    results_series_add(&report->result->series[report->first_series + curve], x, y);
     report->row_open = true;
     report->row_x = x;
     report->filled[curve] = true;
@@ -191,7 +191,7 @@ static bool said_before(const struct report *report, const char *name, const cha
     const char *before = NULL;
 
     if (results->count > 1)
-        before = facts_get(&results->experiments[results->count - 2].notes, name);
+        before = results_facts_get(&results->experiments[results->count - 2].notes, name);
     return before && !strcmp(before, text);
 }
 
@@ -199,7 +199,7 @@ void report_note(struct report *report, const char *name, const char *text)
 {
     print_row(report);
     progress_clear(report);
-    facts_set(&report->result->notes, name, "%s", text);
+    results_facts_set(&report->result->notes, name, "%s", text);
     if (said_before(report, name, text))
         return;
     fprintf(report->out, "  %s: %s\n", name, text);

@@ -1,4 +1,4 @@
-/* verbena advise: what measured results say about how to use the device. */
+/* verbena advice_make: what measured results say about how to use the device. */
 #include "commands.h"
 #include "results/advice/json.h"
 #include "util/file.h"
@@ -80,7 +80,7 @@ static int write_parameters(const struct body *body, const struct advice *advice
 
 static int advise_and_print(const struct invocation *invocation, const struct body *body)
 {
-    struct advice *advices = advise(body);
+    struct advice *advices = advice_make(body);
     const char *path = option_value(invocation, "mca");
     bool verbose = option_value(invocation, "verbose");
     int status = CLI_OK;
@@ -95,7 +95,7 @@ static int advise_and_print(const struct invocation *invocation, const struct bo
     return status;
 }
 
-int command_advise(const struct invocation *invocation)
+int cli_advise(const struct invocation *invocation)
 {
     struct results **files;
     struct body body = { 0 };

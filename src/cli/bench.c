@@ -139,7 +139,7 @@ static int run_on_software(const struct invocation *invocation, const struct wor
 
 static int measure(const struct invocation *invocation, struct words *words)
 {
-    char *command = invocation_text(invocation, NULL);
+    char *command = options_invocation_text(invocation, NULL);
     struct session_spec spec = {
         .version = VERBENA_VERSION,
         .command = command,
@@ -149,8 +149,8 @@ static int measure(const struct invocation *invocation, struct words *words)
         .word_count = words->count,
         .software = getenv(INSIDE) != NULL,
     };
-    struct session_plan plan;
-    int status = session_plan(&spec, &plan);
+    struct plan_make plan;
+    int status = plan_make(&spec, &plan);
 
     if (!status) {
         if (!invocation->operand_count && !spec.software)
@@ -165,7 +165,7 @@ static int measure(const struct invocation *invocation, struct words *words)
                                      option_value(invocation, "connect") ? CONTROL_RANKS_MAX
                                                                          : plan.ranks);
         }
-        session_plan_free(&plan);
+        plan_free(&plan);
     }
     free(command);
     return status;
@@ -205,7 +205,7 @@ static int listen_for_others(const struct invocation *invocation, struct words *
     return run_on_software(invocation, words, CONTROL_RANKS_MAX);
 }
 
-int command_bench(const struct invocation *invocation)
+int cli_bench(const struct invocation *invocation)
 {
     struct words words;
     int status;
@@ -220,7 +220,7 @@ int command_bench(const struct invocation *invocation)
     return status;
 }
 
-int command_bench_rank(const struct invocation *invocation)
+int cli_bench_rank(const struct invocation *invocation)
 {
     struct words words;
     int status;

@@ -16,7 +16,7 @@ static const char *place_text(const struct series *series, double x, char *text,
     char number[32];
 
     if (!strcmp(series->axis_unit, "B") && x >= 0 && x == floor(x))
-        number_text((uint64_t)x, number, sizeof(number));
+        option_number_text((uint64_t)x, number, sizeof(number));
     else
         snprintf(number, sizeof(number), "%.9g", x);
     snprintf(text, size, "%s %s", series->axis, number);
@@ -58,7 +58,7 @@ static void print_points(const struct comparison *comparison)
         printf("%-*s  %-*s  %-*s  %10.5g %10.5g %-5s %7s  %s\n", widths.experiment,
                point->experiment->name, widths.series, point->series->name, widths.place,
                place_text(point->series, point->a->x, text, sizeof(text)), point->a->y.median,
-               point->b->y.median, point->series->unit, ratio, change_name(point->change));
+               point->b->y.median, point->series->unit, ratio, compare_change_name(point->change));
     }
 }
 
@@ -119,7 +119,7 @@ static json_t *points_json(const struct comparison *comparison)
                                                point->series->quantity, "unit", point->series->unit,
                                                "axis", point->series->axis, "x", point->a->x, "a",
                                                point->a->y.median, "b", point->b->y.median, "ratio",
-                                               ratio, "change", change_name(point->change)));
+                                               ratio, "change", compare_change_name(point->change)));
     }
     return array;
 }
@@ -174,7 +174,7 @@ static void print_json(const struct results *a, const struct results *b,
 static int compare_and_print(const struct invocation *invocation, const struct results *a,
                              const struct results *b)
 {
-    double percent = strtod(option_value_or_fallback(invocation, "threshold"), NULL);
+    double percent = strtod(option_value_or_default(invocation, "threshold"), NULL);
     struct comparison comparison;
     char error[512];
     unsigned int worse;
@@ -188,11 +188,11 @@ static int compare_and_print(const struct invocation *invocation, const struct r
     else
         print_table(a, b, &comparison);
     worse = comparison.tally[CHANGE_WORSE];
-    comparison_free(&comparison);
+    compare_free(&comparison);
     return worse && option_value(invocation, "fail-if-worse") ? CLI_LIMIT : CLI_OK;
 }
 
-int command_compare(const struct invocation *invocation)
+int cli_compare(const struct invocation *invocation)
 {
     struct results *a, *b;
     char error[512];

@@ -7,30 +7,30 @@
 
 /* clang-format off */
 const struct doctor_check doctor_checks[] = {
-    { "library", "is libverbena.so where this command looks for it", true, examine_library },
+    { "library", "is libverbena.so where this command looks for it", true, doctor_check_library },
     { "shared-memory", "can segments be made, and how large may they grow", true,
-      examine_shared_memory },
-    { "preload", "does a program started with the library see the adapter", true, examine_preload },
+      doctor_check_shared_memory },
+    { "preload", "does a program started with the library see the adapter", true, doctor_check_preload },
     { "drop-ins", "do programs that dlopen libibverbs find the adapter too", false,
-      examine_dropins },
+      doctor_check_dropins },
     { "process_vm", "may a process copy to and from a sibling's memory", false,
-      examine_process_vm },
-    { "yama", "does the system restrict such copies", false, examine_yama },
-    { "ptracer", "can a process permit them for itself", false, examine_ptracer },
-    { "copy-way", "which way will data between processes take", false, examine_copy_way },
-    { "pidfd", "can a process take over a sibling's file descriptor", false, examine_pidfd },
+      doctor_check_process_vm },
+    { "yama", "does the system restrict such copies", false, doctor_check_yama },
+    { "ptracer", "can a process permit them for itself", false, doctor_check_ptracer },
+    { "copy-way", "which way will data between processes take", false, doctor_check_copy_way },
+    { "pidfd", "can a process take over a sibling's file descriptor", false, doctor_check_pidfd },
     { "membarrier", "can one process order the memory accesses of others", false,
-      examine_membarrier },
-    { "page-moves", "can memory be exchanged while a program uses it", false, examine_page_moves },
-    { "region-way", "will peers map registered memory, or copy it", false, examine_region_way },
-    { "memfd", "are anonymous memory files to be had", false, examine_memfd },
+      doctor_check_membarrier },
+    { "page-moves", "can memory be exchanged while a program uses it", false, doctor_check_page_moves },
+    { "region-way", "will peers map registered memory, or copy it", false, doctor_check_region_way },
+    { "memfd", "are anonymous memory files to be had", false, doctor_check_memfd },
     { "stale-segments", "did processes that died leave segments behind", false,
-      examine_stale_segments },
-    { "processors", "can two processes run at the same time", false, examine_processors },
+      doctor_check_stale_segments },
+    { "processors", "can two processes run at the same time", false, doctor_check_processors },
     { "real-devices", "are there RDMA devices in this machine, and do they work", false,
-      examine_real_devices },
-    { "memory-lock", "may enough memory be locked for real devices", false, examine_memory_lock },
-    { "governor", "do the processors keep their speed", false, examine_governor },
+      doctor_check_real_devices },
+    { "memory-lock", "may enough memory be locked for real devices", false, doctor_check_memory_lock },
+    { "governor", "do the processors keep their speed", false, doctor_check_governor },
     { NULL, NULL, false, NULL },
 };
 /* clang-format on */
@@ -41,7 +41,7 @@ static const char *const verdict_words[] = {
     [VERDICT_NOTE] = "note",
 };
 
-void found(struct finding *finding, enum verdict verdict, const char *format, ...)
+void doctor_found(struct finding *finding, enum verdict verdict, const char *format, ...)
 {
     va_list arguments;
 
@@ -51,7 +51,7 @@ void found(struct finding *finding, enum verdict verdict, const char *format, ..
     va_end(arguments);
 }
 
-void remedy(struct finding *finding, const char *format, ...)
+void doctor_remedy(struct finding *finding, const char *format, ...)
 {
     va_list arguments;
 
@@ -70,14 +70,14 @@ static void print_finding(const struct doctor_check *check, const struct finding
 static void print_finding_json(const struct doctor_check *check, const struct finding *finding)
 {
     fputs(check == doctor_checks ? "\n    {" : ",\n    {", stdout);
-    print_json_member("check", check->name, ", ");
-    print_json_member("verdict", verdict_words[finding->verdict], ", ");
+    json_print_member("check", check->name, ", ");
+    json_print_member("verdict", verdict_words[finding->verdict], ", ");
     printf("\"needed\": %s, ", check->needed ? "true" : "false");
-    print_json_member("text", finding->text, ", ");
-    print_json_member("remedy", finding->remedy, "}");
+    json_print_member("text", finding->text, ", ");
+    json_print_member("remedy", finding->remedy, "}");
 }
 
-int command_doctor(const struct invocation *invocation)
+int cli_doctor(const struct invocation *invocation)
 {
     bool json = option_value(invocation, "json");
     bool runs = true;

@@ -26,30 +26,30 @@ struct doctor_check {
 /* Ends with a row without a name. */
 extern const struct doctor_check doctor_checks[];
 
-void found(struct finding *finding, enum verdict verdict, const char *format, ...)
+void doctor_found(struct finding *finding, enum verdict verdict, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-void remedy(struct finding *finding, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void doctor_remedy(struct finding *finding, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-void examine_library(struct finding *finding);
-void examine_preload(struct finding *finding);
-void examine_dropins(struct finding *finding);
-void examine_shared_memory(struct finding *finding);
-void examine_stale_segments(struct finding *finding);
-void examine_memfd(struct finding *finding);
-void examine_processors(struct finding *finding);
+void doctor_check_library(struct finding *finding);
+void doctor_check_preload(struct finding *finding);
+void doctor_check_dropins(struct finding *finding);
+void doctor_check_shared_memory(struct finding *finding);
+void doctor_check_stale_segments(struct finding *finding);
+void doctor_check_memfd(struct finding *finding);
+void doctor_check_processors(struct finding *finding);
 
-void examine_real_devices(struct finding *finding);
-void examine_memory_lock(struct finding *finding);
-void examine_governor(struct finding *finding);
+void doctor_check_real_devices(struct finding *finding);
+void doctor_check_memory_lock(struct finding *finding);
+void doctor_check_governor(struct finding *finding);
 
-void examine_process_vm(struct finding *finding);
-void examine_yama(struct finding *finding);
-void examine_ptracer(struct finding *finding);
-void examine_pidfd(struct finding *finding);
-void examine_membarrier(struct finding *finding);
-void examine_copy_way(struct finding *finding);
+void doctor_check_process_vm(struct finding *finding);
+void doctor_check_yama(struct finding *finding);
+void doctor_check_ptracer(struct finding *finding);
+void doctor_check_pidfd(struct finding *finding);
+void doctor_check_membarrier(struct finding *finding);
+void doctor_check_copy_way(struct finding *finding);
 
-void examine_page_moves(struct finding *finding);
-void examine_region_way(struct finding *finding);
+void doctor_check_page_moves(struct finding *finding);
+void doctor_check_region_way(struct finding *finding);
 
 #endif

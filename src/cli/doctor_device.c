@@ -45,24 +45,24 @@ static void describe_port(const struct probe_port *port, void *context)
     ports->active += !strcmp(port->state, "active");
 }
 
-void examine_real_devices(struct finding *finding)
+void doctor_check_real_devices(struct finding *finding)
 {
     struct probe_place place = { .quiet = true };
     struct ports ports = { 0 };
 
     if (!count_devices()) {
-        found(finding, VERDICT_NOTE, "none (" DEVICES " is absent or empty)");
+        doctor_found(finding, VERDICT_NOTE, "none (" DEVICES " is absent or empty)");
         return;
     }
     probe_ports(&place, describe_port, &ports);
     if (!ports.count) {
-        found(finding, VERDICT_NO, "there are some, but none can be opened");
-        remedy(finding, "load ib_uverbs, and let this user read and write /dev/infiniband/uverbs*");
+        doctor_found(finding, VERDICT_NO, "there are some, but none can be opened");
+        doctor_remedy(finding, "load ib_uverbs, and let this user read and write /dev/infiniband/uverbs*");
         return;
     }
-    found(finding, ports.active ? VERDICT_YES : VERDICT_NO, "%s", ports.text);
+    doctor_found(finding, ports.active ? VERDICT_YES : VERDICT_NO, "%s", ports.text);
     if (!ports.active)
-        remedy(finding, "no port is active: look at the cable, at 'ip link' for RoCE, and whether "
+        doctor_remedy(finding, "no port is active: look at the cable, at 'ip link' for RoCE, and whether "
                         "a subnet manager runs for InfiniBand");
 }
 
@@ -79,38 +79,38 @@ static bool may_lock(size_t bytes)
     return locked;
 }
 
-void examine_memory_lock(struct finding *finding)
+void doctor_check_memory_lock(struct finding *finding)
 {
     bool real = count_devices() > 0;
     struct rlimit limit;
 
     getrlimit(RLIMIT_MEMLOCK, &limit);
     if (may_lock(ENOUGH_BYTES)) {
-        found(finding, VERDICT_YES, "%lu MiB can be locked", ENOUGH_BYTES >> 20);
+        doctor_found(finding, VERDICT_YES, "%lu MiB can be locked", ENOUGH_BYTES >> 20);
         return;
     }
-    found(finding, real ? VERDICT_NO : VERDICT_NOTE, "%llu KiB, which is little for real devices%s",
+    doctor_found(finding, real ? VERDICT_NO : VERDICT_NOTE, "%llu KiB, which is little for real devices%s",
           (unsigned long long)limit.rlim_cur / 1024,
           real ? "" : "; the software adapter locks none");
     if (real)
-        remedy(finding,
+        doctor_remedy(finding,
                "'ulimit -l unlimited', for good with memlock in /etc/security/limits.conf; "
                "'docker run --ulimit memlock=-1'");
 }
 
-void examine_governor(struct finding *finding)
+void doctor_check_governor(struct finding *finding)
 {
     FILE *file = fopen(GOVERNOR, "r");
     char name[64] = "";
 
     if (!file || fscanf(file, "%63s", name) != 1)
-        found(finding, VERDICT_NOTE, "the system does not tell");
+        doctor_found(finding, VERDICT_NOTE, "the system does not tell");
     else if (!strcmp(name, "performance"))
-        found(finding, VERDICT_YES, "performance");
+        doctor_found(finding, VERDICT_YES, "performance");
     else
-        found(finding, VERDICT_NOTE, "%s: latencies will include waking up and speeding up", name);
+        doctor_found(finding, VERDICT_NOTE, "%s: latencies will include waking up and speeding up", name);
     if (finding->verdict == VERDICT_NOTE && *name)
-        remedy(finding, "'cpupower frequency-set -g performance' while measuring");
+        doctor_remedy(finding, "'cpupower frequency-set -g performance' while measuring");
     if (file)
         fclose(file);
 }

@@ -133,24 +133,24 @@ static const char *refusal_remedy(void)
            "profile; until then the slower copy by the owner is used";
 }
 
-void examine_process_vm(struct finding *finding)
+void doctor_check_process_vm(struct finding *finding)
 {
     int plain = between_siblings(copy_both_ways, false);
     int permitted = plain ? between_siblings(copy_both_ways, true) : 0;
 
     if (!plain) {
-        found(finding, VERDICT_YES, "process_vm_readv and process_vm_writev work between siblings");
+        doctor_found(finding, VERDICT_YES, "process_vm_readv and process_vm_writev work between siblings");
     } else if (!permitted) {
-        found(finding, VERDICT_YES,
+        doctor_found(finding, VERDICT_YES,
               "refused at first (%s), works once the owner permits it, which the library does",
               strerror(plain));
     } else {
-        found(finding, VERDICT_NO, "process_vm_readv: %s", strerror(permitted));
-        remedy(finding, "%s", refusal_remedy());
+        doctor_found(finding, VERDICT_NO, "process_vm_readv: %s", strerror(permitted));
+        doctor_remedy(finding, "%s", refusal_remedy());
     }
 }
 
-void examine_yama(struct finding *finding)
+void doctor_check_yama(struct finding *finding)
 {
     static const char *const meanings[] = {
         "no restriction",
@@ -161,63 +161,63 @@ void examine_yama(struct finding *finding)
     int scope = yama_scope();
 
     if (access("/proc/sys/kernel/yama/ptrace_scope", F_OK)) {
-        found(finding, VERDICT_NOTE, "not in this kernel: no restriction");
+        doctor_found(finding, VERDICT_NOTE, "not in this kernel: no restriction");
         return;
     }
-    found(finding, scope > 1 ? VERDICT_NO : VERDICT_NOTE, "ptrace_scope is %d: %s", scope,
+    doctor_found(finding, scope > 1 ? VERDICT_NO : VERDICT_NOTE, "ptrace_scope is %d: %s", scope,
           scope >= 0 && scope < 4 ? meanings[scope] : "unknown");
     if (scope > 1)
-        remedy(finding, "sysctl kernel.yama.ptrace_scope=1, as root (3 holds until reboot)");
+        doctor_remedy(finding, "sysctl kernel.yama.ptrace_scope=1, as root (3 holds until reboot)");
 }
 
-void examine_ptracer(struct finding *finding)
+void doctor_check_ptracer(struct finding *finding)
 {
     int result = prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY) ? errno : 0;
 
     prctl(PR_SET_PTRACER, 0);
     if (!result)
-        found(finding, VERDICT_YES, "PR_SET_PTRACER works");
+        doctor_found(finding, VERDICT_YES, "PR_SET_PTRACER works");
     else if (result == EINVAL)
-        found(finding, VERDICT_NOTE, "PR_SET_PTRACER is unknown here: it belongs to Yama");
+        doctor_found(finding, VERDICT_NOTE, "PR_SET_PTRACER is unknown here: it belongs to Yama");
     else
-        found(finding, VERDICT_NO, "PR_SET_PTRACER: %s", strerror(result));
+        doctor_found(finding, VERDICT_NO, "PR_SET_PTRACER: %s", strerror(result));
 }
 
-void examine_copy_way(struct finding *finding)
+void doctor_check_copy_way(struct finding *finding)
 {
     const char *asked = getenv("VERBENA_COPY");
 
     if (asked && !strcmp(asked, "agent"))
-        found(finding, VERDICT_NOTE, "agent, the slower one, because VERBENA_COPY asks for it");
+        doctor_found(finding, VERDICT_NOTE, "agent, the slower one, because VERBENA_COPY asks for it");
     else if (!between_siblings(copy_both_ways, true))
-        found(finding, VERDICT_NOTE, "direct: the initiator copies with process_vm_*");
+        doctor_found(finding, VERDICT_NOTE, "direct: the initiator copies with process_vm_*");
     else
-        found(
+        doctor_found(
             finding, VERDICT_NOTE,
             "agent: the owner of the memory copies, which is slower, for process_vm_* is refused");
 }
 
-void examine_pidfd(struct finding *finding)
+void doctor_check_pidfd(struct finding *finding)
 {
     int result = between_siblings(take_descriptor, true);
 
     if (!result) {
-        found(finding, VERDICT_YES, "pidfd_open and pidfd_getfd work between siblings");
+        doctor_found(finding, VERDICT_YES, "pidfd_open and pidfd_getfd work between siblings");
         return;
     }
-    found(finding, VERDICT_NO, "pidfd_getfd: %s", strerror(result));
-    remedy(finding, result == ENOSYS ? "Linux 5.6 or later has it" : "as for process_vm");
+    doctor_found(finding, VERDICT_NO, "pidfd_getfd: %s", strerror(result));
+    doctor_remedy(finding, result == ENOSYS ? "Linux 5.6 or later has it" : "as for process_vm");
 }
 
-void examine_membarrier(struct finding *finding)
+void doctor_check_membarrier(struct finding *finding)
 {
     int commands = syscall(SYS_membarrier, MEMBARRIER_CMD_QUERY, 0, 0);
 
     if (commands > 0 && commands & MEMBARRIER_CMD_GLOBAL_EXPEDITED) {
-        found(finding, VERDICT_YES, "membarrier has GLOBAL_EXPEDITED");
+        doctor_found(finding, VERDICT_YES, "membarrier has GLOBAL_EXPEDITED");
         return;
     }
-    found(finding, VERDICT_NO, "membarrier: %s",
+    doctor_found(finding, VERDICT_NO, "membarrier: %s",
           commands < 0 ? strerror(errno) : "no GLOBAL_EXPEDITED");
-    remedy(finding, "Linux 4.16 or later has it, if the seccomp profile lets it through");
+    doctor_remedy(finding, "Linux 4.16 or later has it, if the seccomp profile lets it through");
 }

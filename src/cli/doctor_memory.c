@@ -47,39 +47,39 @@ static int ask_for_a_mapping(void)
     return err;
 }
 
-void examine_page_moves(struct finding *finding)
+void doctor_check_page_moves(struct finding *finding)
 {
     int query = ask_for_a_mapping(), whole = move_a_page(false);
 
     if (query) {
-        found(finding, VERDICT_NO, "PROCMAP_QUERY on /proc/self/maps: %s", strerror(query));
-        remedy(finding, "Linux 6.11 or later has it; until then registered memory is copied");
+        doctor_found(finding, VERDICT_NO, "PROCMAP_QUERY on /proc/self/maps: %s", strerror(query));
+        doctor_remedy(finding, "Linux 6.11 or later has it; until then registered memory is copied");
     } else if (!whole) {
-        found(finding, VERDICT_YES, "userfaultfd moves pages, and the kernel itself waits too");
+        doctor_found(finding, VERDICT_YES, "userfaultfd moves pages, and the kernel itself waits too");
     } else if (!move_a_page(true)) {
-        found(finding, VERDICT_NOTE,
+        doctor_found(finding, VERDICT_NOTE,
               "userfaultfd moves pages, but for user mode only (%s): enough for programs without "
               "threads",
               strerror(whole));
-        remedy(finding, "sysctl vm.unprivileged_userfaultfd=1, or access to /dev/userfaultfd, "
+        doctor_remedy(finding, "sysctl vm.unprivileged_userfaultfd=1, or access to /dev/userfaultfd, "
                         "as root; until then programs with threads have their memory copied");
     } else {
-        found(finding, VERDICT_NO, "UFFDIO_MOVE: %s", strerror(whole));
-        remedy(finding, "Linux 6.8 or later has it, if the seccomp profile lets it through");
+        doctor_found(finding, VERDICT_NO, "UFFDIO_MOVE: %s", strerror(whole));
+        doctor_remedy(finding, "Linux 6.8 or later has it, if the seccomp profile lets it through");
     }
 }
 
-void examine_region_way(struct finding *finding)
+void doctor_check_region_way(struct finding *finding)
 {
     const char *asked = getenv("VERBENA_MR");
     bool able = !ask_for_a_mapping() && (!move_a_page(false) || !move_a_page(true));
 
     if (asked && !strcmp(asked, "copy"))
-        found(finding, VERDICT_NOTE, "copied, because VERBENA_MR asks for it");
+        doctor_found(finding, VERDICT_NOTE, "copied, because VERBENA_MR asks for it");
     else if (!able)
-        found(finding, VERDICT_NOTE, "copied: see page-moves");
+        doctor_found(finding, VERDICT_NOTE, "copied: see page-moves");
     else
-        found(finding, VERDICT_NOTE,
+        doctor_found(finding, VERDICT_NOTE,
               "mapped where it begins on a page and is private memory, else copied; "
               "'verbena run --stats' says what became of each");
 }

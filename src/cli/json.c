@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-void print_json_string(const char *text)
+void json_print_string(const char *text)
 {
     putchar('"');
     for (; *text; text++) {
@@ -18,10 +18,10 @@ void print_json_string(const char *text)
     putchar('"');
 }
 
-void print_json_member(const char *name, const char *text, const char *end)
+void json_print_member(const char *name, const char *text, const char *end)
 {
-    print_json_string(name);
+    json_print_string(name);
     fputs(": ", stdout);
-    print_json_string(text);
+    json_print_string(text);
     fputs(end, stdout);
 }

@@ -23,14 +23,14 @@ struct listing {
 static void print_row_json(const struct listing *listing, const struct probe_port *port)
 {
     fputs(listing->rows ? ",\n  {" : "\n  {", stdout);
-    print_json_member("kind", listing->node < 0 ? "hardware" : "software", ", ");
+    json_print_member("kind", listing->node < 0 ? "hardware" : "software", ", ");
     if (listing->node >= 0)
         printf("\"node\": %d, ", listing->node);
-    print_json_member("device", port->device, ", ");
+    json_print_member("device", port->device, ", ");
     printf("\"port\": %u, \"lid\": %u, ", port->port, port->lid);
-    print_json_member("gid", port->gid, ", ");
-    print_json_member("state", port->state, ", ");
-    print_json_member("link_layer", port->link_layer, ", ");
+    json_print_member("gid", port->gid, ", ");
+    json_print_member("state", port->state, ", ");
+    json_print_member("link_layer", port->link_layer, ", ");
     printf("\"gbps\": %g}", port->rate);
 }
 
@@ -103,12 +103,12 @@ static int list_devices(const struct invocation *invocation)
 static void print_experiment_json(const struct experiment *experiment)
 {
     fputs(experiment == experiment_next(NULL) ? "\n  {" : ",\n  {", stdout);
-    print_json_member("name", experiment->name, ", ");
-    print_json_member("group", experiment->group, ", ");
-    print_json_member("title", experiment->title, ", ");
-    print_json_member("source", experiment->source, ", ");
-    print_json_member("options", experiment->options, ", ");
-    print_json_member("quick", experiment->quick, "}");
+    json_print_member("name", experiment->name, ", ");
+    json_print_member("group", experiment->group, ", ");
+    json_print_member("title", experiment->title, ", ");
+    json_print_member("source", experiment->source, ", ");
+    json_print_member("options", experiment->options, ", ");
+    json_print_member("quick", experiment->quick, "}");
 }
 
 static int list_experiments(const struct invocation *invocation)
@@ -133,7 +133,7 @@ static int list_experiments(const struct invocation *invocation)
     return CLI_OK;
 }
 
-int command_list(const struct invocation *invocation)
+int cli_list(const struct invocation *invocation)
 {
     const char *what = invocation->operand_count ? invocation->operands[0] : "";
 

@@ -20,11 +20,11 @@ static void print_row_json(const struct listing *listing)
     const struct parameters *adapter = &listing->adapter;
 
     fputs(listing->rows ? ",\n  {" : "\n  {", stdout);
-    print_json_member("name", adapter->name, ", ");
-    print_json_member("title", adapter->title, ", ");
+    json_print_member("name", adapter->name, ", ");
+    json_print_member("title", adapter->title, ", ");
     printf("\"ports\": %llu, \"link_gbps\": %.6g, \"bus_gb_s\": %.6g, ",
            (unsigned long long)adapter->link.ports, adapter->link.rate * 8, adapter->bus.rate);
-    print_json_member("bus", adapter->bus.half_duplex ? "half duplex" : "full duplex", "}");
+    json_print_member("bus", adapter->bus.half_duplex ? "half duplex" : "full duplex", "}");
 }
 
 static void print_row_table(const struct listing *listing)

@@ -1,22 +1,22 @@
 #include "list_papers.h"
 #include "launch.h"
-#include "reproduce/book.h"
+#include "reproduce/paper_db.h"
 
 #include <string.h>
 
-static void print_rows(const struct book *book)
+static void print_rows(const struct paper_db *book)
 {
     const struct paper *paper = NULL;
 
     for (unsigned int i = 0; i < book->row_count; i++) {
-        const struct book_row *row = &book->rows[i];
+        const struct paper_row *row = &book->rows[i];
         char *const *fields = row->fields;
-        const char *left_out = text_of(row->how, "not_run");
+        const char *left_out = paper_db_text(row->how, "not_run");
 
         if (row->paper != paper) {
             printf("%s%s: %s, %s\n", paper ? "\n" : "", row->paper->name,
-                   text_of(row->paper->document, "authors"),
-                   text_of(row->paper->document, "title"));
+                   paper_db_text(row->paper->document, "authors"),
+                   paper_db_text(row->paper->document, "title"));
             paper = row->paper;
         }
         printf("  %-24s %-12s %-10s %s %s, %s", fields[FIELD_ID], fields[FIELD_EXPERIMENT],
@@ -27,10 +27,10 @@ static void print_rows(const struct book *book)
     }
 }
 
-static json_t *row_json(const struct book_row *row)
+static json_t *row_json(const struct paper_row *row)
 {
     json_t *object = json_object();
-    const char *left_out = text_of(row->how, "not_run");
+    const char *left_out = paper_db_text(row->how, "not_run");
 
     for (int i = 0; i < FIELD_COUNT; i++)
         json_object_set_new(object, field_names[i], json_string(row->fields[i]));
@@ -39,7 +39,7 @@ static json_t *row_json(const struct book_row *row)
     return object;
 }
 
-static void print_json(const struct book *book)
+static void print_json(const struct paper_db *book)
 {
     json_t *array = json_array();
 
@@ -53,11 +53,11 @@ static void print_json(const struct book *book)
 int list_papers(const struct invocation *invocation)
 {
     char directory[PATH_MAX], error[PATH_MAX + 512];
-    struct book book;
+    struct paper_db book;
 
     if (!launch_file("papers", directory))
         return CLI_FAILED;
-    if (book_read(directory, &book, error, sizeof(error))) {
+    if (paper_db_read(directory, &book, error, sizeof(error))) {
         cli_error("%s", error);
         return CLI_FAILED;
     }
@@ -65,6 +65,6 @@ int list_papers(const struct invocation *invocation)
         print_json(&book);
     else
         print_rows(&book);
-    book_free(&book);
+    paper_db_free(&book);
     return CLI_OK;
 }

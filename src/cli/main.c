@@ -20,7 +20,7 @@ static int unknown_command(const char *word)
     return cli_usage_error(NULL, "unknown command '%s'", word);
 }
 
-int command_help(const struct invocation *invocation)
+int cli_help(const struct invocation *invocation)
 {
     const struct command *command;
 
@@ -28,7 +28,7 @@ int command_help(const struct invocation *invocation)
         print_commands(stdout);
         return CLI_OK;
     }
-    command = command_find(invocation->operands[0]);
+    command = cli_find_command(invocation->operands[0]);
     if (!command)
         return unknown_command(invocation->operands[0]);
     options_help(command, stdout);
@@ -67,7 +67,7 @@ int main(int argc, char **argv)
         puts("verbena " VERBENA_VERSION);
         return CLI_OK;
     }
-    command = command_find(argv[1]);
+    command = cli_find_command(argv[1]);
     if (!command)
         return unknown_command(argv[1]);
     status = options_parse(command, argc - 2, argv + 2, &invocation, &help);

@@ -86,7 +86,7 @@ static void put_commands(const struct command *unused)
 /* The options of "run" that go to the library are all the variables the library knows. */
 static void put_environment(const struct command *unused)
 {
-    for (const struct option_row *row = command_find("run")->options; row->name; row++) {
+    for (const struct option_row *row = cli_find_command("run")->options; row->name; row++) {
         if (!row->environment)
             continue;
         printf(".TP\n.B %s\n", row->environment);
@@ -208,7 +208,7 @@ static const struct placeholder *fill_one(char *text)
     for (size_t i = 0; i < sizeof(placeholders) / sizeof(*placeholders); i++) {
         if (strcmp(placeholders[i].name, text))
             continue;
-        placeholders[i].put(command ? command_find(command) : NULL);
+        placeholders[i].put(command ? cli_find_command(command) : NULL);
         return &placeholders[i];
     }
     return NULL;
@@ -236,7 +236,7 @@ static int fill_line(char *line)
     return CLI_OK;
 }
 
-int command_fill(const struct invocation *invocation)
+int cli_fill(const struct invocation *invocation)
 {
     const char *path = invocation->operand_count ? invocation->operands[0] : "";
     FILE *template = fopen(path, "r");

@@ -102,7 +102,7 @@ static int run(const struct invocation *invocation, const struct line *line, con
     return status ? status : mpi_run(line, software);
 }
 
-int command_mpirun(const struct invocation *invocation)
+int cli_mpirun(const struct invocation *invocation)
 {
     struct line line = { .count = 0 };
     char *before;
@@ -123,7 +123,7 @@ int command_mpirun(const struct invocation *invocation)
 }
 
 /* The words are those of the program, which is found below this one. */
-int command_mpi_bench(const struct invocation *invocation)
+int cli_mpi_bench(const struct invocation *invocation)
 {
     struct invocation with_program = *invocation;
     char program[PATH_MAX], *words[LINE_WORDS_MAX];
@@ -139,5 +139,5 @@ int command_mpi_bench(const struct invocation *invocation)
         words[i + 1] = invocation->operands[i];
     with_program.operands = words;
     with_program.operand_count = invocation->operand_count + 1;
-    return command_mpirun(&with_program);
+    return cli_mpirun(&with_program);
 }

@@ -52,7 +52,7 @@ static int make_line(struct line *line, const struct nas_settings *settings, con
     return CLI_OK;
 }
 
-int command_nas(const struct invocation *invocation)
+int cli_nas(const struct invocation *invocation)
 {
     struct nas_settings settings;
     struct line line = { .count = 0 };

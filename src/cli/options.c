@@ -32,7 +32,7 @@ int cli_usage_error(const struct command *command, const char *format, ...)
     return CLI_USAGE;
 }
 
-const struct command *command_find(const char *name)
+const struct command *cli_find_command(const char *name)
 {
     for (const struct command *row = cli_commands; row->name; row++) {
         if (!strcmp(row->name, name))
@@ -49,7 +49,7 @@ const char *option_value(const struct invocation *invocation, const char *name)
     return row ? invocation->value[row - rows] : NULL;
 }
 
-const char *option_value_or_fallback(const struct invocation *invocation, const char *name)
+const char *option_value_or_default(const struct invocation *invocation, const char *name)
 {
     const char *given = option_value(invocation, name);
 
@@ -59,10 +59,10 @@ const char *option_value_or_fallback(const struct invocation *invocation, const 
 
 uint64_t option_number(const struct invocation *invocation, const char *name, uint64_t otherwise)
 {
-    const char *text = option_value_or_fallback(invocation, name), *end;
+    const char *text = option_value_or_default(invocation, name), *end;
     uint64_t number;
 
-    return text && number_read(text, &end, &number) && !*end ? number : otherwise;
+    return text && option_read_number(text, &end, &number) && !*end ? number : otherwise;
 }
 
 /* Takes one option, and the next word if that is its value; *used counts the words. */
@@ -205,7 +205,7 @@ void options_export(const struct invocation *invocation)
     }
 }
 
-char *invocation_text(const struct invocation *invocation, const char *without)
+char *options_invocation_text(const struct invocation *invocation, const char *without)
 {
     const struct option_row *rows = invocation->command->options;
     char *text = NULL;

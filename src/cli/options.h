@@ -40,7 +40,7 @@ struct command {
 /* Every command, ends with a row without a name. */
 extern const struct command cli_commands[];
 
-const struct command *command_find(const char *name);
+const struct command *cli_find_command(const char *name);
 
 /* Returns CLI_OK, or CLI_USAGE having said why; *help is set if --help was among the words. */
 int options_parse(const struct command *command, int count, char **words, struct invocation *out,
@@ -52,7 +52,7 @@ int options_check_files(const struct invocation *invocation);
 const char *option_value(const struct invocation *invocation, const char *name);
 
 /* What was given, or else what the row of that name, which must exist, falls back to. */
-const char *option_value_or_fallback(const struct invocation *invocation, const char *name);
+const char *option_value_or_default(const struct invocation *invocation, const char *name);
 /* The same of a number; 'otherwise' if it was not given and falls back to none. */
 uint64_t option_number(const struct invocation *invocation, const char *name, uint64_t otherwise);
 void options_help(const struct command *command, FILE *out);
@@ -61,7 +61,7 @@ void options_help(const struct command *command, FILE *out);
 void options_export(const struct invocation *invocation);
 
 /* The command line as it can be typed again, but for one option; to be freed. NULL: no memory. */
-char *invocation_text(const struct invocation *invocation, const char *without);
+char *options_invocation_text(const struct invocation *invocation, const char *without);
 
 int cli_usage_error(const struct command *command, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

@@ -133,7 +133,7 @@ bool probe_real_device(void)
     return count > 0;
 }
 
-int command_probe(const struct invocation *invocation)
+int cli_probe(const struct invocation *invocation)
 {
     struct ibv_device **list;
     int count = 0;

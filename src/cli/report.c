@@ -16,7 +16,7 @@
 static json_t *advice_of(struct results *results)
 {
     struct body body = { .count = 1, .files = &results };
-    struct advice *advices = advise(&body);
+    struct advice *advices = advice_make(&body);
     json_t *array = json_array();
 
     for (const struct advice *advice = advices; advice->adviser; advice++) {
@@ -135,9 +135,9 @@ int report_reproduction(json_t *reproduction, const char *path)
     return status;
 }
 
-int command_report(const struct invocation *invocation)
+int cli_report(const struct invocation *invocation)
 {
-    const char *path = option_value_or_fallback(invocation, "output");
+    const char *path = option_value_or_default(invocation, "output");
     char template[PATH_MAX];
     json_t *document;
     int status;

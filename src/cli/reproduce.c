@@ -32,21 +32,21 @@ static int make_directories(const char *path, char *runs)
     return make_directory(runs);
 }
 
-static int read_book(const struct invocation *invocation, struct book *book)
+static int read_book(const struct invocation *invocation, struct paper_db *book)
 {
     char directory[PATH_MAX], error[PATH_MAX + 512];
 
     if (!launch_file("papers", directory))
         return CLI_FAILED;
-    if (book_read(directory, book, error, sizeof(error))) {
+    if (paper_db_read(directory, book, error, sizeof(error))) {
         cli_error("%s", error);
         return CLI_FAILED;
     }
     if (!invocation->operand_count)
-        book_choose_all(book);
+        paper_db_choose_all(book);
     for (int i = 0; i < invocation->operand_count; i++) {
-        if (book_choose(book, invocation->operands[i], error, sizeof(error))) {
-            book_free(book);
+        if (paper_db_choose(book, invocation->operands[i], error, sizeof(error))) {
+            paper_db_free(book);
             return cli_usage_error(invocation->command, "%s", error);
         }
     }
@@ -98,9 +98,9 @@ static int write_one(const struct reproduction *reproduction, json_t *document, 
         json_dumpf(document, out, JSON_INDENT(1) | JSON_REAL_PRECISION(RESULTS_DIGITS));
         fputc('\n', out);
     } else if (which == WRITTEN_ROWS) {
-        reproduction_csv(reproduction, out);
+        document_csv(reproduction, out);
     } else {
-        curves_csv(document, out);
+        document_curves_csv(document, out);
     }
     if (!file_end(&file, path))
         return CLI_OK;
@@ -128,7 +128,7 @@ static int write_files(const struct reproduction *reproduction, json_t *document
 /* The adapter may not be one of the files that the results replace. */
 static int check_adapter_file(const struct invocation *invocation)
 {
-    const char *directory = option_value_or_fallback(invocation, "output");
+    const char *directory = option_value_or_default(invocation, "output");
     const char *adapter = option_value(invocation, "adapter");
     char path[PATH_MAX];
 
@@ -145,27 +145,27 @@ static int check_adapter_file(const struct invocation *invocation)
 
 static int conclude(const struct invocation *invocation, const struct reproduction *reproduction)
 {
-    const char *directory = option_value_or_fallback(invocation, "output");
-    char *command = invocation_text(invocation, "output"), date[32];
+    const char *directory = option_value_or_default(invocation, "output");
+    char *command = options_invocation_text(invocation, "output"), date[32];
     json_t *document;
     int status;
 
     results_now(date, sizeof(date));
-    document = reproduction_json(reproduction, VERBENA_VERSION, date, command);
+    document = document_json(reproduction, VERBENA_VERSION, date, command);
     status = write_files(reproduction, document, directory);
     json_decref(document);
     free(command);
-    reproduction_print(reproduction, stdout);
+    reproduce_print(reproduction, stdout);
     if (status)
         return status;
     printf("report: %s/report.html\n", directory);
     return option_value(invocation, "strict") &&
-                   reproduction_count(reproduction, VERDICT_HOLDS) < reproduction->count
+                   reproduce_count(reproduction, VERDICT_HOLDS) < reproduction->count
                ? CLI_LIMIT
                : CLI_OK;
 }
 
-static int run_and_judge(const struct invocation *invocation, const struct book *book,
+static int run_and_judge(const struct invocation *invocation, const struct paper_db *book,
                          const struct variation *change)
 {
     static const struct variation none;
@@ -174,7 +174,7 @@ static int run_and_judge(const struct invocation *invocation, const struct book 
         .jobs = &jobs,
         .variation = change,
         .quick = option_value(invocation, "quick"),
-        .tolerance = strtod(option_value_or_fallback(invocation, "tolerance"), NULL),
+        .tolerance = strtod(option_value_or_default(invocation, "tolerance"), NULL),
     };
     struct judge before = now;
     bool changed = change->adapter || change->set;
@@ -189,29 +189,29 @@ static int run_and_judge(const struct invocation *invocation, const struct book 
     int status, signal;
 
     before.variation = &none;
-    reproduction_want(book, &now, &jobs);
+    reproduce_want(book, &now, &jobs);
     if (changed)
-        reproduction_want(book, &before, &jobs);
+        reproduce_want(book, &before, &jobs);
     status = check_adapters(invocation, &jobs);
     if (!status)
-        status = make_directories(option_value_or_fallback(invocation, "output"), runs);
+        status = make_directories(option_value_or_default(invocation, "output"), runs);
     if (!status && (signal = jobs_run(&jobs, &spec)))
         status = CLI_SIGNALLED + signal;
     if (!status) {
-        reproduction_judge(book, &now, changed ? &before : NULL, &reproduction);
+        reproduce_judge(book, &now, changed ? &before : NULL, &reproduction);
         status = conclude(invocation, &reproduction);
-        reproduction_free(&reproduction);
+        reproduce_free(&reproduction);
     }
     jobs_free(&jobs);
     return status;
 }
 
-int command_reproduce(const struct invocation *invocation)
+int cli_reproduce(const struct invocation *invocation)
 {
     const char *adapter = option_value(invocation, "adapter");
     struct variation change = { .set = option_value(invocation, "set") };
     char path[PATH_MAX];
-    struct book book;
+    struct paper_db book;
     int status;
 
     if (check_adapter_file(invocation))
@@ -222,6 +222,6 @@ int command_reproduce(const struct invocation *invocation)
     if (status)
         return status;
     status = run_and_judge(invocation, &book, &change);
-    book_free(&book);
+    paper_db_free(&book);
     return status;
 }

@@ -61,7 +61,7 @@ static int check_node(const struct invocation *invocation)
     return CLI_OK;
 }
 
-int command_run(const struct invocation *invocation)
+int cli_run(const struct invocation *invocation)
 {
     char path[PATH_MAX];
     struct launch launch;

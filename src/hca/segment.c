@@ -76,7 +76,7 @@ static int read_number(const char *name, unsigned fallback, unsigned min, unsign
     return 0;
 }
 
-int fabric_config_read(struct fabric_config *c)
+int segment_read_config(struct fabric_config *c)
 {
     const char *name = getenv("VERBENA_FABRIC");
     const char *dir = getenv("VERBENA_SHM_DIR");
@@ -385,7 +385,7 @@ static int attach_locked(void)
         munmap(seg, seg_limit);
     seg = NULL;
     log_init();
-    if ((err = fabric_config_read(&config)))
+    if ((err = segment_read_config(&config)))
         return err;
     snprintf(path, sizeof(path), "%s/verbena-%u-%s", config.dir, (unsigned)geteuid(), config.name);
     for (int tries = 0; (err = try_attach()) == EAGAIN && tries < 2000; tries++)

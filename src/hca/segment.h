@@ -20,7 +20,7 @@ extern _Atomic uint64_t seg_known; /* of those, how many the file is known to ha
 bool segment_reaches(uint64_t end);
 
 /* Reads VERBENA_*; a bad value is logged and answered with EINVAL. */
-int fabric_config_read(struct fabric_config *config);
+int segment_read_config(struct fabric_config *config);
 
 /* Idempotent. Returns 0 or an errno value, with the reason logged. */
 int segment_attach(void);

@@ -15,10 +15,10 @@ static size_t one_for_each(const struct task_spec *spec)
 
 static double slowest(const struct task_spec *spec, void (*call)(const struct task_spec *))
 {
-    uint64_t rounds = task_rounds(spec, spec->size * spec->ranks, VOLUME, 10);
+    uint64_t rounds = mpibench_rounds(spec, spec->size * spec->ranks, VOLUME, 10);
     double start, mine, longest = 0;
 
-    for (uint64_t i = task_warmup(spec, rounds); i; i--)
+    for (uint64_t i = mpibench_warmup(spec, rounds); i; i--)
         call(spec);
     MPI_Barrier(MPI_COMM_WORLD);
     start = MPI_Wtime();

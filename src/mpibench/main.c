@@ -59,7 +59,7 @@ static void print_usage(FILE *out)
         fprintf(out, "  --%-12s%-6s%s [%s]\n", row->name, row->argument, row->help, row->fallback);
 }
 
-uint64_t task_rounds(const struct task_spec *spec, size_t bytes, size_t volume, uint64_t least)
+uint64_t mpibench_rounds(const struct task_spec *spec, size_t bytes, size_t volume, uint64_t least)
 {
     uint64_t rounds = bytes ? volume / bytes : spec->iterations;
 
@@ -67,7 +67,7 @@ uint64_t task_rounds(const struct task_spec *spec, size_t bytes, size_t volume, 
     return rounds < spec->iterations ? rounds : spec->iterations;
 }
 
-uint64_t task_warmup(const struct task_spec *spec, uint64_t rounds)
+uint64_t mpibench_warmup(const struct task_spec *spec, uint64_t rounds)
 {
     return spec->warmup < rounds ? spec->warmup : rounds;
 }

@@ -70,7 +70,7 @@ static double time_rounds(const struct task_spec *spec, void (*round)(const stru
     MPI_Barrier(MPI_COMM_WORLD);
     if (spec->rank > 1)
         return 0;
-    for (uint64_t i = task_warmup(spec, rounds); i; i--)
+    for (uint64_t i = mpibench_warmup(spec, rounds); i; i--)
         round(spec);
     start = MPI_Wtime();
     for (uint64_t i = 0; i < rounds; i++)
@@ -80,14 +80,14 @@ static double time_rounds(const struct task_spec *spec, void (*round)(const stru
 
 static double latency(const struct task_spec *spec)
 {
-    uint64_t rounds = task_rounds(spec, spec->size, LATENCY_VOLUME, 10);
+    uint64_t rounds = mpibench_rounds(spec, spec->size, LATENCY_VOLUME, 10);
 
     return time_rounds(spec, ping, rounds) / (2.0 * rounds) * 1e6;
 }
 
 static uint64_t stream_rounds(const struct task_spec *spec)
 {
-    return task_rounds(spec, spec->size * spec->window, STREAM_VOLUME, 2);
+    return mpibench_rounds(spec, spec->size * spec->window, STREAM_VOLUME, 2);
 }
 
 static double bandwidth(const struct task_spec *spec)
@@ -148,10 +148,10 @@ static double exchange_and_compute(const struct task_spec *spec, double seconds,
 /* What part of the time of an exchange is left for computing. */
 static double overlap(const struct task_spec *spec)
 {
-    uint64_t rounds = task_rounds(spec, spec->size, LATENCY_VOLUME, 10);
+    uint64_t rounds = mpibench_rounds(spec, spec->size, LATENCY_VOLUME, 10);
     double alone, together, hidden;
 
-    exchange_and_compute(spec, 0, task_warmup(spec, rounds));
+    exchange_and_compute(spec, 0, mpibench_warmup(spec, rounds));
     alone = exchange_and_compute(spec, 0, rounds);
     MPI_Bcast(&alone, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
     together = exchange_and_compute(spec, alone, rounds);

@@ -29,9 +29,9 @@ extern const struct task *const collective_tasks[];
 
 /* How often, so that long messages do not take for ever: at most 'spec->iterations', and about as
  * many as carry 'volume' bytes, but at least 'least'. */
-uint64_t task_rounds(const struct task_spec *spec, size_t bytes, size_t volume, uint64_t least);
+uint64_t mpibench_rounds(const struct task_spec *spec, size_t bytes, size_t volume, uint64_t least);
 
 /* Warm-up rounds for so many measured ones. */
-uint64_t task_warmup(const struct task_spec *spec, uint64_t rounds);
+uint64_t mpibench_warmup(const struct task_spec *spec, uint64_t rounds);
 
 #endif

@@ -220,8 +220,8 @@ void mtl_join(void)
     if (mtl.joined)
         return;
     mtl.joined = true;
-    vtime.together_begin(ompi_process_info.num_procs);
-    vtime.together_end(1);
+    vtime.barrier_begin(ompi_process_info.num_procs);
+    vtime.barrier_end(1);
     if (started)
         started();
 }

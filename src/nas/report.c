@@ -127,8 +127,8 @@ static void add_value(struct series *series, double x, double value)
 {
     struct summary summary;
 
-    values_summary(&value, 1, &summary);
-    series_add(series, x, &summary);
+    histogram_of_values(&value, 1, &summary);
+    results_series_add(series, x, &summary);
 }
 
 static void add_series(struct experiment_result *result, const struct tally *tally)
@@ -175,18 +175,18 @@ static struct results *make_results(const struct tally *tally, const char *comma
     strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%SZ", gmtime(&now));
     results = results_new(VERBENA_VERSION, date, command);
     if (!uname(&system)) {
-        facts_set(&results->machine, "host", "%s", system.nodename);
-        facts_set(&results->machine, "kernel", "%s %s", system.sysname, system.release);
-        facts_set(&results->machine, "architecture", "%s", system.machine);
+        results_facts_set(&results->machine, "host", "%s", system.nodename);
+        results_facts_set(&results->machine, "kernel", "%s %s", system.sysname, system.release);
+        results_facts_set(&results->machine, "architecture", "%s", system.machine);
     }
     snprintf(name, sizeof(name), "nas-%s", run->kernel->name);
     result = results_add(results, name, "nas", run->kernel->title, SOURCE);
-    facts_set(&result->settings, "class", "%c", nas_class_letter(run->class));
-    facts_set(&result->settings, "problem", "%s", run->problem);
-    facts_set(&result->settings, "iterations", "%u", run->iterations);
-    facts_set(&result->settings, "ranks", "%d", run->ranks);
-    facts_set(&result->settings, "mpi", "%s", tally->library);
-    facts_set(&result->notes, "verification", "%s", run_verified(run) ? "successful" : "failed");
+    results_facts_set(&result->settings, "class", "%c", nas_class_letter(run->class));
+    results_facts_set(&result->settings, "problem", "%s", run->problem);
+    results_facts_set(&result->settings, "iterations", "%u", run->iterations);
+    results_facts_set(&result->settings, "ranks", "%d", run->ranks);
+    results_facts_set(&result->settings, "mpi", "%s", tally->library);
+    results_facts_set(&result->notes, "verification", "%s", run_verified(run) ? "successful" : "failed");
     if (!run_verified(run))
         result_failed(result, "the figures are not the official ones");
     add_series(result, tally);

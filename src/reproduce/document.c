@@ -25,13 +25,13 @@ static json_t *row_json(const struct reproduction *reproduction, const struct ju
     json_object_set(object, "within", json_object_get(judged->row->how, "within"));
     json_object_set_new(object, "ours", number_or_null(now->ours));
     json_object_set_new(object, "error", number_or_null(now->error));
-    json_object_set_new(object, "verdict", json_string(verdict_name(now->verdict)));
+    json_object_set_new(object, "verdict", json_string(judge_verdict_name(now->verdict)));
     json_object_set_new(object, "seen", json_string(now->text));
     if (reproduction->changed)
         json_object_set_new(object, "before",
                             json_pack("{so so ss ss}", "ours", number_or_null(before->ours),
                                       "error", number_or_null(before->error), "verdict",
-                                      verdict_name(before->verdict), "seen", before->text));
+                                      judge_verdict_name(before->verdict), "seen", before->text));
     return object;
 }
 
@@ -92,7 +92,7 @@ static void add_curves(json_t *object, const json_t *figure, const struct job *j
     for (unsigned int i = 0; i < experiment->count; i++) {
         const struct series *series = &experiment->series[i];
 
-        if (!strcmp(series->quantity, text_of(figure, "quantity")) &&
+        if (!strcmp(series->quantity, paper_db_text(figure, "quantity")) &&
             listed(json_object_get(figure, "series"), series->name))
             json_array_append_new(json_object_get(object, "curves"),
                                   curve_json(series, adapter, label));
@@ -110,7 +110,7 @@ static void add_variation(json_t *object, const json_t *figure, const struct pap
     json_array_foreach(adapters, i, adapter)
     {
         const char *name = json_string_value(adapter);
-        const struct job *job = judge_job(judge, paper, text_of(figure, "run"), name, NULL);
+        const struct job *job = judge_job(judge, paper, paper_db_text(figure, "run"), name, NULL);
 
         if (when)
             add_curves(object, figure, job, several ? name : NULL, when);
@@ -126,15 +126,15 @@ static json_t *quoted_json(const struct reproduction *reproduction, const struct
     json_t *array = json_array();
 
     for (unsigned int i = 0; i < reproduction->count; i++) {
-        const struct book_row *row = reproduction->rows[i].row;
-        const char *at = text_of(row->how, "figure");
+        const struct paper_row *row = reproduction->rows[i].row;
+        const char *at = paper_db_text(row->how, "figure");
         const json_t *times = json_object_get(row->how, "times");
         struct reference reference;
         char error[256];
 
         if (row->paper != paper || !at || strcmp(at, figure) || isnan(row->value) ||
             json_object_get(row->how, "checks") ||
-            reference_read(row, json_object_get(row->how, "value"), &reference, error,
+            paper_db_reference_read(row, json_object_get(row->how, "value"), &reference, error,
                            sizeof(error)))
             continue;
         json_array_append_new(
@@ -147,12 +147,12 @@ static json_t *quoted_json(const struct reproduction *reproduction, const struct
 static json_t *figure_json(const struct reproduction *reproduction, const struct paper *paper,
                            const json_t *figure)
 {
-    const char *log = text_of(figure, "log");
+    const char *log = paper_db_text(figure, "log");
     json_t *object = json_pack(
-        "{ss ss ss ss ss ss s[] s[] so}", "id", text_of(figure, "id"), "source",
-        text_of(figure, "source"), "title", text_of(figure, "title"), "text",
-        text_of(figure, "text"), "quantity", text_of(figure, "quantity"), "log", log ? log : "",
-        "commands", "curves", "quoted", quoted_json(reproduction, paper, text_of(figure, "id")));
+        "{ss ss ss ss ss ss s[] s[] so}", "id", paper_db_text(figure, "id"), "source",
+        paper_db_text(figure, "source"), "title", paper_db_text(figure, "title"), "text",
+        paper_db_text(figure, "text"), "quantity", paper_db_text(figure, "quantity"), "log", log ? log : "",
+        "commands", "curves", "quoted", quoted_json(reproduction, paper, paper_db_text(figure, "id")));
 
     if (reproduction->changed)
         add_variation(object, figure, paper, &reproduction->before, "before");
@@ -173,13 +173,13 @@ static json_t *paper_json(const struct reproduction *reproduction, const struct 
     }
     json_array_foreach(all, i, figure)
     {
-        if (figure_chosen(reproduction->book, paper, figure))
+        if (paper_db_row_chosen(reproduction->book, paper, figure))
             json_array_append_new(figures, figure_json(reproduction, paper, figure));
     }
     return json_pack("{ss ss ss ss ss ss so so}", "number", paper->number, "name", paper->name,
-                     "short", text_of(paper->document, "short"), "authors",
-                     text_of(paper->document, "authors"), "title",
-                     text_of(paper->document, "title"), "about", text_of(paper->document, "about"),
+                     "short", paper_db_text(paper->document, "short"), "authors",
+                     paper_db_text(paper->document, "authors"), "title",
+                     paper_db_text(paper->document, "title"), "about", paper_db_text(paper->document, "about"),
                      "rows", rows, "figures", figures);
 }
 
@@ -194,7 +194,7 @@ static json_t *change_json(const struct reproduction *reproduction)
                         adapter && set ? " " : "", set ? "--set " : "", set ? set : "");
 }
 
-json_t *reproduction_json(const struct reproduction *reproduction, const char *version,
+json_t *document_json(const struct reproduction *reproduction, const char *version,
                           const char *date, const char *command)
 {
     json_t *papers = json_array();
@@ -225,7 +225,7 @@ static void put_text(const char *text, FILE *out)
     csv_put_text(text, out);
 }
 
-void reproduction_csv(const struct reproduction *reproduction, FILE *out)
+void document_csv(const struct reproduction *reproduction, FILE *out)
 {
     fputs(reproduction->changed ? "id,unit,paper,ours,error,verdict,seen,before\n"
                                 : "id,unit,paper,ours,error,verdict,seen\n",
@@ -238,7 +238,7 @@ void reproduction_csv(const struct reproduction *reproduction, FILE *out)
         put_number(judged->row->value, out);
         put_number(judged->now.ours, out);
         put_number(judged->now.error, out);
-        put_text(verdict_name(judged->now.verdict), out);
+        put_text(judge_verdict_name(judged->now.verdict), out);
         put_text(judged->now.text, out);
         if (reproduction->changed)
             put_number(judged->before.ours, out);
@@ -255,17 +255,17 @@ static void put_curve(const char *paper, const json_t *figure, const json_t *cur
     json_array_foreach(json_object_get(curve, "points"), i, point)
     {
         csv_put_text(paper, out);
-        put_text(text_of(figure, "source"), out);
-        put_text(text_of(figure, "quantity"), out);
+        put_text(paper_db_text(figure, "source"), out);
+        put_text(paper_db_text(figure, "quantity"), out);
         for (size_t k = 0; k < sizeof(texts) / sizeof(*texts); k++)
-            put_text(text_of(curve, texts[k]) ? text_of(curve, texts[k]) : "", out);
+            put_text(paper_db_text(curve, texts[k]) ? paper_db_text(curve, texts[k]) : "", out);
         put_number(json_number_value(json_array_get(point, 0)), out);
         put_number(json_number_value(json_array_get(point, 1)), out);
         fputc('\n', out);
     }
 }
 
-void curves_csv(const json_t *reproduction, FILE *out)
+void document_curves_csv(const json_t *reproduction, FILE *out)
 {
     const json_t *paper, *figure, *curve;
     size_t i, j, k;
@@ -276,7 +276,7 @@ void curves_csv(const json_t *reproduction, FILE *out)
         json_array_foreach(json_object_get(paper, "figures"), j, figure)
         {
             json_array_foreach(json_object_get(figure, "curves"), k, curve)
-                put_curve(text_of(paper, "name"), figure, curve, out);
+                put_curve(paper_db_text(paper, "name"), figure, curve, out);
         }
     }
 }

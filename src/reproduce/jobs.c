@@ -267,7 +267,7 @@ static int free_place(const struct jobs *jobs, unsigned int places)
 
 static void start_more(struct jobs *jobs, unsigned int places, const char *directory)
 {
-    for (unsigned int i = 0; i < jobs->count && !interrupted(); i++) {
+    for (unsigned int i = 0; i < jobs->count && !interrupt_seen(); i++) {
         int place;
 
         if (jobs->list[i].begun)
@@ -332,11 +332,11 @@ int jobs_run(struct jobs *jobs, const struct jobs_spec *spec)
     double begin = monotonic_ns() / 1e9;
 
     interrupt_catch();
-    while (finished(jobs) < jobs->count && !interrupted()) {
+    while (finished(jobs) < jobs->count && !interrupt_seen()) {
         start_more(jobs, places, spec->directory);
         look_around(jobs, spec, begin);
     }
-    if (!interrupted())
+    if (!interrupt_seen())
         return 0;
     end_all(jobs);
     return interrupt_signal();

@@ -13,14 +13,14 @@ struct values {
     double x[NUMBERS_MAX];
 };
 
-const char *verdict_name(enum verdict verdict)
+const char *judge_verdict_name(enum verdict verdict)
 {
     static const char *const names[VERDICTS] = { "holds", "misses", "not run" };
 
     return names[verdict];
 }
 
-void variation_place(const struct variation *variation, const char *adapter, const char *set,
+void judge_variation_index(const struct variation *variation, const char *adapter, const char *set,
                      const char **adapter_out, char **set_out)
 {
     bool both = set && variation->set;
@@ -36,11 +36,11 @@ void variation_place(const struct variation *variation, const char *adapter, con
 const struct job *judge_job(const struct judge *judge, const struct paper *paper, const char *run,
                             const char *adapter, const char *set)
 {
-    char *line = run_line(paper, run, judge->quick), *whole_set;
+    char *line = paper_db_run_line(paper, run, judge->quick), *whole_set;
     const char *name;
     const struct job *job;
 
-    variation_place(judge->variation, adapter, set, &name, &whole_set);
+    judge_variation_index(judge->variation, adapter, set, &name, &whole_set);
     job = jobs_find(judge->jobs, name, whole_set, line);
     free(whole_set);
     free(line);
@@ -101,7 +101,7 @@ static int add_points(const struct series *series, const struct reference *refer
     return 0;
 }
 
-static int add_values(const struct judge *judge, const struct book_row *row, const json_t *what,
+static int add_values(const struct judge *judge, const struct paper_row *row, const json_t *what,
                       struct values *values, struct outcome *out)
 {
     struct reference reference;
@@ -109,7 +109,7 @@ static int add_values(const struct judge *judge, const struct book_row *row, con
     const struct job *job;
     char error[256];
 
-    if (reference_read(row, what, &reference, error, sizeof(error)))
+    if (paper_db_reference_read(row, what, &reference, error, sizeof(error)))
         return say(out, "%s", error);
     job = judge_job(judge, row->paper, reference.run, reference.adapter, reference.set);
     if (!job)
@@ -118,7 +118,7 @@ static int add_values(const struct judge *judge, const struct book_row *row, con
     return series ? add_points(series, &reference, values, out) : -1;
 }
 
-static int gather(const struct judge *judge, const struct book_row *row, const json_t *list,
+static int gather(const struct judge *judge, const struct paper_row *row, const json_t *list,
                   struct values *values, struct outcome *out)
 {
     const json_t *what;
@@ -204,7 +204,7 @@ static void say_values(struct outcome *out, const struct values *values)
 }
 
 /* The seen values follow each other in out->text; the first check that fails ends it. */
-static int judge_check(const struct judge *judge, const struct book_row *row, const json_t *check,
+static int judge_check(const struct judge *judge, const struct paper_row *row, const json_t *check,
                        struct outcome *out)
 {
     const struct shape *shape = shape_of(check);
@@ -232,7 +232,7 @@ static int judge_check(const struct judge *judge, const struct book_row *row, co
     return 0;
 }
 
-static int judge_shape(const struct judge *judge, const struct book_row *row, struct outcome *out)
+static int judge_shape(const struct judge *judge, const struct paper_row *row, struct outcome *out)
 {
     const json_t *check;
     size_t i;
@@ -267,7 +267,7 @@ static double kept(const struct values *values, double share)
 
 /* The value, or by how many percent it is over or under another, the most of them if it is a curve.
  */
-static int compute(const struct judge *judge, const struct book_row *row, struct outcome *out)
+static int compute(const struct judge *judge, const struct paper_row *row, struct outcome *out)
 {
     const json_t *over = json_object_get(row->how, "over");
     const json_t *under = json_object_get(row->how, "under");
@@ -291,7 +291,7 @@ static int compute(const struct judge *judge, const struct book_row *row, struct
     return 0;
 }
 
-static int judge_value(const struct judge *judge, const struct book_row *row, struct outcome *out)
+static int judge_value(const struct judge *judge, const struct paper_row *row, struct outcome *out)
 {
     bool bound = !strcmp(row->fields[FIELD_KIND], "bound"), holds;
     const json_t *within = json_object_get(row->how, "within");
@@ -306,9 +306,9 @@ static int judge_value(const struct judge *judge, const struct book_row *row, st
     return 0;
 }
 
-void judge_row(const struct judge *judge, const struct book_row *row, struct outcome *out)
+void judge_row(const struct judge *judge, const struct paper_row *row, struct outcome *out)
 {
-    const char *reason = text_of(row->how, "not_run");
+    const char *reason = paper_db_text(row->how, "not_run");
 
     *out = (struct outcome){ .verdict = VERDICT_NOT_RUN, .ours = NAN, .error = NAN };
     if (reason) {

@@ -2,7 +2,7 @@
 #ifndef REPRODUCE_JUDGE_H
 #define REPRODUCE_JUDGE_H
 
-#include "book.h"
+#include "paper_db.h"
 #include "jobs.h"
 
 enum verdict {
@@ -32,11 +32,11 @@ struct outcome {
     char text[512]; /* what was seen of a shape, or why nothing was */
 };
 
-void judge_row(const struct judge *judge, const struct book_row *row, struct outcome *out);
-const char *verdict_name(enum verdict verdict);
+void judge_row(const struct judge *judge, const struct paper_row *row, struct outcome *out);
+const char *judge_verdict_name(enum verdict verdict);
 
 /* Adapter and settings under a variation; *set is to be freed. */
-void variation_place(const struct variation *variation, const char *adapter, const char *set,
+void judge_variation_index(const struct variation *variation, const char *adapter, const char *set,
                      const char **adapter_out, char **set_out);
 
 /* The job that a run of a paper becomes under a variation, or NULL. */

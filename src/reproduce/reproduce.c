@@ -14,10 +14,10 @@ struct wanting {
 static void want(const struct wanting *wanting, const char *run, const char *adapter,
                  const char *set)
 {
-    char *line = run_line(wanting->paper, run, wanting->judge->quick), *whole_set;
+    char *line = paper_db_run_line(wanting->paper, run, wanting->judge->quick), *whole_set;
     const char *name;
 
-    variation_place(wanting->judge->variation, adapter, set, &name, &whole_set);
+    judge_variation_index(wanting->judge->variation, adapter, set, &name, &whole_set);
     jobs_want(wanting->jobs, wanting->paper->name, run, name, whole_set, line);
     free(whole_set);
     free(line);
@@ -29,30 +29,30 @@ static int want_reference(const struct reference *reference, void *context)
     return 0;
 }
 
-static void want_figures(const struct book *book, struct wanting *wanting)
+static void want_figures(const struct paper_db *book, struct wanting *wanting)
 {
     const json_t *figure, *adapter;
     size_t i, k;
 
     json_array_foreach(json_object_get(wanting->paper->document, "figures"), i, figure)
     {
-        if (!figure_chosen(book, wanting->paper, figure))
+        if (!paper_db_row_chosen(book, wanting->paper, figure))
             continue;
         json_array_foreach(json_object_get(figure, "adapters"), k, adapter)
-            want(wanting, text_of(figure, "run"), json_string_value(adapter), NULL);
+            want(wanting, paper_db_text(figure, "run"), json_string_value(adapter), NULL);
     }
 }
 
-void reproduction_want(const struct book *book, const struct judge *judge, struct jobs *jobs)
+void reproduce_want(const struct paper_db *book, const struct judge *judge, struct jobs *jobs)
 {
     struct wanting wanting = { .judge = judge, .jobs = jobs };
 
     for (unsigned int i = 0; i < book->row_count; i++) {
-        const struct book_row *row = &book->rows[i];
+        const struct paper_row *row = &book->rows[i];
 
         wanting.paper = row->paper;
-        if (row->chosen && !text_of(row->how, "not_run"))
-            row_references(row, want_reference, &wanting);
+        if (row->chosen && !paper_db_text(row->how, "not_run"))
+            paper_db_row_references(row, want_reference, &wanting);
     }
     for (unsigned int i = 0; i < book->paper_count; i++) {
         wanting.paper = &book->papers[i];
@@ -60,7 +60,7 @@ void reproduction_want(const struct book *book, const struct judge *judge, struc
     }
 }
 
-void reproduction_judge(const struct book *book, const struct judge *now,
+void reproduce_judge(const struct paper_db *book, const struct judge *now,
                         const struct judge *before, struct reproduction *out)
 {
     *out = (struct reproduction){ .book = book, .now = *now, .changed = before != NULL };
@@ -80,13 +80,13 @@ void reproduction_judge(const struct book *book, const struct judge *now,
     }
 }
 
-void reproduction_free(struct reproduction *reproduction)
+void reproduce_free(struct reproduction *reproduction)
 {
     free(reproduction->rows);
     *reproduction = (struct reproduction){ 0 };
 }
 
-unsigned int reproduction_count(const struct reproduction *reproduction, enum verdict verdict)
+unsigned int reproduce_count(const struct reproduction *reproduction, enum verdict verdict)
 {
     unsigned int count = 0;
 
@@ -116,21 +116,21 @@ static void print_row(const struct reproduction *reproduction, const struct judg
     fprintf(out, " %10s %-6s %8s  %s", number_or_dash(now->ours, "%.5g", ours, sizeof(ours)),
             judged->row->fields[FIELD_UNIT],
             number_or_dash(now->error, "%+.1f%%", error, sizeof(error)),
-            verdict_name(now->verdict));
+            judge_verdict_name(now->verdict));
     fprintf(out, *now->text && now->verdict != VERDICT_HOLDS ? ": %s\n" : "\n", now->text);
 }
 
-void reproduction_print(const struct reproduction *reproduction, FILE *out)
+void reproduce_print(const struct reproduction *reproduction, FILE *out)
 {
     const struct paper *paper = NULL;
-    unsigned int misses = reproduction_count(reproduction, VERDICT_MISSES);
+    unsigned int misses = reproduce_count(reproduction, VERDICT_MISSES);
 
     for (unsigned int i = 0; i < reproduction->count; i++) {
         const struct judged *judged = &reproduction->rows[i];
 
         if (judged->row->paper != paper) {
             paper = judged->row->paper;
-            fprintf(out, "\n%s (%s)\n  %-24s %10s", text_of(paper->document, "short"), paper->name,
+            fprintf(out, "\n%s (%s)\n  %-24s %10s", paper_db_text(paper->document, "short"), paper->name,
                     "ID", "PAPER");
             if (reproduction->changed)
                 fprintf(out, " %10s", "BEFORE");
@@ -139,6 +139,6 @@ void reproduction_print(const struct reproduction *reproduction, FILE *out)
         print_row(reproduction, judged, out);
     }
     fprintf(out, "\n%u of %u hold; %u %s, %u not run\n",
-            reproduction_count(reproduction, VERDICT_HOLDS), reproduction->count, misses,
-            misses == 1 ? "misses" : "miss", reproduction_count(reproduction, VERDICT_NOT_RUN));
+            reproduce_count(reproduction, VERDICT_HOLDS), reproduction->count, misses,
+            misses == 1 ? "misses" : "miss", reproduce_count(reproduction, VERDICT_NOT_RUN));
 }

@@ -8,12 +8,12 @@
 
 /* A row and what became of it; 'before' counts only where there is a change. */
 struct judged {
-    const struct book_row *row;
+    const struct paper_row *row;
     struct outcome now, before;
 };
 
 struct reproduction {
-    const struct book *book;
+    const struct paper_db *book;
     struct judge now, before;
     bool changed;
     unsigned int count;
@@ -21,20 +21,20 @@ struct reproduction {
 };
 
 /* Adds what the chosen rows and figures need. */
-void reproduction_want(const struct book *book, const struct judge *judge, struct jobs *jobs);
+void reproduce_want(const struct paper_db *book, const struct judge *judge, struct jobs *jobs);
 
 /* Judges the chosen rows; 'before' is NULL where nothing is changed. */
-void reproduction_judge(const struct book *book, const struct judge *now,
+void reproduce_judge(const struct paper_db *book, const struct judge *now,
                         const struct judge *before, struct reproduction *out);
-void reproduction_free(struct reproduction *reproduction);
+void reproduce_free(struct reproduction *reproduction);
 
-unsigned int reproduction_count(const struct reproduction *reproduction, enum verdict verdict);
+unsigned int reproduce_count(const struct reproduction *reproduction, enum verdict verdict);
 
 /* For the terminal, for programs, for spreadsheets. */
-void reproduction_print(const struct reproduction *reproduction, FILE *out);
-json_t *reproduction_json(const struct reproduction *reproduction, const char *version,
+void reproduce_print(const struct reproduction *reproduction, FILE *out);
+json_t *document_json(const struct reproduction *reproduction, const char *version,
                           const char *date, const char *command);
-void reproduction_csv(const struct reproduction *reproduction, FILE *out);
-void curves_csv(const json_t *reproduction, FILE *out);
+void document_csv(const struct reproduction *reproduction, FILE *out);
+void document_curves_csv(const json_t *reproduction, FILE *out);
 
 #endif

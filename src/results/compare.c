@@ -13,7 +13,7 @@ struct comparing {
     size_t size;
 };
 
-const char *change_name(enum change change)
+const char *compare_change_name(enum change change)
 {
     static const char *const names[] = {
         [CHANGE_SAME] = "same",
@@ -43,13 +43,13 @@ static void compare_facts(struct comparison *out, const char *of, const struct f
 {
     for (unsigned int i = 0; i < a->count; i++) {
         const struct fact *fact = &a->rows[i];
-        const char *other = facts_get(b, fact->name);
+        const char *other = results_facts_get(b, fact->name);
 
         if (!other || strcmp(other, fact->value))
             add_condition(out, (struct condition){ of, fact->name, fact->value, other });
     }
     for (unsigned int i = 0; i < b->count; i++) {
-        if (!facts_get(a, b->rows[i].name))
+        if (!results_facts_get(a, b->rows[i].name))
             add_condition(out, (struct condition){ of, b->rows[i].name, NULL, b->rows[i].value });
     }
 }
@@ -96,7 +96,7 @@ static int compare_series(struct comparing *comparing, const struct experiment_r
                  "%s, %s: %s in '%s' against '%s' (%s is better) in one, in '%s' against '%s' (%s) "
                  "in the other",
                  experiment->name, a->name, a->quantity, a->unit, a->axis_unit,
-                 better_name(a->better), b->unit, b->axis_unit, better_name(b->better));
+                 schema_better_name(a->better), b->unit, b->axis_unit, schema_better_name(b->better));
         return -1;
     }
     for (unsigned int i = 0; i < a->count; i++) {
@@ -185,7 +185,7 @@ int results_compare(const struct results *a, const struct results *b, double thr
         if (!other) {
             add_lonely(out, (struct lonely){ .in_a = true, .experiment = experiment });
         } else if (compare_experiment(&comparing, experiment, other)) {
-            comparison_free(out);
+            compare_free(out);
             return -1;
         }
     }
@@ -196,11 +196,11 @@ int results_compare(const struct results *a, const struct results *b, double thr
     if (out->count)
         return 0;
     snprintf(error, size, "%s and %s have no point in common", a->path, b->path);
-    comparison_free(out);
+    compare_free(out);
     return -1;
 }
 
-void comparison_free(struct comparison *comparison)
+void compare_free(struct comparison *comparison)
 {
     free(comparison->points);
     free(comparison->lonely);

@@ -51,8 +51,8 @@ struct comparison {
  * it. Returns 0, or -1 with the reason in 'error'. */
 int results_compare(const struct results *a, const struct results *b, double threshold,
                     struct comparison *out, char *error, size_t size);
-void comparison_free(struct comparison *comparison);
+void compare_free(struct comparison *comparison);
 
-const char *change_name(enum change change);
+const char *compare_change_name(enum change change);
 
 #endif

@@ -24,7 +24,7 @@ void csv_put_text(const char *text, FILE *out)
 
 void csv_put_number(double number, FILE *out)
 {
-    if (number_whole(number))
+    if (schema_is_whole(number))
         fprintf(out, "%.0f", number);
     else
         fprintf(out, "%.*g", RESULTS_DIGITS, number);

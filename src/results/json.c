@@ -27,7 +27,7 @@ static json_t *text_value(const char *text)
 
 static json_t *number_value(double number)
 {
-    if (number_whole(number))
+    if (schema_is_whole(number))
         return json_integer((json_int_t)number);
     return json_real(number);
 }
@@ -66,7 +66,7 @@ static json_t *series_value(const struct series *series)
     json_object_set_new(object, "unit", text_value(series->unit));
     json_object_set_new(object, "axis", text_value(series->axis));
     json_object_set_new(object, "axis_unit", text_value(series->axis_unit));
-    json_object_set_new(object, "better", text_value(better_name(series->better)));
+    json_object_set_new(object, "better", text_value(schema_better_name(series->better)));
     for (unsigned int i = 0; i < series->count; i++)
         json_array_append_new(points, point_value(&series->points[i]));
     json_object_set_new(object, "points", points);

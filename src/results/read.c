@@ -107,7 +107,7 @@ static int read_facts(const struct reader *reader, const struct place *object, c
 
         if (!json_is_string(value))
             return refuse(reader, &row, "expected a string");
-        facts_set(out, key, "%s", json_string_value(value));
+        results_facts_set(out, key, "%s", json_string_value(value));
     }
     return 0;
 }
@@ -171,7 +171,7 @@ static int read_point(const struct reader *reader, const struct place *place, vo
     }
     if (check_order(reader, place, &y))
         return -1;
-    series_add(into, x, &y);
+    results_series_add(into, x, &y);
     return 0;
 }
 
@@ -181,7 +181,7 @@ static int read_better(const struct reader *reader, const struct place *object, 
 
     if (member(object, "better", &place) && json_is_string(place.value)) {
         for (*out = BETTER_LOWER; *out <= BETTER_NEITHER; ++*out) {
-            if (!strcmp(json_string_value(place.value), better_name(*out)))
+            if (!strcmp(json_string_value(place.value), schema_better_name(*out)))
                 return 0;
         }
     }

@@ -75,7 +75,7 @@ static struct fact *fact_find(const struct facts *facts, const char *name)
     return NULL;
 }
 
-void facts_set(struct facts *facts, const char *name, const char *format, ...)
+void results_facts_set(struct facts *facts, const char *name, const char *format, ...)
 {
     struct fact *fact = fact_find(facts, name);
     va_list arguments;
@@ -94,7 +94,7 @@ void facts_set(struct facts *facts, const char *name, const char *format, ...)
     fact->value = value;
 }
 
-const char *facts_get(const struct facts *facts, const char *name)
+const char *results_facts_get(const struct facts *facts, const char *name)
 {
     const struct fact *fact = fact_find(facts, name);
 
@@ -157,7 +157,7 @@ struct series *result_series(struct experiment_result *result, const char *name,
     return series;
 }
 
-void series_add(struct series *series, double x, const struct summary *y)
+void results_series_add(struct series *series, double x, const struct summary *y)
 {
     series->points = allocate_one_more(series->points, series->count, sizeof(*series->points));
     series->points[series->count++] = (struct point){ .x = x, .y = *y };

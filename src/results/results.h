@@ -3,7 +3,7 @@
 #ifndef RESULTS_RESULTS_H
 #define RESULTS_RESULTS_H
 
-#include "statistics.h"
+#include "histogram.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -72,9 +72,9 @@ void results_free(struct results *results);
 
 /* The strings are copied. What these return stays valid until the next call that adds to the same
  * array. They do not fail: out of memory ends the program. */
-void facts_set(struct facts *facts, const char *name, const char *format, ...)
+void results_facts_set(struct facts *facts, const char *name, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-const char *facts_get(const struct facts *facts, const char *name);
+const char *results_facts_get(const struct facts *facts, const char *name);
 struct experiment_result *results_add(struct results *results, const char *name, const char *group,
                                       const char *title, const char *source);
 void result_skipped(struct experiment_result *result, const char *format, ...)
@@ -84,14 +84,14 @@ void result_failed(struct experiment_result *result, const char *format, ...)
 struct series *result_series(struct experiment_result *result, const char *name,
                              const char *quantity, const char *unit, const char *axis,
                              const char *axis_unit, enum better better);
-void series_add(struct series *series, double x, const struct summary *y);
+void results_series_add(struct series *series, double x, const struct summary *y);
 
 /* The first of that name, or NULL. A quantity of NULL is any. */
 const struct experiment_result *results_find(const struct results *results, const char *name);
 const struct series *result_find(const struct experiment_result *result, const char *name,
                                  const char *quantity);
 
-const char *better_name(enum better better); /* "lower", "higher", "neither" */
+const char *schema_better_name(enum better better); /* "lower", "higher", "neither" */
 
 /* Return 0, or -1 with errno: EDOM if a figure is not a finite number, else that of the stream. */
 int results_write_json(const struct results *results, FILE *out);

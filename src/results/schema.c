@@ -16,7 +16,7 @@ const struct figure_row results_figures[] = {
 
 const unsigned int results_figure_count = sizeof(results_figures) / sizeof(*results_figures);
 
-const char *better_name(enum better better)
+const char *schema_better_name(enum better better)
 {
     static const char *const names[] = {
         [BETTER_LOWER] = "lower",
@@ -28,7 +28,7 @@ const char *better_name(enum better better)
 }
 
 /* Above 2^53 a double tells no longer which whole number it is. */
-bool number_whole(double number)
+bool schema_is_whole(double number)
 {
     return number == floor(number) && fabs(number) <= 0x1p53;
 }

@@ -26,6 +26,6 @@ bool results_finite(const struct results *results);
 /* Whole numbers, such as sizes, are written in full, others with as many digits as any clock is
  * good for. */
 #define RESULTS_DIGITS 9
-bool number_whole(double number);
+bool schema_is_whole(double number);
 
 #endif

@@ -47,7 +47,7 @@ static const struct unit *unit_find(const char *name)
     return NULL;
 }
 
-bool unit_convert(double value, const char *from, const char *to, double *out)
+bool threshold_convert_unit(double value, const char *from, const char *to, double *out)
 {
     const struct unit *source = unit_find(from), *target = unit_find(to);
 
@@ -169,7 +169,7 @@ static int read_x(struct reader *reader, struct threshold *term)
         return 0;
     skip_blanks(reader);
     term->has_x = true;
-    if (number_read(reader->at, &end, &number) && *end != '.') {
+    if (option_read_number(reader->at, &end, &number) && *end != '.') {
         term->x = number;
     } else {
         term->x = strtod(reader->at, &stop);
@@ -298,7 +298,7 @@ static unsigned int check_series(const struct threshold *term, const char *exper
     double limit = term->limit;
 
     if (*term->unit && strcmp(term->unit, series->unit) &&
-        !unit_convert(term->limit, term->unit, series->unit, &limit))
+        !threshold_convert_unit(term->limit, term->unit, series->unit, &limit))
         return 0;
     for (unsigned int i = 0; i < series->count; i++) {
         const struct point *point = &series->points[i];
@@ -312,7 +312,7 @@ static unsigned int check_series(const struct threshold *term, const char *exper
             continue;
         violations++;
         if (point->x == (uint64_t)point->x && !strcmp(series->axis_unit, "B"))
-            number_text(point->x, x, sizeof(x));
+            option_number_text(point->x, x, sizeof(x));
         else
             snprintf(x, sizeof(x), "%g", point->x);
         fprintf(out, "fail-if: %s, %s, %s %s: %s %.4g %s %s %.4g %s\n", experiment, series->name,

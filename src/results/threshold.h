@@ -56,6 +56,6 @@ unsigned int thresholds_check(const struct thresholds *thresholds, const struct 
                               FILE *out);
 
 /* A value of one unit in another; false if they measure different things or one is unknown. */
-bool unit_convert(double value, const char *from, const char *to, double *out);
+bool threshold_convert_unit(double value, const char *from, const char *to, double *out);
 
 #endif

@@ -20,11 +20,11 @@
 static double registration(uint64_t bytes)
 {
     const struct parameters *p = &model->parameters;
-    uint64_t pages = (bytes + p->host.page - 1) / p->host.page;
-    uint64_t beyond = pages > p->host.register_knee ? pages - p->host.register_knee : 0;
+    uint64_t pages = (bytes + p->host.page_size - 1) / p->host.page_size;
+    uint64_t beyond = pages > p->host.reg_mr_knee ? pages - p->host.reg_mr_knee : 0;
 
-    return p->host.register_call + (pages - beyond) * p->host.register_page +
-           beyond * p->host.register_page_beyond;
+    return p->host.reg_mr + (pages - beyond) * p->host.reg_mr_page +
+           beyond * p->host.reg_mr_page_beyond;
 }
 
 static double cost_of(enum hca_call call, uint64_t amount)
@@ -33,9 +33,9 @@ static double cost_of(enum hca_call call, uint64_t amount)
 
     switch (call) {
     case CALL_POST_SEND:
-        return p->host.post_send + (amount > 1 ? amount - 1 : 0) * p->host.segment;
+        return p->host.post_send + (amount > 1 ? amount - 1 : 0) * p->host.sge_time;
     case CALL_POST_RECEIVE:
-        return p->host.post_receive + (amount > 1 ? amount - 1 : 0) * p->host.segment;
+        return p->host.post_recv + (amount > 1 ? amount - 1 : 0) * p->host.sge_time;
     case CALL_CREATE_QP:
         return p->host.create_qp + amount * p->host.create_qp_entry;
     case CALL_DESTROY_QP:
@@ -55,14 +55,14 @@ static double cost_of(enum hca_call call, uint64_t amount)
     case CALL_REGISTER:
         return registration(amount);
     case CALL_DEREGISTER:
-        return p->host.deregister_call +
-               (amount + p->host.page - 1) / p->host.page * p->host.deregister_page;
+        return p->host.dereg_mr +
+               (amount + p->host.page_size - 1) / p->host.page_size * p->host.dereg_mr_page;
     case CALL_ALLOC_PD:
         return p->host.alloc_pd;
     case CALL_CREATE_AH:
         return p->host.create_ah;
     case CALL_BIND_WINDOW:
-        return p->host.bind_window;
+        return p->host.bind_mw;
     case CALL_EVENT:
         return p->host.event_call;
     case CALL_KINDS:
@@ -124,10 +124,10 @@ static bool may_rest(struct vthread *me)
 static double cq_cache_misses(const struct vthread *me, int completions)
 {
     const struct parameters *p = &model->parameters;
-    double time = completions * p->host.queue_miss;
+    double time = completions * p->host.cq_miss;
     bool unused;
 
-    if (!p->host.cached_queues || cq_count(&unused) <= p->host.cached_queues)
+    if (!p->host.cached_cqs || cq_count(&unused) <= p->host.cached_cqs)
         return 0;
     for (uint32_t device = 0; device < seg->devices; device++)
         bus_hold(&hca_port_by_lid(addr_lid(segment_config()->node, device, 1))->hca->bus, me->clock,
@@ -201,7 +201,7 @@ static void sim_deregistered(uint64_t address, uint64_t length)
 {
     for (uint32_t i = 1; i < model->port_count; i++) {
         if (model->ports[i].number == 1)
-            icm_forget_mtt(&model->ports[i].hca->context, proc_self, address, length);
+            icm_forget_mtt(&model->ports[i].hca->icm, proc_self, address, length);
     }
 }
 

@@ -44,7 +44,7 @@ static int read_parameters(void)
         return EINVAL;
     }
     sched->wake_send_ns = llround(parameters->host.wake_send);
-    sched->wake_recv_ns = llround(parameters->host.wake_receive);
+    sched->wake_recv_ns = llround(parameters->host.wake_recv);
     return 0;
 }
 

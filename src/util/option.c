@@ -11,7 +11,7 @@
 
 static const char suffixes[] = "KMGT";
 
-bool number_read(const char *text, const char **end, uint64_t *out)
+bool option_read_number(const char *text, const char **end, uint64_t *out)
 {
     const char *suffix;
     char *stop;
@@ -35,7 +35,7 @@ bool number_read(const char *text, const char **end, uint64_t *out)
     return true;
 }
 
-const char *number_text(uint64_t number, char *text, size_t size)
+const char *option_number_text(uint64_t number, char *text, size_t size)
 {
     int power = 0;
 
@@ -127,13 +127,13 @@ static bool numbers_read(const struct option_row *row, const char *text, struct 
 
     list->count = 0;
     for (;; text++) {
-        if (!number_read(text, &text, &first))
+        if (!option_read_number(text, &text, &first))
             return false;
         if (!strncmp(text, "..", 2)) {
             step = 0;
-            if (!number_read(text + 2, &text, &last))
+            if (!option_read_number(text + 2, &text, &last))
                 return false;
-            if (*text == ':' && (!number_read(text + 1, &text, &step) || !step))
+            if (*text == ':' && (!option_read_number(text + 1, &text, &step) || !step))
                 return false;
             if (!range_add(list, row, first, last, step))
                 return false;
@@ -152,7 +152,7 @@ static bool number_fits(const struct option_row *row, uint64_t number)
 
     if (!rest)
         return number >= row->minimum && number <= row->maximum;
-    while (number_read(rest, &rest, &choice)) {
+    while (option_read_number(rest, &rest, &choice)) {
         if (choice == number)
             return true;
         rest += *rest == ' ';
@@ -212,8 +212,8 @@ static int refuse(const struct option_row *row, const char *value, char *error, 
     char low[24], high[24];
     const char *plural = "";
 
-    number_text(row->minimum, low, sizeof(low));
-    number_text(row->maximum, high, sizeof(high));
+    option_number_text(row->minimum, low, sizeof(low));
+    option_number_text(row->maximum, high, sizeof(high));
     switch (row->choices && row->kind == OPTION_NUMBER ? OPTION_CHOICE : row->kind) {
     case OPTION_NUMBERS:
         plural = "numbers (8,64K or 2..4M or 0..100:25) each ";
@@ -270,7 +270,7 @@ int option_store(const struct option_row *row, const char *value, void *base, ch
         length = sizeof(yes);
         break;
     case OPTION_NUMBER:
-        fits = number_read(value, &end, &read.number) && !*end && number_fits(row, read.number);
+        fits = option_read_number(value, &end, &read.number) && !*end && number_fits(row, read.number);
         break;
     case OPTION_NUMBERS:
         fits = numbers_read(row, value, &read.list);

@@ -64,9 +64,9 @@ bool option_shown(const struct option_row *row);
 
 /* Reads a number with an optional suffix; *end is where it stopped. False if there is none or it
  * does not fit. */
-bool number_read(const char *text, const char **end, uint64_t *out);
+bool option_read_number(const char *text, const char **end, uint64_t *out);
 
 /* Sizes as people write them: 64K, not 65536. */
-const char *number_text(uint64_t number, char *text, size_t size);
+const char *option_number_text(uint64_t number, char *text, size_t size);
 
 #endif

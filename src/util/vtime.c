@@ -17,9 +17,9 @@ void vtime_find(void)
         { "verbena_changes", (void **)&vtime.changes },
         { "verbena_spin", (void **)&vtime.spin },
         { "verbena_stalled", (void **)&vtime.stalled },
-        { "verbena_wrote", (void **)&vtime.wrote },
-        { "verbena_together_begin", (void **)&vtime.together_begin },
-        { "verbena_together_end", (void **)&vtime.together_end },
+        { "verbena_memory_written", (void **)&vtime.wrote },
+        { "verbena_barrier_begin", (void **)&vtime.barrier_begin },
+        { "verbena_barrier_end", (void **)&vtime.barrier_end },
         { "verbena_leave", (void **)&vtime.leave },
         { "verbena_parameter", (void **)&vtime.parameter },
     };

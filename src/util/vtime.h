@@ -15,8 +15,8 @@ struct vtime {
     int (*spin)(uint32_t changes, uint64_t until);
     uint64_t (*stalled)(void);
     void (*wrote)(int pid);
-    void (*together_begin)(uint32_t count);
-    void (*together_end)(int all);
+    void (*barrier_begin)(uint32_t count);
+    void (*barrier_end)(int all);
     void (*leave)(void);
     int (*parameter)(const char *key, double *value);
 };

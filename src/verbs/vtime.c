@@ -59,19 +59,19 @@ EXPORT uint64_t verbena_stalled(void)
     return in_virtual_time() ? sched_stalled_ms() : 0;
 }
 
-EXPORT void verbena_wrote(int pid)
+EXPORT void verbena_memory_written(int pid)
 {
     if (in_virtual_time())
         sched_memory_written(pid);
 }
 
-EXPORT void verbena_together_begin(uint32_t count)
+EXPORT void verbena_barrier_begin(uint32_t count)
 {
     if (in_virtual_time())
         sched_barrier_begin(count);
 }
 
-EXPORT void verbena_together_end(int all)
+EXPORT void verbena_barrier_end(int all)
 {
     if (in_virtual_time())
         sched_barrier_end(all);

@@ -13,7 +13,7 @@ Unseen = namedtuple('Unseen', 'name lines words wanted')
 def cache(contexts):
     """Messages go round all queues: with one more than fit, each of them has to be fetched."""
     return Unseen(f'cache of {contexts}',
-                  ['based-on = mt25218-mem', f'context.queues = {contexts}'],
+                  ['based-on = mt25218-mem', f'icm.qpc_entries = {contexts}'],
                   'icm-qp --iterations 3 --warmup 1',
                   {('qps-before-spill', 'fits'): contexts})
 
@@ -23,10 +23,10 @@ def registration(call, page, copy):
     drop_call, drop_page = call / 2, page / 4
     break_even = (call + drop_call) / (1 / copy - (page + drop_page) / PAGE)
     return Unseen(f'registration {call:g} us',
-                  ['based-on = mt25208', 'context.translations = 0',
-                   f'host.register_call = {call} us', f'host.register_page = {page} us',
-                   f'host.deregister_call = {drop_call} us',
-                   f'host.deregister_page = {drop_page} us', f'host.copy_rate = {copy} MB/s'],
+                  ['based-on = mt25208', 'icm.mtt_entries = 0',
+                   f'host.reg_mr = {call} us', f'host.reg_mr_page = {page} us',
+                   f'host.dereg_mr = {drop_call} us',
+                   f'host.dereg_mr_page = {drop_page} us', f'host.copy_rate = {copy} MB/s'],
                   'registration-cache mr-reg mr-dereg --iterations 3 --warmup 1 --sizes 4K..1M',
                   {('copy-or-register', 'break_even'): break_even,
                    ('registration-cost', 'register_call'): call,
@@ -36,7 +36,7 @@ def registration(call, page, copy):
 
 
 def blocking(wake):
-    return Unseen(f'waking {wake} us', ['based-on = mt25208', f'host.wake_receive = {wake} us'],
+    return Unseen(f'waking {wake} us', ['based-on = mt25208', f'host.wake_recv = {wake} us'],
                   'event --iterations 3 --warmup 1 --sizes 4,8,16',
                   {('poll-or-block', 'blocking_cost'): wake})
 

@@ -88,8 +88,8 @@ static void values_are_read(void **state)
                                "hca.buffer = 1.5 MB\n"
                                "link.mtu = 4 KB\n"
                                "hca.engines = 3\n"
-                               "context.queue_accesses = 2.5\n"
-                               "context.place = host\n");
+                               "icm.qpc_accesses = 2.5\n"
+                               "icm.location = host\n");
     assert_string_equal(reason("good.adapter", NULL, &out), "");
     assert_string_equal(out.name, "good");
     assert_string_equal(out.title, "Mine, of 2026");
@@ -104,12 +104,12 @@ static void values_are_read(void **state)
     assert_int_equal(out.hca.buffer, 3 << 19);
     assert_int_equal(out.link.mtu, 4096);
     assert_int_equal(out.hca.engines, 3);
-    assert_true(out.context.queue_accesses == 2.5);
-    assert_int_equal(out.context.place, CONTEXT_IN_HOST);
+    assert_true(out.icm.qpc_accesses == 2.5);
+    assert_int_equal(out.icm.location, ICM_IN_HOST);
     /* from the file it is based on, from the one that is based on, and from the row */
     assert_true(out.bus.write_overhead == 10);
     assert_true(out.host.modify_qp == 98667);
-    assert_int_equal(out.host.page, 4096);
+    assert_int_equal(out.host.page_size, 4096);
 }
 
 static void wrong_lines_are_refused(void **state)
@@ -128,23 +128,23 @@ static void wrong_units_are_refused(void **state)
            "bad.adapter:2: bus.rate takes a rate (MB/s, GB/s, Mbit/s or Gbit/s), not '5 ns'");
     expect("bus.rate = 5\n",
            "bad.adapter:2: bus.rate takes a rate (MB/s, GB/s, Mbit/s or Gbit/s), not '5'");
-    expect("hca.message = 5 sec\n",
-           "bad.adapter:2: hca.message takes a time (ns, us, ms or s), not '5 sec'");
-    expect("hca.message = inf\n",
-           "bad.adapter:2: hca.message takes a time (ns, us, ms or s), not 'inf'");
-    expect("hca.message = 1e3 ns\n",
-           "bad.adapter:2: hca.message takes a time (ns, us, ms or s), not '1e3 ns'");
+    expect("hca.wqe_time = 5 sec\n",
+           "bad.adapter:2: hca.wqe_time takes a time (ns, us, ms or s), not '5 sec'");
+    expect("hca.wqe_time = inf\n",
+           "bad.adapter:2: hca.wqe_time takes a time (ns, us, ms or s), not 'inf'");
+    expect("hca.wqe_time = 1e3 ns\n",
+           "bad.adapter:2: hca.wqe_time takes a time (ns, us, ms or s), not '1e3 ns'");
     expect("hca.buffer = 5 GB\n",
            "bad.adapter:2: hca.buffer takes a size (B, KB or MB), not '5 GB'");
     expect("hca.engines = 2 B\n", "bad.adapter:2: hca.engines takes a whole number, not '2 B'");
-    expect("context.queue_accesses = many\n",
-           "bad.adapter:2: context.queue_accesses takes a number, not 'many'");
+    expect("icm.qpc_accesses = many\n",
+           "bad.adapter:2: icm.qpc_accesses takes a number, not 'many'");
     expect("bus.half_duplex = true\n",
            "bad.adapter:2: bus.half_duplex takes yes or no, not 'true'");
-    expect("context.place = moon\n",
-           "bad.adapter:2: context.place takes one of 'adapter host', not 'moon'");
-    expect("context.place = adapter host\n",
-           "bad.adapter:2: context.place takes one of 'adapter host', not 'adapter host'");
+    expect("icm.location = moon\n",
+           "bad.adapter:2: icm.location takes one of 'adapter host', not 'moon'");
+    expect("icm.location = adapter host\n",
+           "bad.adapter:2: icm.location takes one of 'adapter host', not 'adapter host'");
 }
 
 static void impossible_values_are_refused(void **state)
@@ -153,8 +153,8 @@ static void impossible_values_are_refused(void **state)
 
     expect("bus.rate = 0 GB/s\n",
            "bad.adapter:2: bus.rate is from 0.001 to 10000 GB/s, and cannot be '0 GB/s'");
-    expect("hca.message = -5 ns\n",
-           "bad.adapter:2: hca.message is from 0 to 60000000000 ns, and cannot be '-5 ns'");
+    expect("hca.wqe_time = -5 ns\n",
+           "bad.adapter:2: hca.wqe_time is from 0 to 60000000000 ns, and cannot be '-5 ns'");
     expect("bus.read_burst = 0 B\n", "bad.adapter:2: bus.read_burst is a whole number from 1 to "
                                      "1099511627776 B, and cannot be '0 B'");
     expect("bus.read_burst = 0.5 B\n", "bad.adapter:2: bus.read_burst is a whole number from 1 to "
@@ -202,13 +202,13 @@ static void files_are_based_on_others(void **state)
     struct parameters out;
 
     write_file("first.adapter", "based-on = " SHIPPED "/mt23108.adapter\nlink.mtu = 2048 B\n"
-                                "hca.message = 1 ns\n");
+                                "hca.wqe_time = 1 ns\n");
     write_file("second.adapter", "based-on = first\nhca.message = 2 ns\n");
     write_file("third.adapter", "based-on = second.adapter\nhca.engines = 2\n");
     assert_string_equal(reason("third.adapter", NULL, &out), "");
     assert_string_equal(out.name, "third");
     assert_int_equal(out.link.mtu, 2048);
-    assert_true(out.hca.message == 2);
+    assert_true(out.hca.wqe_time == 2);
     assert_int_equal(out.hca.engines, 2);
     assert_int_equal(out.link.ports, 2);
 
@@ -296,7 +296,7 @@ static void numbers_are_found_by_key(void **state)
     value = -1;
     assert_int_equal(parameter_number(&out, "title", &value), -1);
     assert_int_equal(parameter_number(&out, "hca.drain", &value), -1);
-    assert_int_equal(parameter_number(&out, "context.place", &value), -1);
+    assert_int_equal(parameter_number(&out, "icm.location", &value), -1);
     assert_int_equal(parameter_number(&out, "mpi", &value), -1);
     assert_true(value == -1);
 }

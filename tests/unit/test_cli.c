@@ -24,7 +24,7 @@ static int parse(const char *command, char **words, struct invocation *out)
 
     while (words[count])
         count++;
-    return options_parse(command_find(command), count, words, out, &help);
+    return options_parse(cli_find_command(command), count, words, out, &help);
 }
 
 static void options_take_both_forms(void **state)

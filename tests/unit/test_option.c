@@ -171,12 +171,12 @@ static void test_number_text(void **state)
 {
     char text[32];
 
-    assert_string_equal(number_text(0, text, sizeof(text)), "0");
-    assert_string_equal(number_text(1000, text, sizeof(text)), "1000");
-    assert_string_equal(number_text(1536, text, sizeof(text)), "1536");
-    assert_string_equal(number_text(65536, text, sizeof(text)), "64K");
-    assert_string_equal(number_text(3ull << 30, text, sizeof(text)), "3G");
-    assert_string_equal(number_text(1ull << 50, text, sizeof(text)), "1024T");
+    assert_string_equal(option_number_text(0, text, sizeof(text)), "0");
+    assert_string_equal(option_number_text(1000, text, sizeof(text)), "1000");
+    assert_string_equal(option_number_text(1536, text, sizeof(text)), "1536");
+    assert_string_equal(option_number_text(65536, text, sizeof(text)), "64K");
+    assert_string_equal(option_number_text(3ull << 30, text, sizeof(text)), "3G");
+    assert_string_equal(option_number_text(1ull << 50, text, sizeof(text)), "1024T");
 }
 
 int main(void)

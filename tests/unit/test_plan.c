@@ -27,7 +27,7 @@ static int count_of(char *const *list)
 }
 
 /* Plans, with what is said on the way kept in 'said'. */
-static int make_plan(char *const *operands, char *const *words, struct session_plan *plan)
+static int make_plan(char *const *operands, char *const *words, struct plan_make *plan)
 {
     struct session_spec spec = {
         .version = "1",
@@ -44,7 +44,7 @@ static int make_plan(char *const *operands, char *const *words, struct session_p
     free(said);
     said = NULL;
     stderr = open_memstream(&said, &size);
-    status = session_plan(&spec, plan);
+    status = plan_make(&spec, plan);
     fclose(stderr);
     stderr = before;
     return status;
@@ -71,7 +71,7 @@ static void write_sweep(const char *text)
 
 static void test_tour(void **state)
 {
-    struct session_plan plan;
+    struct plan_make plan;
     unsigned int count = 0;
 
     for_each_experiment(row)
@@ -79,37 +79,37 @@ static void test_tour(void **state)
     assert_int_equal(make_plan(LIST(NULL), LIST(NULL), &plan), SESSION_OK);
     assert_int_equal(plan.count, count);
     assert_true(plan.ranks >= 2);
-    session_plan_free(&plan);
+    plan_free(&plan);
 }
 
 /* Its own options, then --quick's, then the user's. */
 static void test_order_of_options(void **state)
 {
-    struct session_plan plan;
+    struct plan_make plan;
 
     assert_int_equal(make_plan(LIST("latency"), LIST("--quick", "--iterations=7"), &plan),
                      SESSION_OK);
     assert_int_equal(plan.count, 1);
     assert_int_equal(settings_of(&plan.runs[0]).iterations, 7);
     assert_true(settings_of(&plan.runs[0]).sizes.count < 8);
-    session_plan_free(&plan);
+    plan_free(&plan);
 }
 
 static void test_groups(void **state)
 {
-    struct session_plan plan;
+    struct plan_make plan;
 
     assert_int_equal(make_plan(LIST("basic", "latency"), LIST(NULL), &plan), SESSION_OK);
     assert_true(plan.count > 2);
     for (unsigned int i = 0; i + 1 < plan.count; i++)
         assert_string_equal(plan.runs[i].experiment->group, "basic");
     assert_string_equal(plan.runs[plan.count - 1].experiment->name, "latency");
-    session_plan_free(&plan);
+    plan_free(&plan);
 }
 
 static void test_sweep(void **state)
 {
-    struct session_plan plan;
+    struct plan_make plan;
 
     write_sweep("# a comment\r\n"
                 "--iterations 11\n"
@@ -126,12 +126,12 @@ static void test_sweep(void **state)
     assert_true(settings_of(&plan.runs[1]).sizes.count > 2);
     assert_int_equal(settings_of(&plan.runs[2]).iterations, 12);
     assert_int_equal(settings_of(&plan.runs[2]).warmup, 3);
-    session_plan_free(&plan);
+    plan_free(&plan);
 }
 
 static void expect_refusal(char *const *operands, char *const *words, const char *says)
 {
-    struct session_plan plan;
+    struct plan_make plan;
 
     assert_int_equal(make_plan(operands, words, &plan), SESSION_USAGE);
     if (!strstr(said, says))

@@ -19,20 +19,20 @@ static struct results *make_results(void)
     struct experiment_result *result;
     struct series *series;
 
-    facts_set(&results->machine, "processor", "%s, %d cores", "Any \"10\" GHz", 2);
-    facts_set(&results->machine, "kernel", "old");
-    facts_set(&results->machine, "kernel", "6.1");
-    facts_set(&results->device, "name", "verbena0");
+    results_facts_set(&results->machine, "processor", "%s, %d cores", "Any \"10\" GHz", 2);
+    results_facts_set(&results->machine, "kernel", "old");
+    results_facts_set(&results->machine, "kernel", "6.1");
+    results_facts_set(&results->device, "name", "verbena0");
     result = results_add(results, "latency", "basic", "How long?", "MIBA, figure 5");
-    facts_set(&result->settings, "iterations", "%d", 1000);
-    facts_set(&result->notes, "harness overhead", "%.1f ns", 20.5);
+    results_facts_set(&result->settings, "iterations", "%d", 1000);
+    results_facts_set(&result->notes, "harness overhead", "%.1f ns", 20.5);
     series = result_series(result, "send poll", "latency", "us", "size", "B", BETTER_LOWER);
     for (double size = 8; size <= 64 * 1048576.0; size *= 8) {
         const double values[] = { 1.0 / 3, 0.25 + size / 7e3, size / 9e3 + 1e-3 };
         struct summary y;
 
-        values_summary(values, 3, &y);
-        series_add(series, size, &y);
+        histogram_of_values(values, 3, &y);
+        results_series_add(series, size, &y);
     }
     result_series(result, "send, \"block\"", "latency", "us", "size", "B", BETTER_NEITHER);
     result = results_add(results, "sl", "attributes", "Priorities?", "");
@@ -83,9 +83,9 @@ static void json_is_read_back(void **state)
     text_again = written(again, results_write_json);
     assert_string_equal(text, text_again);
     assert_int_equal(again->count, 2);
-    assert_string_equal(facts_get(&again->machine, "kernel"), "6.1");
-    assert_string_equal(facts_get(&again->machine, "processor"), "Any \"10\" GHz, 2 cores");
-    assert_null(facts_get(&again->machine, "nothing"));
+    assert_string_equal(results_facts_get(&again->machine, "kernel"), "6.1");
+    assert_string_equal(results_facts_get(&again->machine, "processor"), "Any \"10\" GHz, 2 cores");
+    assert_null(results_facts_get(&again->machine, "nothing"));
     assert_string_equal(results_find(again, "sl")->skipped, "the device has one virtual lane");
     assert_string_equal(results_find(again, "sl")->failed, "peer gone");
     assert_null(results_find(again, "latency")->skipped);
@@ -149,7 +149,7 @@ static void csv_has_a_line_per_point(void **state)
     struct summary y = { .count = 1, .minimum = 2, .median = 2.5, .maximum = 1e7 / 3 };
     char *text;
 
-    series_add(&results->experiments[0].series[1], 65536, &y);
+    results_series_add(&results->experiments[0].series[1], 65536, &y);
     text = written(results, results_write_csv);
     assert_ptr_equal(strstr(text,
                             "experiment,series,quantity,unit,axis,axis_unit,x,count,min,median,"

@@ -23,7 +23,7 @@ static void add_point(struct series *series, double x, double median)
                          .low = median,
                          .high = median };
 
-    series_add(series, x, &y);
+    results_series_add(series, x, &y);
 }
 
 /* latency: "send poll" 1 us at 8 B, 5 us at 64 KB; "send-x" 100 us; bw: 4000 MB/s, and a rate. */
@@ -165,11 +165,11 @@ static void test_units(void **state)
 {
     double value;
 
-    assert_true(unit_convert(1, "ms", "us", &value) && fabs(value - 1000) < 1e-9);
-    assert_true(unit_convert(8, "Gbit/s", "MB/s", &value) && fabs(value - 1000) < 1e-9);
-    assert_true(unit_convert(2, "MB", "KB", &value) && fabs(value - 2048) < 1e-9);
-    assert_false(unit_convert(1, "us", "MB/s", &value));
-    assert_false(unit_convert(1, "us", "parsec", &value));
+    assert_true(threshold_convert_unit(1, "ms", "us", &value) && fabs(value - 1000) < 1e-9);
+    assert_true(threshold_convert_unit(8, "Gbit/s", "MB/s", &value) && fabs(value - 1000) < 1e-9);
+    assert_true(threshold_convert_unit(2, "MB", "KB", &value) && fabs(value - 2048) < 1e-9);
+    assert_false(threshold_convert_unit(1, "us", "MB/s", &value));
+    assert_false(threshold_convert_unit(1, "us", "parsec", &value));
 }
 
 int main(void)

@@ -33,7 +33,7 @@ static void open_panel(struct bench *bench, const struct count_sweep *sweep,
             const char *name = sweep->curves[k].name;
 
             snprintf(texts[count], NAME_MAX_LENGTH, sizes->count > 1 ? "%s %s" : "%s", name,
-                     number_text(sizes->value[i], number, sizeof(number)));
+                     option_number_text(sizes->value[i], number, sizeof(number)));
             names[count] = texts[count];
         }
     }

@@ -28,7 +28,7 @@ void flow_defaults(const struct bench *bench, int peer, struct flow_spec *spec)
     };
 }
 
-const char *operation_refusal(const struct bench *bench, enum operation operation,
+const char *flow_operation_refusal(const struct bench *bench, enum operation operation,
                               enum transport transport)
 {
     bool atomic = operation_is_atomic(operation);
@@ -42,9 +42,9 @@ const char *operation_refusal(const struct bench *bench, enum operation operatio
     return NULL;
 }
 
-bool operation_chosen(struct bench *bench, enum operation operation)
+bool flow_operation_chosen(struct bench *bench, enum operation operation)
 {
-    const char *refusal = operation_refusal(bench, operation, bench->settings->transport);
+    const char *refusal = flow_operation_refusal(bench, operation, bench->settings->transport);
 
     if (!(bench->settings->operations & (1u << operation)))
         return false;
@@ -258,8 +258,8 @@ static int open_memory(struct flow *flow)
             flow->buffers = spec->buffer_of[i] + 1;
     }
     longest += (flow->buffers - 1) * spec->buffer_stride;
-    if (region_open(flow->bench, longest, &flow->out) ||
-        region_open(flow->bench, longest, &flow->in))
+    if (adapter_region_open(flow->bench, longest, &flow->out) ||
+        adapter_region_open(flow->bench, longest, &flow->in))
         return BENCH_FAILED;
     all = calloc(flow->bench->ranks, sizeof(*all));
     if (!all)
@@ -403,7 +403,7 @@ int flow_open(struct bench *bench, const struct flow_spec *spec, struct flow *ou
     flow->spec.shared_receives |= spec->transport == TRANSPORT_XRC;
     flow->slot_count = spec->slots ? spec->slots : spec->qps;
     set_capacities(flow);
-    refusal = transport_refusal(bench, spec->transport);
+    refusal = endpoint_transport_refusal(bench, spec->transport);
     if (refusal) {
         bench_skip(bench, "%s", refusal);
         goto close;
@@ -433,8 +433,8 @@ void flow_close(struct flow *flow)
     if (flow->xrcd)
         ibv_close_xrcd(flow->xrcd);
     deregister_buffers(flow);
-    region_close(&flow->out);
-    region_close(&flow->in);
+    adapter_region_close(&flow->out);
+    adapter_region_close(&flow->in);
     completions_close(&flow->sends);
     completions_close(&flow->receives);
     free(flow->endpoints);

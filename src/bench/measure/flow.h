@@ -101,11 +101,11 @@ int flow_open(struct bench *bench, const struct flow_spec *spec, struct flow *ou
 void flow_close(struct flow *flow);
 
 /* Why the device or the transport cannot do this operation, or NULL. */
-const char *operation_refusal(const struct bench *bench, enum operation operation,
+const char *flow_operation_refusal(const struct bench *bench, enum operation operation,
                               enum transport transport);
 
 /* Whether the user chose this operation and it is possible; if it is not possible, notes why. */
-bool operation_chosen(struct bench *bench, enum operation operation);
+bool flow_operation_chosen(struct bench *bench, enum operation operation);
 
 /* Drops unsignalled sends, which never complete visibly, from the counts before a new stream. */
 void flow_forget_unsignalled(struct flow *flow);

@@ -12,7 +12,7 @@ struct curves {
 static void choose_curves(struct bench *bench, struct curves *curves)
 {
     for (int operation = 0; operation < OPERATION_COUNT; operation++) {
-        if (!operation_chosen(bench, operation))
+        if (!flow_operation_chosen(bench, operation))
             continue;
         curves->operations[curves->count] = operation;
         curves->names[curves->count++] = operation_names[operation];

@@ -21,7 +21,7 @@ int sampling_runs(struct bench *bench, int (*run)(void *context, double *value),
             if (run(context, &values[done++]))
                 goto out;
         }
-        values_summary(values, done, out);
+        histogram_of_values(values, done, out);
         more = done < VALUES_MAX;
         if (bench_go_on(bench, out, start, &more))
             goto out;

@@ -116,7 +116,7 @@ uint64_t sweep_largest(const struct number_list *values)
 void sweep_name_sizes(struct sweep_names *names, const struct number_list *sizes)
 {
     for (unsigned int i = 0; i < sizes->count && i < SWEEP_CURVES_MAX; i++)
-        names->list[i] = number_text(sizes->value[i], names->texts[i], SWEEP_NAME_MAX);
+        names->list[i] = option_number_text(sizes->value[i], names->texts[i], SWEEP_NAME_MAX);
 }
 
 void sweep_name_counts(struct sweep_names *names, const struct number_list *counts,

@@ -65,7 +65,7 @@ static void free_words(struct session_run *run)
 }
 
 /* What one run needs, checked here so that nothing is measured before a mistake is found. */
-static int check_run(struct session_plan *plan, struct session_run *run, const char *where)
+static int check_run(struct plan_make *plan, struct session_run *run, const char *where)
 {
     char error[512];
     struct settings settings;
@@ -84,7 +84,7 @@ static int check_run(struct session_plan *plan, struct session_run *run, const c
 }
 
 /* The experiment's own options, those of the sweep, and last what the user typed. */
-static int add_run(struct session_plan *plan, const struct session_spec *spec,
+static int add_run(struct plan_make *plan, const struct session_spec *spec,
                    const struct experiment *experiment, const struct options *options)
 {
     struct session_run *more = realloc(plan->runs, (plan->count + 1) * sizeof(*more));
@@ -153,7 +153,7 @@ static int refuse_name(const char *where, const char *typed, const char *what)
 }
 
 /* An experiment, all of a group, or simply all; *found tells whether there is any of that name. */
-static int add_named(struct session_plan *plan, const struct session_spec *spec, const char *name,
+static int add_named(struct plan_make *plan, const struct session_spec *spec, const char *name,
                      const struct options *options, bool *found)
 {
     int status = SESSION_OK;
@@ -184,7 +184,7 @@ static int check_line(const char *text, const char *where)
 }
 
 /* One line: "EXPERIMENT OPTION...", or "OPTION..." for the lines after it. */
-static int add_line(struct session_plan *plan, const struct session_spec *spec, char *line,
+static int add_line(struct plan_make *plan, const struct session_spec *spec, char *line,
                     struct options *options)
 {
     char *name, *rest;
@@ -214,7 +214,7 @@ static int add_line(struct session_plan *plan, const struct session_spec *spec, 
     return status || found ? status : refuse_name(options->where, name, "experiment or group");
 }
 
-static int add_sweep(struct session_plan *plan, const struct session_spec *spec, const char *path,
+static int add_sweep(struct plan_make *plan, const struct session_spec *spec, const char *path,
                      bool quick)
 {
     struct options options = { .quick = quick };
@@ -238,7 +238,7 @@ static int add_sweep(struct session_plan *plan, const struct session_spec *spec,
     return status;
 }
 
-static int add_operand(struct session_plan *plan, const struct session_spec *spec,
+static int add_operand(struct plan_make *plan, const struct session_spec *spec,
                        const char *operand, bool quick)
 {
     struct options options = { .where = "", .quick = quick };
@@ -253,7 +253,7 @@ static int add_operand(struct session_plan *plan, const struct session_spec *spe
 }
 
 /* Each term must be about something that will be measured. */
-static int add_thresholds(struct session_plan *plan, const char *text)
+static int add_thresholds(struct plan_make *plan, const char *text)
 {
     char error[512];
 
@@ -275,7 +275,7 @@ static int add_thresholds(struct session_plan *plan, const char *text)
     return SESSION_OK;
 }
 
-int session_plan(const struct session_spec *spec, struct session_plan *out)
+int plan_make(const struct session_spec *spec, struct plan_make *out)
 {
     char error[512];
     struct settings settings;
@@ -292,11 +292,11 @@ int session_plan(const struct session_spec *spec, struct session_plan *out)
     if (!status)
         status = add_thresholds(out, settings.fail_if);
     if (status)
-        session_plan_free(out);
+        plan_free(out);
     return status;
 }
 
-void session_plan_free(struct session_plan *plan)
+void plan_free(struct plan_make *plan)
 {
     for (unsigned int i = 0; i < plan->count; i++)
         free_words(&plan->runs[i]);

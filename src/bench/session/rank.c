@@ -88,9 +88,9 @@ static int agree_on_mtu(struct bench *bench, const struct whereabouts *all)
         if (all[i].mtu < port->active_mtu)
             port->active_mtu = all[i].mtu;
     }
-    if (bench->settings->mtu > mtu_bytes(port->active_mtu))
+    if (bench->settings->mtu > endpoint_mtu_bytes(port->active_mtu))
         return bench_fail(bench, "--mtu %u is more than the %u that the ports have",
-                          (unsigned int)bench->settings->mtu, mtu_bytes(port->active_mtu));
+                          (unsigned int)bench->settings->mtu, endpoint_mtu_bytes(port->active_mtu));
     return BENCH_OK;
 }
 
@@ -227,8 +227,8 @@ int rank_main(int fd, const char *version, char *const *words, int count)
     control.rank = assignment.rank;
     control.ranks = assignment.ranks;
     control.fd[0] = fd;
-    control.timeout_s = silence_limit(&assignment.settings);
-    control.stopped = interrupted;
+    control.timeout_s = ranks_silence_limit(&assignment.settings);
+    control.stopped = interrupt_seen;
     bench = (struct bench){
         .experiment = assignment.experiment,
         .settings = &assignment.settings,
@@ -274,7 +274,7 @@ static void serve(int fd, const struct settings *settings, char *const *words, i
         if (getppid() != parent)
             _exit(1);
         signal(SIGCHLD, SIG_DFL);
-        connection_prepare(fd, settings->timeout);
+        ranks_prepare_connection(fd, settings->timeout);
         rank_become(dup(fd), words, count);
     }
     if (child < 0)
@@ -296,7 +296,7 @@ int ranks_listen(const struct settings *settings, char *const *words, int count)
             (unsigned long long)settings->tcp_port);
     signal(SIGCHLD, SIG_IGN);
     interrupt_catch();
-    while (!interrupted()) {
+    while (!interrupt_seen()) {
         struct pollfd ready = { .fd = listener, .events = POLLIN };
         int fd = poll(&ready, 1, LOOK_MS) > 0 ? accept4(listener, NULL, NULL, SOCK_CLOEXEC) : -1;
 

@@ -21,7 +21,7 @@
 #define STOP_STEP_US 10000
 #define STOP_STEPS   200
 
-void connection_prepare(int fd, unsigned int timeout_s)
+void ranks_prepare_connection(int fd, unsigned int timeout_s)
 {
     int on = 1, idle = 5, interval = 5, limit_ms = timeout_s * 1000;
     struct timeval limit = { .tv_sec = timeout_s };
@@ -36,7 +36,7 @@ void connection_prepare(int fd, unsigned int timeout_s)
 
 /* In virtual time a rank may be silent for as long as the machine takes to get on: all of them are
  * processes of this one, and their sockets say when one dies. */
-unsigned int silence_limit(const struct settings *settings)
+unsigned int ranks_silence_limit(const struct settings *settings)
 {
     return vtime.on ? 0 : settings->timeout;
 }
@@ -77,7 +77,7 @@ static int wait_connected(int fd, unsigned int timeout_s)
 
         if (poll(&ready, 1, LOOK_MS) > 0)
             break;
-        if (interrupted())
+        if (interrupt_seen())
             return EINTR;
         if (monotonic_ns() - start >= timeout_s * 1000000000ull)
             return ETIMEDOUT;
@@ -120,7 +120,7 @@ static int connect_to(struct control *control, int rank, const struct settings *
     for (at = list; at && fd < 0; at = at->ai_next)
         error = connect_one(at, settings->timeout, &fd);
     freeaddrinfo(list);
-    if (fd < 0 && interrupted()) {
+    if (fd < 0 && interrupt_seen()) {
         control_interrupt(control);
         return -1;
     }
@@ -130,7 +130,7 @@ static int connect_to(struct control *control, int rank, const struct settings *
         control_fail(control, CONTROL_FAILED, text);
         return -1;
     }
-    connection_prepare(fd, settings->timeout);
+    ranks_prepare_connection(fd, settings->timeout);
     control->fd[rank] = fd;
     return 0;
 }
@@ -163,8 +163,8 @@ int ranks_start(struct ranks *ranks, const struct assignment *assignment, char *
     struct assignment each = *assignment;
 
     memset(ranks, 0, sizeof(*ranks));
-    control->timeout_s = silence_limit(&assignment->settings);
-    control->stopped = interrupted;
+    control->timeout_s = ranks_silence_limit(&assignment->settings);
+    control->stopped = interrupt_seen;
     for (int i = 0; i < CONTROL_RANKS_MAX; i++)
         control->fd[i] = -1;
     control->ranks = 1;

@@ -27,13 +27,13 @@ int rank_main(int fd, const char *version, char *const *words, int count);
 /* Runs the experiment in this process. */
 void rank_run(struct bench *bench);
 
-/* verbena bench --listen: serves whoever connects, until interrupted. Returns an exit status. */
+/* verbena bench --listen: serves whoever connects, until interrupt_seen. Returns an exit status. */
 int ranks_listen(const struct settings *settings, char *const *words, int count);
 
 /* Sets what a connection between hosts needs: no delay, and notice of a host that is gone. */
-void connection_prepare(int fd, unsigned int timeout_s);
+void ranks_prepare_connection(int fd, unsigned int timeout_s);
 
 /* Seconds for which a rank may say nothing, 0 for ever. */
-unsigned int silence_limit(const struct settings *settings);
+unsigned int ranks_silence_limit(const struct settings *settings);
 
 #endif

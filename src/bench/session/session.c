@@ -33,8 +33,8 @@ static void describe_device(struct session *session, struct bench *bench)
         return;
     facts_of_device(&adapter, session->spec->software, &session->results->device);
     session->device_known = true;
-    printf("%s, %s\n", facts_get(&session->results->device, "name"),
-           facts_get(&session->results->device, "kind"));
+    printf("%s, %s\n", results_facts_get(&session->results->device, "name"),
+           results_facts_get(&session->results->device, "kind"));
     adapter_close(&adapter);
 }
 
@@ -126,11 +126,11 @@ static void print_totals(const struct session *session, unsigned int planned)
         puts("-o FILE.json keeps the figures; 'verbena advise FILE.json' says what they mean");
 }
 
-static int finish(struct session *session, const struct session_plan *plan)
+static int finish(struct session *session, const struct plan_make *plan)
 {
     unsigned int violations;
 
-    session->results->interrupted = interrupted();
+    session->results->interrupted = interrupt_seen();
     print_totals(session, plan->count);
     violations = thresholds_check(&plan->thresholds, session->results, stdout);
     fflush(stdout);
@@ -143,7 +143,7 @@ static int finish(struct session *session, const struct session_plan *plan)
     return session->failed ? SESSION_FAILED : SESSION_OK;
 }
 
-int session_run(const struct session_spec *spec, const struct session_plan *plan)
+int session_run(const struct session_spec *spec, const struct plan_make *plan)
 {
     struct session session = { .spec = spec };
     char error[512], date[32];
@@ -161,9 +161,9 @@ int session_run(const struct session_spec *spec, const struct session_plan *plan
     signal(SIGPIPE, SIG_IGN);
     clock_start();
     facts_of_machine(&session.results->machine);
-    facts_set(&session.results->machine, "harness overhead", "%.1f ns per round trip",
+    results_facts_set(&session.results->machine, "harness overhead", "%.1f ns per round trip",
               null_pingpong_ns());
-    for (unsigned int i = 0; i < plan->count && !interrupted() && !session.unreachable; i++) {
+    for (unsigned int i = 0; i < plan->count && !interrupt_seen() && !session.unreachable; i++) {
         run_one(&session, &plan->runs[i]);
         /* Kept at once: whatever ends this process later, what was measured is there. */
         if (i + 1 < plan->count && write_results(&session))

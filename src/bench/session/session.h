@@ -33,7 +33,7 @@ struct session_run {
     int ranks;
 };
 
-struct session_plan {
+struct plan_make {
     struct session_run *runs;
     unsigned int count;
     int ranks; /* the most that any of them needs */
@@ -41,10 +41,10 @@ struct session_plan {
 };
 
 /* Reads operands and options; returns SESSION_OK, or SESSION_USAGE having said why. */
-int session_plan(const struct session_spec *spec, struct session_plan *out);
-void session_plan_free(struct session_plan *plan);
+int plan_make(const struct session_spec *spec, struct plan_make *out);
+void plan_free(struct plan_make *plan);
 
 /* Measures; returns an exit status. */
-int session_run(const struct session_spec *spec, const struct session_plan *plan);
+int session_run(const struct session_spec *spec, const struct plan_make *plan);
 
 #endif

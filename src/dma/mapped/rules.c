@@ -152,7 +152,7 @@ static const char *const other_texts[SHARE_REASONS] = {
     [WHY_NO_MEMORY] = "no memory for it",
 };
 
-const char *share_reason_text(enum share_reason reason)
+const char *rules_reason_text(enum share_reason reason)
 {
     for (unsigned i = 0; i < ARRAY_SIZE(rules); i++)
         if (rules[i].reason == reason)

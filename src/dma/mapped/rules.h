@@ -33,7 +33,7 @@ enum share_reason {
 };
 
 /* For people: "pages are pinned by the kernel". */
-const char *share_reason_text(enum share_reason reason);
+const char *rules_reason_text(enum share_reason reason);
 
 /* A region that is being registered. */
 struct candidate {

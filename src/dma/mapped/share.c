@@ -247,7 +247,7 @@ void share_attach(struct shared_mr *mr)
     }
     atomic_fetch_add(&outcomes[reason], 1);
     log_debug("%lu bytes registered at %#lx: %s", (unsigned long)mr->length,
-              (unsigned long)mr->addr, share_reason_text(reason));
+              (unsigned long)mr->addr, rules_reason_text(reason));
 }
 
 /* ---- the end of it ---- */
@@ -396,7 +396,7 @@ void share_report(void)
         unsigned n = load_relaxed(&outcomes[i]);
         if (n)
             log_write(LOG_LEVEL_INFO, "registered memory: %u %s%s", n, i ? "copied: " : "",
-                      share_reason_text(i));
+                      rules_reason_text(i));
     }
     if (load_relaxed(&bytes_exchanged))
         log_write(LOG_LEVEL_INFO, "registered memory: %lu KiB exchanged",

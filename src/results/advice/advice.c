@@ -16,14 +16,14 @@ static unsigned int adviser_count(void)
     return count;
 }
 
-struct advice *advise(const struct body *body)
+struct advice *advice_make(const struct body *body)
 {
     unsigned int count = adviser_count();
     struct advice *advices = allocate_zeroed((count + 1) * sizeof(*advices));
 
     for (unsigned int i = 0; i < count; i++) {
         advices[i].adviser = advisers[i];
-        advisers[i]->advise(body, &advices[i]);
+        advisers[i]->advice_make(body, &advices[i]);
     }
     return advices;
 }
@@ -71,7 +71,7 @@ static bool source_in(const struct results *file, const struct wanted *wanted, s
     return false;
 }
 
-bool source_find(const struct body *body, const char *experiment, const char *series,
+bool advice_source_find(const struct body *body, const char *experiment, const char *series,
                  const char *quantity, struct source *out)
 {
     struct wanted exact = { .experiment = experiment, .series = series, .quantity = quantity };
@@ -84,7 +84,7 @@ bool source_find(const struct body *body, const char *experiment, const char *se
     return false;
 }
 
-bool source_along(const struct body *body, const char *experiment, const char *axis,
+bool advice_source_along(const struct body *body, const char *experiment, const char *axis,
                   struct source *out)
 {
     struct wanted wanted = { .experiment = experiment, .axis = axis };
@@ -96,9 +96,9 @@ bool source_along(const struct body *body, const char *experiment, const char *a
     return false;
 }
 
-bool source_is_exact(const struct source *source)
+bool advice_source_is_exact(const struct source *source)
 {
-    const char *clock = facts_get(&source->file->machine, "clock");
+    const char *clock = results_facts_get(&source->file->machine, "clock");
 
     return clock && !strcmp(clock, "virtual time");
 }
@@ -150,11 +150,11 @@ void advice_parameter(struct advice *advice, const char *name, double value)
     advice->parameters[advice->parameter_count++] = (struct parameter){ name, round(value) };
 }
 
-const char *size_text(double size)
+const char *advice_size_text(double size)
 {
     static _Thread_local char texts[4][32];
     static _Thread_local unsigned int turn;
     char *text = texts[turn++ % 4];
 
-    return number_text((uint64_t)round(size), text, sizeof(texts[0]));
+    return option_number_text((uint64_t)round(size), text, sizeof(texts[0]));
 }

@@ -1,5 +1,5 @@
 /* Advice on how to use a device, drawn from what was measured on it. A finding is one file of this
- * folder that ends in a struct adviser, and one row in table.c; docs/advise.md tells the reasoning
+ * folder that ends in a struct adviser, and one row in table.c; docs/advice_make.md tells the reasoning
  * and where it comes from. */
 #ifndef RESULTS_ADVICE_ADVICE_H
 #define RESULTS_ADVICE_ADVICE_H
@@ -48,13 +48,13 @@ struct body {
 struct adviser {
     const char *name;
     const char *question;
-    void (*advise)(const struct body *body, struct advice *out);
+    void (*advice_make)(const struct body *body, struct advice *out);
 };
 
 extern const struct adviser *const advisers[]; /* ends with NULL */
 
 /* One for each adviser, in their order; to be given back with advice_free(). */
-struct advice *advise(const struct body *body);
+struct advice *advice_make(const struct body *body);
 void advice_free(struct advice *advices);
 
 #define ADVICE_PREFIX "mtl_verbena_"
@@ -69,15 +69,15 @@ struct source {
 
 /* The series of that name, or else the first whose name begins so, in the first file that has one
  * with points. A quantity of NULL is any. */
-bool source_find(const struct body *body, const char *experiment, const char *series,
+bool advice_source_find(const struct body *body, const char *experiment, const char *series,
                  const char *quantity, struct source *out);
 
 /* The first series along that axis. */
-bool source_along(const struct body *body, const char *experiment, const char *axis,
+bool advice_source_along(const struct body *body, const char *experiment, const char *axis,
                   struct source *out);
 
 /* It was measured in virtual time, which has no noise. */
-bool source_is_exact(const struct source *source);
+bool advice_source_is_exact(const struct source *source);
 
 /* These end what an adviser has to say, one way or the other. */
 void advice_say(struct advice *advice, const char *format, ...)
@@ -90,6 +90,6 @@ void advice_evidence(struct advice *advice, const struct source *source, double 
 void advice_parameter(struct advice *advice, const char *name, double value);
 
 /* A size as people write it, in a buffer of its own for each of a few calls in a row. */
-const char *size_text(double size);
+const char *advice_size_text(double size);
 
 #endif

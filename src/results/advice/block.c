@@ -26,8 +26,8 @@ static bool find(const struct body *body, struct waiting *out)
     };
 
     for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
-        if (source_find(body, names[i][0], names[i][1], "latency", &out->poll) &&
-            source_find(body, names[i][0], names[i][2], "latency", &out->block))
+        if (advice_source_find(body, names[i][0], names[i][1], "latency", &out->poll) &&
+            advice_source_find(body, names[i][0], names[i][2], "latency", &out->block))
             return true;
     }
     return false;
@@ -48,7 +48,7 @@ static bool extra_of(const struct curve *poll, const struct curve *block, double
         differences[count++] = block->y[i] - poll->y[i];
         ratio = fmin(ratio, block->y[i] / poll->y[i] - margin);
     }
-    values_summary(differences, count, &summary);
+    histogram_of_values(differences, count, &summary);
     free(differences);
     *extra = summary.median;
     *middle = count / 2;
@@ -90,5 +90,5 @@ static void advise_block(const struct body *body, struct advice *out)
 const struct adviser block_adviser = {
     .name = "poll-or-block",
     .question = "How long to poll before blocking?",
-    .advise = advise_block,
+    .advice_make = advise_block,
 };

@@ -36,7 +36,7 @@ static double noise_of(const double *values, unsigned int count)
     bends = allocate_zeroed(count * sizeof(*bends));
     for (unsigned int i = 0; i + 3 < count; i++)
         bends[i] = fabs(values[i] - 3 * values[i + 1] + 3 * values[i + 2] - values[i + 3]);
-    values_summary(bends, count - 3, &summary);
+    histogram_of_values(bends, count - 3, &summary);
     free(bends);
     return MEDIAN_TO_DEVIATION * summary.median / sqrt(20);
 }
@@ -230,7 +230,7 @@ static void one_sided(const struct curve *curve, const struct gains *gains, stru
     out->x = curve->x[out->below];
 }
 
-struct crossing curves_cross(const struct curve *first, const struct curve *second,
+struct crossing crossing_find(const struct curve *first, const struct curve *second,
                              enum better better)
 {
     struct crossing out = { .kind = CROSSING_NONE };
@@ -252,7 +252,7 @@ struct crossing curves_cross(const struct curve *first, const struct curve *seco
     return out;
 }
 
-bool curves_gain(const struct curve *first, const struct curve *second, enum better better,
+bool crossing_gain(const struct curve *first, const struct curve *second, enum better better,
                  double from, double *gain)
 {
     struct gains gains = gains_of(first, second, better);

@@ -92,7 +92,7 @@ static double level_of(const struct curve *curve, enum better better)
         if (goodness(curve, i, better) >= (1 - LEVEL_WIDTH) * best)
             near[count++] = goodness(curve, i, better);
     }
-    values_summary(near, count, &summary);
+    histogram_of_values(near, count, &summary);
     free(near);
     return summary.median;
 }

@@ -33,12 +33,12 @@ struct crossing {
 };
 
 /* Both curves have the same x. */
-struct crossing curves_cross(const struct curve *first, const struct curve *second,
+struct crossing crossing_find(const struct curve *first, const struct curve *second,
                              enum better better);
 
 /* How much better the second is on the whole from x = 'from' on, as the logarithm of the ratio;
  * false if it is not clearly so. */
-bool curves_gain(const struct curve *first, const struct curve *second, enum better better,
+bool crossing_gain(const struct curve *first, const struct curve *second, enum better better,
                  double from, double *gain);
 
 /* A rise from one level to another. */
@@ -49,7 +49,7 @@ struct step {
 };
 
 /* False if there is none: flat, noisy, or rising all along. */
-bool curve_step(const struct curve *curve, struct step *out);
+bool step_find(const struct curve *curve, struct step *out);
 
 /* The first point that reaches 'share' of the level at which the curve ends up; false if its first
  * point is on that level already, or if only its last one is. */

@@ -50,5 +50,5 @@ static void advise_inline(const struct body *body, struct advice *out)
 const struct adviser inline_adviser = {
     .name = "inline-limit",
     .question = "Up to which size is inline data worth it?",
-    .advise = advise_inline,
+    .advice_make = advise_inline,
 };

@@ -17,7 +17,7 @@ static void advise_level(const struct body *body, const struct knob *knob, struc
     unsigned int first;
     double level;
 
-    if (!source_along(body, knob->experiment, knob->axis, &source)) {
+    if (!advice_source_along(body, knob->experiment, knob->axis, &source)) {
         advice_silent(out, "there is no '%s' against the %s", knob->experiment, knob->axis);
         return;
     }
@@ -46,7 +46,7 @@ static void advise_window(const struct body *body, struct advice *out)
 const struct adviser window_adviser = {
     .name = "window",
     .question = "How many requests should be outstanding?",
-    .advise = advise_window,
+    .advice_make = advise_window,
 };
 
 static void advise_signal(const struct body *body, struct advice *out)
@@ -60,5 +60,5 @@ static void advise_signal(const struct body *body, struct advice *out)
 const struct adviser signal_adviser = {
     .name = "signal-interval",
     .question = "How often should a send be signalled?",
-    .advise = advise_signal,
+    .advice_make = advise_signal,
 };

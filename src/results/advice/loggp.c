@@ -24,7 +24,7 @@ static bool figure_of_first(const struct body *body, const char *experiment, con
 {
     struct curve curve;
 
-    if (!source_find(body, experiment, name, quantity, &out->source))
+    if (!advice_source_find(body, experiment, name, quantity, &out->source))
         return false;
     curve_of(out->source.series, &curve);
     if (curve.count) {
@@ -76,7 +76,7 @@ static void advise_loggp(const struct body *body, struct advice *out)
     advice_say(out,
                "LogGP: L %.3g us, o_s %.3g us, o_r %.3g us, g %.3g us, G %.3g ns/B (a line through "
                "the latencies from %s on, off by %.1f%%).",
-               wire, send.value, overhead, gap, 1000 * line.slope, size_text(LONG),
+               wire, send.value, overhead, gap, 1000 * line.slope, advice_size_text(LONG),
                100 * line.residual);
     advice_found(out, "L", wire, "us");
     advice_found(out, "o_s", send.value, "us");
@@ -94,5 +94,5 @@ static void advise_loggp(const struct body *body, struct advice *out)
 const struct adviser loggp_adviser = {
     .name = "loggp",
     .question = "What are the LogGP parameters?",
-    .advise = advise_loggp,
+    .advice_make = advise_loggp,
 };

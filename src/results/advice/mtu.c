@@ -68,14 +68,14 @@ static bool choose(const struct candidates *candidates, enum better better, unsi
     bool clear = false;
 
     for (unsigned int i = 1; i < candidates->count; i++) {
-        curves_gain(&candidates->curve[best], &candidates->curve[i], better, from, &g);
+        crossing_gain(&candidates->curve[best], &candidates->curve[i], better, from, &g);
         best = g > 0 ? i : best;
     }
     *chosen = best;
     *gain = 0;
     *worst = best;
     for (unsigned int i = 0; i < candidates->count; i++) {
-        bool worse = curves_gain(&candidates->curve[i], &candidates->curve[best], better, from, &g);
+        bool worse = crossing_gain(&candidates->curve[i], &candidates->curve[best], better, from, &g);
 
         if (!worse && candidates->mtu[i] < candidates->mtu[*chosen])
             *chosen = i;
@@ -139,5 +139,5 @@ static void advise_mtu(const struct body *body, struct advice *out)
 const struct adviser mtu_adviser = {
     .name = "mtu",
     .question = "Which MTU?",
-    .advise = advise_mtu,
+    .advice_make = advise_mtu,
 };

@@ -7,16 +7,16 @@ bool pair_find(const struct body *body, const char *experiment, const char *firs
 {
     struct curve a, b;
 
-    if (!source_find(body, experiment, first, quantity, &out->first) ||
-        !source_find(body, experiment, second, quantity, &out->second) ||
+    if (!advice_source_find(body, experiment, first, quantity, &out->first) ||
+        !advice_source_find(body, experiment, second, quantity, &out->second) ||
         strcmp(out->first.series->unit, out->second.series->unit))
         return false;
     curve_of(out->first.series, &a);
     curve_of(out->second.series, &b);
     curves_match(&a, &b);
-    a.exact = source_is_exact(&out->first);
-    b.exact = source_is_exact(&out->second);
-    out->crossing = curves_cross(&a, &b, out->first.series->better);
+    a.exact = advice_source_is_exact(&out->first);
+    b.exact = advice_source_is_exact(&out->second);
+    out->crossing = crossing_find(&a, &b, out->first.series->better);
     out->low = out->crossing.kind ? a.x[out->crossing.below] : 0;
     out->high = out->crossing.kind ? a.x[out->crossing.above] : 0;
     curve_free(&a);

@@ -44,5 +44,5 @@ static void advise_queue(const struct body *body, struct advice *out)
 const struct adviser queue_adviser = {
     .name = "cq-or-round-robin",
     .question = "From how many connections on is one completion queue better?",
-    .advise = advise_queue,
+    .advice_make = advise_queue,
 };

@@ -23,12 +23,12 @@ static bool from_cache_experiment(const struct body *body, struct advice *out)
         advice_say(out,
                    "Copy messages below %s into registered buffers, register those above; where a "
                    "registration can be used again, from %s on.",
-                   size_text(pair.crossing.x), size_text(cached.crossing.x));
+                   advice_size_text(pair.crossing.x), advice_size_text(cached.crossing.x));
         advice_found(out, "break_even_cached", cached.crossing.x, "B");
         pair_evidence(out, &cached);
     } else {
         advice_say(out, "Copy messages below %s into registered buffers, register those above.",
-                   size_text(pair.crossing.x));
+                   advice_size_text(pair.crossing.x));
     }
     return true;
 }
@@ -48,9 +48,9 @@ static bool from_parts(const struct body *body, struct advice *out)
     struct crossing crossing;
     unsigned int best = 0;
 
-    if (!source_find(body, "mr-reg", "register", "time", &on) ||
-        !source_find(body, "mr-dereg", "deregister", "time", &off) ||
-        !source_find(body, "strided", "local", "bandwidth", &copy))
+    if (!advice_source_find(body, "mr-reg", "register", "time", &on) ||
+        !advice_source_find(body, "mr-dereg", "deregister", "time", &off) ||
+        !advice_source_find(body, "strided", "local", "bandwidth", &copy))
         return false;
     curve_of(on.series, &cost);
     curve_of(off.series, &release);
@@ -64,14 +64,14 @@ static bool from_parts(const struct body *body, struct advice *out)
         cost.y[i] += release.y[i];
     if (rates.count)
         copy_times(&cost, rates.y[best], &copying);
-    copying.exact = source_is_exact(&copy);
-    cost.exact = source_is_exact(&on) && source_is_exact(&off);
-    crossing = curves_cross(&copying, &cost, BETTER_LOWER);
+    copying.exact = advice_source_is_exact(&copy);
+    cost.exact = advice_source_is_exact(&on) && advice_source_is_exact(&off);
+    crossing = crossing_find(&copying, &cost, BETTER_LOWER);
     if (crossing.kind == CROSSING_AT) {
         advice_say(out,
                    "Copy messages below %s into registered buffers, register those above (from the "
                    "times to register and deregister, and the rate of local copies).",
-                   size_text(crossing.x));
+                   advice_size_text(crossing.x));
         conclude(out, crossing.x);
         advice_evidence(out, &on, cost.x[crossing.below]);
         advice_evidence(out, &off, cost.x[crossing.below]);
@@ -93,5 +93,5 @@ static void advise_register(const struct body *body, struct advice *out)
 const struct adviser register_adviser = {
     .name = "copy-or-register",
     .question = "From which size is registering cheaper than copying?",
-    .advise = advise_register,
+    .advice_make = advise_register,
 };

@@ -17,7 +17,7 @@ static bool cost_of(const struct body *body, const char *experiment, const char 
     struct curve curve;
     bool fits;
 
-    if (!source_find(body, experiment, series, "time", source))
+    if (!advice_source_find(body, experiment, series, "time", source))
         return false;
     curve_of(source->series, &curve);
     fits = curve_line(&curve, 0, LARGEST, out) && out->residual < FITS;
@@ -34,7 +34,7 @@ static void advise_registration(const struct body *body, struct advice *out)
     if (!cost_of(body, "mr-reg", "register", &on, &make) ||
         !cost_of(body, "mr-dereg", "deregister", &off, &drop)) {
         advice_silent(out, "'mr-reg' and 'mr-dereg' do not follow a line below %s",
-                      size_text(LARGEST));
+                      advice_size_text(LARGEST));
         return;
     }
     advice_say(
@@ -53,5 +53,5 @@ static void advise_registration(const struct body *body, struct advice *out)
 const struct adviser registration_adviser = {
     .name = "registration-cost",
     .question = "What does it cost to register memory?",
-    .advise = advise_registration,
+    .advice_make = advise_registration,
 };

@@ -31,11 +31,11 @@ static void advise_scatter(const struct body *body, struct advice *out)
         return;
     case CROSSING_SECOND:
         advice_say(out, "Let the adapter scatter: it is never slower, and faster from %s %s on.",
-                   axis, size_text(pair.crossing.x));
+                   axis, advice_size_text(pair.crossing.x));
         break;
     case CROSSING_AT:
         advice_say(out, "Let the adapter scatter from %s %s on; below, send in one piece and copy.",
-                   axis, size_text(pair.crossing.x));
+                   axis, advice_size_text(pair.crossing.x));
         break;
     }
     advice_found(out, "scatter_from", pair.crossing.x, pair.first.series->axis_unit);
@@ -47,5 +47,5 @@ static void advise_scatter(const struct body *body, struct advice *out)
 const struct adviser scatter_adviser = {
     .name = "scatter-or-copy",
     .question = "From which block size should the adapter scatter?",
-    .advise = advise_scatter,
+    .advice_make = advise_scatter,
 };

@@ -40,7 +40,7 @@ static void look_for_step(struct advice *out, const struct subject *subject,
     double fits, spills;
 
     curve_of(source->series, &curve);
-    if (curve_step(&curve, &step)) {
+    if (step_find(&curve, &step)) {
         fits = floor(step.corner);
         spills = curve.x[step.last_low + 1];
         say(out, subject, source, fits, spills, &step);
@@ -63,8 +63,8 @@ static void advise_spill(const struct body *body, struct advice *out)
     static const struct subject queue_pairs = { "queue pairs", "the contexts", "active_qps" };
     struct source source;
 
-    if (source_find(body, "icm-qp", "first QP", "latency", &source) ||
-        source_find(body, "multi-qp", "latency", "latency", &source))
+    if (advice_source_find(body, "icm-qp", "first QP", "latency", &source) ||
+        advice_source_find(body, "multi-qp", "latency", "latency", &source))
         look_for_step(out, &queue_pairs, &source);
     else
         advice_silent(out, "neither 'icm-qp' nor 'multi-qp' has a latency");
@@ -73,7 +73,7 @@ static void advise_spill(const struct body *body, struct advice *out)
 const struct adviser spill_adviser = {
     .name = "qps-before-spill",
     .question = "How many queue pairs does the adapter's cache hold?",
-    .advise = advise_spill,
+    .advice_make = advise_spill,
 };
 
 static void advise_region(const struct body *body, struct advice *out)
@@ -81,7 +81,7 @@ static void advise_region(const struct body *body, struct advice *out)
     static const struct subject regions = { "regions", "the translations", "registrations" };
     struct source source;
 
-    if (source_along(body, "icm-mtt", "regions", &source) && source.series->better == BETTER_LOWER)
+    if (advice_source_along(body, "icm-mtt", "regions", &source) && source.series->better == BETTER_LOWER)
         look_for_step(out, &regions, &source);
     else
         advice_silent(out, "there is no 'icm-mtt' against the number of regions");
@@ -90,5 +90,5 @@ static void advise_region(const struct body *body, struct advice *out)
 const struct adviser region_adviser = {
     .name = "regions-before-spill",
     .question = "How many regions does the adapter's cache hold?",
-    .advise = advise_region,
+    .advice_make = advise_region,
 };

@@ -109,7 +109,7 @@ static double rival_left(const struct curve *curve, double *w)
     return fmin(by_logarithm, fit_shape(curve, w).left);
 }
 
-bool curve_step(const struct curve *curve, struct step *out)
+bool step_find(const struct curve *curve, struct step *out)
 {
     double *w, noise = 0, rival;
     struct fit fit;

@@ -26,11 +26,11 @@ static void advise_stripe(const struct body *body, struct advice *out)
         return;
     case CROSSING_SECOND:
         advice_say(out, "Stripe messages from %s on over both ports; it is never slower.",
-                   size_text(pair.crossing.x));
+                   advice_size_text(pair.crossing.x));
         break;
     case CROSSING_AT:
         advice_say(out, "Stripe messages from %s on over both ports; smaller ones go through one.",
-                   size_text(pair.crossing.x));
+                   advice_size_text(pair.crossing.x));
         break;
     }
     advice_found(out, "threshold", pair.crossing.x, "B");
@@ -41,5 +41,5 @@ static void advise_stripe(const struct body *body, struct advice *out)
 const struct adviser stripe_adviser = {
     .name = "striping-threshold",
     .question = "From which size should messages be striped?",
-    .advise = advise_stripe,
+    .advice_make = advise_stripe,
 };

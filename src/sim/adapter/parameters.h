@@ -9,9 +9,9 @@
 #define ENGINES_MAX 16
 #define VLS_MAX   8
 
-enum context_place {
-    CONTEXT_ON_ADAPTER, /* memory of its own holds what does not fit into the cache */
-    CONTEXT_IN_HOST,    /* host memory does, across the I/O bus */
+enum icm_location {
+    ICM_ON_ADAPTER, /* memory of its own holds what does not fit into the cache */
+    ICM_IN_HOST,    /* host memory does, across the I/O bus */
 };
 
 enum fabric_topology {
@@ -25,22 +25,22 @@ struct parameters {
     char title[128];
 
     struct {
-        double post_send, post_receive, poll_hit, poll_empty;
-        double segment; /* per further scatter/gather element of a posted request */
-        uint64_t cached_queues; /* completion queues that a processor keeps in its cache; 0: all */
-        double queue_miss;      /* taking a completion from one of more than that */
+        double post_send, post_recv, poll_hit, poll_empty;
+        double sge_time; /* per further scatter/gather element of a posted request */
+        uint64_t cached_cqs; /* completion queues that a processor keeps in its cache; 0: all */
+        double cq_miss;      /* taking a completion from one of more than that */
         double copy_rate;
         double copy_call;
-        double wake_receive; /* from interrupt to running again */
+        double wake_recv; /* from interrupt to running again */
         double wake_send;    /* the same after a send; 0: no other */
         double create_qp, create_qp_entry, destroy_qp, destroy_connected_qp;
         double modify_qp;
         double create_cq, create_cq_entry, destroy_cq, destroy_cq_entry;
         double create_srq, destroy_srq;
-        double register_call, register_page, register_page_beyond, deregister_call, deregister_page;
-        uint64_t register_knee; /* pages; beyond it a page costs register_page_beyond */
-        double alloc_pd, create_ah, bind_window, event_call;
-        uint64_t page;
+        double reg_mr, reg_mr_page, reg_mr_page_beyond, dereg_mr, dereg_mr_page;
+        uint64_t reg_mr_knee; /* pages; beyond it a page costs reg_mr_page_beyond */
+        double alloc_pd, create_ah, bind_mw, event_call;
+        uint64_t page_size;
     } host;
 
     struct {
@@ -57,30 +57,30 @@ struct parameters {
         uint64_t engines;                /* for sending, per port */
         uint64_t engine_depth;           /* packets an engine may have under way */
         uint64_t buffer;                 /* bytes of packets on their way out; 0: not limited */
-        double message, segment, packet; /* to begin a message, a further segment, a packet */
-        double queue_lock; /* a queue's context is held for this, by packets in and out */
-        uint64_t turn;     /* bytes of a message before other queues are served; 0: all of it */
+        double wqe_time, sge_time, packet_time; /* to begin a message, a further SGE, a packet */
+        double qpc_lock_time; /* a QP context is held for this by each packet, in and out */
+        uint64_t arbitration_quantum; /* bytes of a message before other QPs are served; 0: all */
         bool drain;        /* an engine takes its next message when its packets have left */
         bool wait_for_ack; /* a queue that has sent a SEND goes on after the acknowledgement */
         double ack_turnaround;
-        bool receive_ahead; /* receive requests are fetched when they are posted */
-        double receive_message, receive_segment, receive_request;
+        bool recv_prefetch; /* receive WQEs are fetched when they are posted */
+        double recv_time, recv_sge_time, recv_wqe_time;
         double scatter_rate; /* 0: not limited */
         double read_response;
-        uint64_t request_window; /* work requests fetched ahead */
-        uint64_t request_bytes, segment_bytes, completion_bytes;
+        uint64_t wqe_prefetch; /* WQEs fetched ahead */
+        uint64_t wqe_bytes, sge_bytes, cqe_bytes;
         uint64_t memory; /* on the adapter, for ibv_alloc_dm */
         double memory_rate, memory_latency;
     } hca;
 
     struct {
-        enum context_place place;
-        uint64_t queues;       /* contexts in the cache; 0: all */
-        uint64_t translations; /* pages */
-        double access;         /* to memory of the adapter */
-        double crowded; /* what a queue takes longer behind others, where contexts are in the host */
-        double queue_accesses, translation_accesses, write_back_accesses;
-    } context;
+        enum icm_location location;
+        uint64_t qpc_entries; /* in the cache; 0: all */
+        uint64_t mtt_entries; /* pages in the cache; 0: all */
+        double access_time;   /* to memory of the adapter */
+        double crowded_time;  /* what a QP takes longer behind others, with ICM in the host */
+        double qpc_accesses, mtt_accesses, write_back_accesses;
+    } icm;
 
     struct {
         uint64_t ports;

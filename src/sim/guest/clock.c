@@ -34,16 +34,16 @@ static uint64_t base_of(int clock)
     }
 }
 
-uint64_t clock_deadline(int clock, uint64_t seconds, uint64_t ns)
+uint64_t guest_clock_deadline(int clock, uint64_t seconds, uint64_t ns)
 {
     uint64_t base = base_of(clock);
 
     return seconds < base ? 0 : (seconds - base) * SECOND_NS + ns;
 }
 
-uint64_t clock_deadline_any(uint64_t seconds, uint64_t ns)
+uint64_t guest_clock_deadline_any(uint64_t seconds, uint64_t ns)
 {
-    return clock_deadline(seconds < REALTIME_BASE_S / 2 ? CLOCK_MONOTONIC : CLOCK_REALTIME, seconds,
+    return guest_clock_deadline(seconds < REALTIME_BASE_S / 2 ? CLOCK_MONOTONIC : CLOCK_REALTIME, seconds,
                           ns);
 }
 
@@ -125,7 +125,7 @@ EXPORT int clock_nanosleep(clockid_t clock, int flags, const struct timespec *re
     if (request->tv_nsec < 0 || request->tv_nsec >= (long)SECOND_NS || request->tv_sec < 0)
         return EINVAL;
     deadline = flags & TIMER_ABSTIME
-                   ? clock_deadline(clock, request->tv_sec, request->tv_nsec)
+                   ? guest_clock_deadline(clock, request->tv_sec, request->tv_nsec)
                    : turns->now() + request->tv_sec * SECOND_NS + request->tv_nsec;
     sleep_until(deadline);
     return 0;

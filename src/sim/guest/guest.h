@@ -32,7 +32,7 @@
         found_;                                                               \
     })
 
-#define turns (&verbena_guest_turns)
+#define turns (&verbena_guest_sched)
 
 extern bool guest_on;
 /* Calls from within these are meant as they stand: those of libverbena.so, and of signal handlers
@@ -67,9 +67,9 @@ void guest_restart(struct vthread *reserved);
 /* Until there is something to read from the descriptor; not at all if it is non-blocking. */
 void io_wait(int fd);
 
-uint64_t clock_deadline(int clock, uint64_t seconds, uint64_t ns);
+uint64_t guest_clock_deadline(int clock, uint64_t seconds, uint64_t ns);
 /* Absolute time of a clock that is not named: the bases of the clocks are far apart. */
-uint64_t clock_deadline_any(uint64_t seconds, uint64_t ns);
+uint64_t guest_clock_deadline_any(uint64_t seconds, uint64_t ns);
 
 #define WATCH_SIGNAL (SIGRTMAX - 3)
 

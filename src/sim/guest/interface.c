@@ -58,7 +58,7 @@ static void name(struct vthread *vthread, int pid)
     vthread->known_by_pid = true;
 }
 
-__attribute__((visibility("default"))) const struct guest_turns verbena_guest_turns = {
+__attribute__((visibility("default"))) const struct guest_sched verbena_guest_sched = {
     .begin = begin,
     .before_exec = before_exec,
     .exec_failed = exec_failed,

@@ -5,7 +5,7 @@
 
 #include "sim/sched/sched.h"
 
-struct guest_turns {
+struct guest_sched {
     /* Joins the fabric, and its world as this thread's place; also in a forked child, which takes
      * the place that its parent has reserved. False, with the reason logged, if that is not
      * possible. */
@@ -49,6 +49,6 @@ struct guest_turns {
     void (*waited)(void);
 };
 
-extern const struct guest_turns verbena_guest_turns;
+extern const struct guest_sched verbena_guest_sched;
 
 #endif

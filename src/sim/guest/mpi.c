@@ -68,7 +68,7 @@ EXPORT void verbena_mpi_started(void)
 }
 
 /* Programs have deadlines from clocks that are not virtual: what is left counts. */
-uint64_t clock_deadline(int clock, uint64_t seconds, uint64_t ns)
+uint64_t guest_clock_deadline(int clock, uint64_t seconds, uint64_t ns)
 {
     struct timespec now;
     uint64_t then = seconds * SECOND_NS + ns, real;
@@ -79,12 +79,12 @@ uint64_t clock_deadline(int clock, uint64_t seconds, uint64_t ns)
 }
 
 /* Time since the start of this machine is a small part of that since 1970. */
-uint64_t clock_deadline_any(uint64_t seconds, uint64_t ns)
+uint64_t guest_clock_deadline_any(uint64_t seconds, uint64_t ns)
 {
     struct timespec now;
 
     clock_gettime(CLOCK_REALTIME, &now);
-    return clock_deadline(seconds < (uint64_t)now.tv_sec / 2 ? CLOCK_MONOTONIC : CLOCK_REALTIME,
+    return guest_clock_deadline(seconds < (uint64_t)now.tv_sec / 2 ? CLOCK_MONOTONIC : CLOCK_REALTIME,
                           seconds, ns);
 }
 

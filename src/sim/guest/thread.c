@@ -208,7 +208,7 @@ EXPORT int pthread_mutex_timedlock(pthread_mutex_t *restrict mutex,
 {
     if (!IS_GUEST_CALL())
         return REAL(pthread_mutex_timedlock)(mutex, time);
-    return lock_until(mutex, clock_deadline(CLOCK_REALTIME, time->tv_sec, time->tv_nsec));
+    return lock_until(mutex, guest_clock_deadline(CLOCK_REALTIME, time->tv_sec, time->tv_nsec));
 }
 
 EXPORT int pthread_mutex_unlock(pthread_mutex_t *mutex)
@@ -300,7 +300,7 @@ EXPORT int sem_timedwait(sem_t *restrict semaphore, const struct timespec *restr
 {
     if (!IS_GUEST_CALL())
         return REAL(sem_timedwait)(semaphore, time);
-    return wait_semaphore(semaphore, clock_deadline(CLOCK_REALTIME, time->tv_sec, time->tv_nsec));
+    return wait_semaphore(semaphore, guest_clock_deadline(CLOCK_REALTIME, time->tv_sec, time->tv_nsec));
 }
 
 EXPORT int sem_clockwait(sem_t *restrict semaphore, clockid_t clock,
@@ -308,7 +308,7 @@ EXPORT int sem_clockwait(sem_t *restrict semaphore, clockid_t clock,
 {
     if (!IS_GUEST_CALL())
         return REAL(sem_clockwait)(semaphore, clock, time);
-    return wait_semaphore(semaphore, clock_deadline(clock, time->tv_sec, time->tv_nsec));
+    return wait_semaphore(semaphore, guest_clock_deadline(clock, time->tv_sec, time->tv_nsec));
 }
 
 EXPORT int sem_post(sem_t *semaphore)
@@ -405,7 +405,7 @@ EXPORT int pthread_cond_timedwait(pthread_cond_t *restrict condition,
 {
     if (!IS_GUEST_CALL())
         return REAL_CONDITION(pthread_cond_timedwait)(condition, mutex, time);
-    return wait_condition(condition, mutex, clock_deadline_any(time->tv_sec, time->tv_nsec));
+    return wait_condition(condition, mutex, guest_clock_deadline_any(time->tv_sec, time->tv_nsec));
 }
 
 EXPORT int pthread_cond_clockwait(pthread_cond_t *restrict condition,
@@ -414,7 +414,7 @@ EXPORT int pthread_cond_clockwait(pthread_cond_t *restrict condition,
 {
     if (!IS_GUEST_CALL())
         return REAL(pthread_cond_clockwait)(condition, mutex, clock, time);
-    return wait_condition(condition, mutex, clock_deadline(clock, time->tv_sec, time->tv_nsec));
+    return wait_condition(condition, mutex, guest_clock_deadline(clock, time->tv_sec, time->tv_nsec));
 }
 
 /* Threads that take no part may call those who do. */

@@ -26,7 +26,7 @@ static int hca_init(struct sim_hca *hca, uint32_t node, uint32_t device)
         hca->ports[i].lid = addr_lid(node, device, i + 1);
         engines_init(&hca->ports[i], p->hca.engines);
     }
-    return icm_init(&hca->context, p, &hca->bus);
+    return icm_init(&hca->icm, p, &hca->bus);
 }
 
 int hca_init_all(void)

@@ -62,7 +62,7 @@ struct sim_port {
 struct sim_hca {
     uint32_t node, device;
     struct bus bus;
-    struct icm context;
+    struct icm icm;
     struct server memory; /* its own, for programs */
     struct sim_port *ports; /* the first of 'port_count', one after the other */
     uint32_t port_count;

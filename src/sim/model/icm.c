@@ -47,7 +47,7 @@ static bool cache_use(struct cache *cache, struct cached *entry, struct cached *
         cache->hits++;
         return true;
     }
-    if (cache->count == cache->room) {
+    if (cache->count == cache->capacity) {
         *evicted = cache->oldest;
         unlink_entry(cache, cache->oldest);
     }
@@ -56,59 +56,59 @@ static bool cache_use(struct cache *cache, struct cached *entry, struct cached *
     return false;
 }
 
-int icm_init(struct icm *memory, const struct parameters *parameters,
+int icm_init(struct icm *icm, const struct parameters *parameters,
                  struct bus *bus)
 {
-    memory->parameters = parameters;
-    memory->bus = bus;
-    memory->queues.room = parameters->context.queues;
-    memory->pages.room = parameters->context.translations;
-    if (!memory->pages.room)
+    icm->parameters = parameters;
+    icm->bus = bus;
+    icm->qpc.capacity = parameters->icm.qpc_entries;
+    icm->mtt.capacity = parameters->icm.mtt_entries;
+    if (!icm->mtt.capacity)
         return 0;
-    memory->page_entries = pool_alloc_permanent((memory->pages.room + 1) * sizeof(struct page_entry));
-    memory->page_table = pool_alloc_permanent(PAGE_BUCKETS * sizeof(struct page_entry *));
-    return memory->page_entries && memory->page_table ? 0 : ENOMEM;
+    icm->page_entries = pool_alloc_permanent((icm->mtt.capacity + 1) * sizeof(struct page_entry));
+    icm->page_table = pool_alloc_permanent(PAGE_BUCKETS * sizeof(struct page_entry *));
+    return icm->page_entries && icm->page_table ? 0 : ENOMEM;
 }
 
 /* Dependent accesses of 64 bytes, wherever the entry lies, and what they take longer. Across the
  * bus they also take its time. */
-static uint64_t access_memory(struct icm *memory, uint64_t now, double accesses,
+static uint64_t access_memory(struct icm *icm, uint64_t now, double accesses,
                               double longer)
 {
-    const struct parameters *p = memory->parameters;
+    const struct parameters *p = icm->parameters;
     uint64_t end;
 
     model_activity.work = "context miss";
-    if (p->context.place == CONTEXT_IN_HOST)
+    if (p->icm.location == ICM_IN_HOST)
         for (double i = 0; i < accesses; i++)
-            bus_read_short(memory->bus, now, 64);
-    end = serve(&memory->unit, now, accesses * p->context.access + longer);
+            bus_read_short(icm->bus, now, 64);
+    end = serve(&icm->unit, now, accesses * p->icm.access_time + longer);
     model_activity.work = NULL;
     return end;
 }
 
-uint64_t icm_qpc(struct icm *memory, struct cached *qp, uint64_t now)
+uint64_t icm_qpc(struct icm *icm, struct cached *qp, uint64_t now)
 {
-    const struct parameters *p = memory->parameters;
+    const struct parameters *p = icm->parameters;
     struct cached *evicted;
-    double accesses = p->context.queue_accesses;
-    bool crowded = p->context.place == CONTEXT_IN_HOST && memory->unit.free_at > now;
+    double accesses = p->icm.qpc_accesses;
+    bool crowded = p->icm.location == ICM_IN_HOST && icm->unit.free_at > now;
 
-    if (!memory->queues.room || cache_use(&memory->queues, qp, &evicted))
+    if (!icm->qpc.capacity || cache_use(&icm->qpc, qp, &evicted))
         return now;
     if (evicted)
-        accesses += p->context.write_back_accesses;
-    return access_memory(memory, now, accesses, crowded ? p->context.crowded : 0);
+        accesses += p->icm.write_back_accesses;
+    return access_memory(icm, now, accesses, crowded ? p->icm.crowded_time : 0);
 }
 
-static struct page_entry **bucket_of(struct icm *memory, uint32_t proc, uint64_t page)
+static struct page_entry **bucket_of(struct icm *icm, uint32_t proc, uint64_t page)
 {
-    return &memory->page_table[(page * 0x9e3779b97f4a7c15ull ^ proc) % PAGE_BUCKETS];
+    return &icm->page_table[(page * 0x9e3779b97f4a7c15ull ^ proc) % PAGE_BUCKETS];
 }
 
-static void remove_page(struct icm *memory, struct page_entry *entry)
+static void remove_page(struct icm *icm, struct page_entry *entry)
 {
-    struct page_entry **link = bucket_of(memory, entry->proc, entry->page);
+    struct page_entry **link = bucket_of(icm, entry->proc, entry->page);
 
     while (*link && *link != entry)
         link = &(*link)->next;
@@ -117,23 +117,23 @@ static void remove_page(struct icm *memory, struct page_entry *entry)
 }
 
 /* An entry for the page: the one it has, a fresh one, or that of the page least recently used. */
-static struct page_entry *page_entry_of(struct icm *memory, uint32_t proc, uint64_t page)
+static struct page_entry *page_entry_of(struct icm *icm, uint32_t proc, uint64_t page)
 {
-    struct page_entry **bucket = bucket_of(memory, proc, page), *entry;
+    struct page_entry **bucket = bucket_of(icm, proc, page), *entry;
 
     for (entry = *bucket; entry; entry = entry->next) {
         if (entry->page == page && entry->proc == proc)
             return entry;
     }
-    if (memory->page_free) {
-        entry = memory->page_free;
-        memory->page_free = entry->next;
-    } else if (memory->page_next < memory->pages.room) {
-        entry = &memory->page_entries[memory->page_next++];
+    if (icm->page_free) {
+        entry = icm->page_free;
+        icm->page_free = entry->next;
+    } else if (icm->page_next < icm->mtt.capacity) {
+        entry = &icm->page_entries[icm->page_next++];
     } else {
-        entry = (struct page_entry *)memory->pages.oldest;
-        unlink_entry(&memory->pages, &entry->cached);
-        remove_page(memory, entry);
+        entry = (struct page_entry *)icm->mtt.oldest;
+        unlink_entry(&icm->mtt, &entry->cached);
+        remove_page(icm, entry);
     }
     entry->page = page;
     entry->proc = proc;
@@ -142,45 +142,45 @@ static struct page_entry *page_entry_of(struct icm *memory, uint32_t proc, uint6
     return entry;
 }
 
-uint64_t icm_mtt(struct icm *memory, uint32_t proc, uint64_t address,
+uint64_t icm_mtt(struct icm *icm, uint32_t proc, uint64_t address,
                        uint64_t length, uint64_t now)
 {
-    const struct parameters *p = memory->parameters;
-    uint64_t first = address / p->host.page, last = (address + (length ? length - 1 : 0)) / p->host.page;
+    const struct parameters *p = icm->parameters;
+    uint64_t first = address / p->host.page_size, last = (address + (length ? length - 1 : 0)) / p->host.page_size;
     struct cached *evicted;
     double accesses = 0;
 
-    if (!memory->pages.room || !length)
+    if (!icm->mtt.capacity || !length)
         return now;
     for (uint64_t page = first; page <= last; page++) {
-        struct page_entry *entry = page_entry_of(memory, proc, page);
+        struct page_entry *entry = page_entry_of(icm, proc, page);
 
-        if (!cache_use(&memory->pages, &entry->cached, &evicted))
-            accesses += p->context.translation_accesses;
+        if (!cache_use(&icm->mtt, &entry->cached, &evicted))
+            accesses += p->icm.mtt_accesses;
     }
-    return accesses > 0 ? access_memory(memory, now, accesses, 0) : now;
+    return accesses > 0 ? access_memory(icm, now, accesses, 0) : now;
 }
 
-void icm_forget_qpc(struct icm *memory, struct cached *qp)
+void icm_forget_qpc(struct icm *icm, struct cached *qp)
 {
     if (qp->inside)
-        unlink_entry(&memory->queues, qp);
+        unlink_entry(&icm->qpc, qp);
 }
 
-void icm_forget_mtt(struct icm *memory, uint32_t proc, uint64_t address,
+void icm_forget_mtt(struct icm *icm, uint32_t proc, uint64_t address,
                           uint64_t length)
 {
-    uint64_t page = memory->parameters->host.page;
+    uint64_t page = icm->parameters->host.page_size;
 
-    for (uint32_t i = 0; i < memory->page_next && length; i++) {
-        struct page_entry *entry = &memory->page_entries[i];
+    for (uint32_t i = 0; i < icm->page_next && length; i++) {
+        struct page_entry *entry = &icm->page_entries[i];
 
         if (!entry->cached.inside || entry->proc != proc || entry->page < address / page ||
             entry->page > (address + length - 1) / page)
             continue;
-        unlink_entry(&memory->pages, &entry->cached);
-        remove_page(memory, entry);
-        entry->next = memory->page_free;
-        memory->page_free = entry;
+        unlink_entry(&icm->mtt, &entry->cached);
+        remove_page(icm, entry);
+        entry->next = icm->page_free;
+        icm->page_free = entry;
     }
 }

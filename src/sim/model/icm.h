@@ -17,7 +17,7 @@ struct cached {
 
 struct cache {
     struct cached *newest, *oldest;
-    uint64_t room; /* 0: everything fits */
+    uint64_t capacity; /* 0: everything fits */
     uint64_t count;
     uint64_t hits, misses;
 };
@@ -26,29 +26,29 @@ struct icm {
     const struct parameters *parameters;
     struct bus *bus;
     struct server unit; /* fetches one entry at a time */
-    struct cache queues;
-    struct cache pages;
+    struct cache qpc; /* QP contexts */
+    struct cache mtt; /* translations of pages */
     struct page_entry *page_entries;
     struct page_entry **page_table;
     uint32_t page_next;
     struct page_entry *page_free;
 };
 
-int icm_init(struct icm *memory, const struct parameters *parameters,
+int icm_init(struct icm *icm, const struct parameters *parameters,
                  struct bus *bus);
 
 /* The context of a queue is needed; returns when it is there. */
-uint64_t icm_qpc(struct icm *memory, struct cached *qp, uint64_t now);
+uint64_t icm_qpc(struct icm *icm, struct cached *qp, uint64_t now);
 
 /* The translations of a range of a process's memory. */
-uint64_t icm_mtt(struct icm *memory, uint32_t proc, uint64_t address,
+uint64_t icm_mtt(struct icm *icm, uint32_t proc, uint64_t address,
                        uint64_t length, uint64_t now);
 
 /* The translations of that range are not valid any more. */
-void icm_forget_mtt(struct icm *memory, uint32_t proc, uint64_t address,
+void icm_forget_mtt(struct icm *icm, uint32_t proc, uint64_t address,
                           uint64_t length);
 
 /* The queue is gone. */
-void icm_forget_qpc(struct icm *memory, struct cached *qp);
+void icm_forget_qpc(struct icm *icm, struct cached *qp);
 
 #endif

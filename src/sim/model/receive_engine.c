@@ -39,10 +39,10 @@ static double service_of(const struct sim_packet *pkt)
     if (pkt->response)
         return 0;
     if (pkt->first)
-        service += p->hca.receive_message;
+        service += p->hca.recv_time;
     if (opcode_info(pkt->packet.opcode)->flags & OPCODE_SEND && pkt->payload) {
         if (pkt->first && pkt->to->receive_segments > 1)
-            service += (pkt->to->receive_segments - 1) * p->hca.receive_segment;
+            service += (pkt->to->receive_segments - 1) * p->hca.recv_sge_time;
         if (p->hca.scatter_rate > 0 && pkt->to->receive_segments > 1)
             service += pkt->payload / p->hca.scatter_rate;
     }
@@ -55,8 +55,8 @@ static void take(struct sim_packet *pkt)
     struct sim_qp *qp = pkt->to;
     uint64_t time = serve(&pkt->destination->receiver, sched->now, service_of(pkt));
 
-    if (p->hca.queue_lock > 0)
-        time = serve(&qp->lock, time, p->hca.queue_lock);
+    if (p->hca.qpc_lock_time > 0)
+        time = serve(&qp->lock, time, p->hca.qpc_lock_time);
     if (time < qp->receive_ready)
         time = qp->receive_ready;
     qp->receive_ready = time;
@@ -71,7 +71,7 @@ static bool prepare(struct sim_packet *pkt, enum stage stage)
 
     model_works_for(pkt->to, pkt);
     if (stage == STAGE_NEW &&
-        postpone(pkt, icm_qpc(&hca->context, &pkt->to->context, sched->now),
+        postpone(pkt, icm_qpc(&hca->icm, &pkt->to->qpc, sched->now),
                  STAGE_CONTEXT))
         return false;
     if (stage < STAGE_REQUEST && needs_receive(pkt)) {
@@ -79,11 +79,11 @@ static bool prepare(struct sim_packet *pkt, enum stage stage)
 
         recv_claim_peek(pkt->to, pkt->packet.srq);
         time = bus_fetch_wqe(&hca->bus, sched->now,
-                                 p->hca.request_bytes +
-                                     (pkt->to->receive_entry - 1) * p->hca.segment_bytes);
-        if (p->hca.receive_ahead)
+                                 p->hca.wqe_bytes +
+                                     (pkt->to->receive_entry - 1) * p->hca.sge_bytes);
+        if (p->hca.recv_prefetch)
             time = sched->now; /* the bus had to carry it all the same */
-        if (postpone(pkt, time + ns_of(p->hca.receive_request), STAGE_REQUEST))
+        if (postpone(pkt, time + ns_of(p->hca.recv_wqe_time), STAGE_REQUEST))
             return false;
     }
     return true;
@@ -172,7 +172,7 @@ static uint64_t write_payload(struct sim_packet *pkt)
         return time;
     if (!pkt->response && qp->remote_device_memory)
         return hca_memory(hca, time, pkt->payload);
-    time = icm_mtt(&hca->context, qp->proc, target_address(pkt), pkt->payload, time);
+    time = icm_mtt(&hca->icm, qp->proc, target_address(pkt), pkt->payload, time);
     return bus_write(&hca->bus, time, pkt->payload);
 }
 
@@ -212,7 +212,7 @@ void receive_engine_taken(struct sim_packet *pkt)
     if (!pkt->response && (pkt->last || qp->refused_receive) &&
         (qp->took_payload || qp->took_receive)) {
         if (qp->took_receive) {
-            uint64_t told = bus_write(&hca->bus, sched->now, model->parameters.hca.completion_bytes);
+            uint64_t told = bus_write(&hca->bus, sched->now, model->parameters.hca.cqe_bytes);
 
             visible = told > visible ? told : visible;
         }

@@ -9,8 +9,8 @@
 static uint64_t request_bytes(const struct sim_wqe *wqe)
 {
     const struct parameters *p = &model->parameters;
-    uint64_t bytes = p->hca.request_bytes + (wqe->qp->send_entry - 1) * p->hca.segment_bytes;
-    uint64_t inlined = p->hca.request_bytes + wqe->length;
+    uint64_t bytes = p->hca.wqe_bytes + (wqe->qp->send_entry - 1) * p->hca.sge_bytes;
+    uint64_t inlined = p->hca.wqe_bytes + wqe->length;
 
     return wqe->flags & IBV_SEND_INLINE && inlined > bytes ? inlined : bytes;
 }
@@ -23,11 +23,11 @@ static void fetch_next(struct sim_qp *qp)
     uint64_t time = sched->now;
 
     if (qp->fetching || qp->fetched == qp->rung ||
-        ahead >= model->parameters.hca.request_window)
+        ahead >= model->parameters.hca.wqe_prefetch)
         return;
     qp->fetching = true;
     model_works_for(qp, NULL);
-    time = icm_qpc(&hca->context, &qp->context, time);
+    time = icm_qpc(&hca->icm, &qp->qpc, time);
     time = bus_fetch_wqe(&hca->bus, time, request_bytes(sim_qp_wqe(qp, qp->fetched)));
     qp->users++;
     event_at(time, EVENT_WQE_FETCHED, qp, 0);
@@ -93,8 +93,8 @@ static double message_service(const struct sim_packet *pkt)
 
     if (pkt->response || !pkt->wqe || !begins_message(pkt))
         return 0;
-    return p->hca.message +
-           (pkt->wqe->num_sge > 1 ? pkt->wqe->num_sge - 1 : 0) * p->hca.segment;
+    return p->hca.wqe_time +
+           (pkt->wqe->num_sge > 1 ? pkt->wqe->num_sge - 1 : 0) * p->hca.sge_time;
 }
 
 static struct sim_qp *pop_ready(struct sim_port *port)
@@ -131,7 +131,7 @@ static void assign(struct sim_port *port)
             engine->messages += begins_message(pkt);
             engine->turn = 0;
             model_works_for(qp, pkt);
-            time = icm_qpc(&port->hca->context, &qp->context, sched->now);
+            time = icm_qpc(&port->hca->icm, &qp->qpc, sched->now);
             event_at(time + ns_of(message_service(pkt)), EVENT_ENGINE, engine, 0);
         }
     }
@@ -191,7 +191,7 @@ static void yield(struct send_engine *engine)
 /* A queue that waits for an engine which is about to be free takes nobody's turn. */
 static bool quantum_is_over(const struct send_engine *engine)
 {
-    uint64_t turn = model->parameters.hca.turn;
+    uint64_t turn = model->parameters.hca.arbitration_quantum;
     const struct sim_qp *waiting = engine->port->ready_first;
 
     if (!turn || engine->turn < turn)
@@ -246,8 +246,8 @@ static void start_packet(struct send_engine *engine, struct sim_packet *pkt)
     engine->under_way++;
     hca->buffer_used += pkt->payload;
     pkt->engine = engine;
-    if (p->hca.queue_lock > 0)
-        time = serve(&qp->lock, time, p->hca.queue_lock);
+    if (p->hca.qpc_lock_time > 0)
+        time = serve(&qp->lock, time, p->hca.qpc_lock_time);
     if (!pkt->payload || (pkt->wqe && pkt->wqe->flags & IBV_SEND_INLINE)) {
         event_at(time, EVENT_PACKET_READY, pkt, 0);
         return;
@@ -256,7 +256,7 @@ static void start_packet(struct send_engine *engine, struct sim_packet *pkt)
         event_at(hca_memory(hca, time, pkt->payload), EVENT_PACKET_READY, pkt, 0);
         return;
     }
-    time = icm_mtt(&hca->context, qp->proc, payload_address(pkt), pkt->payload, time);
+    time = icm_mtt(&hca->icm, qp->proc, payload_address(pkt), pkt->payload, time);
     if (time < engine->translated)
         time = engine->translated;
     engine->translated = time;
@@ -290,7 +290,7 @@ void send_engine_step(struct send_engine *engine)
     if (!pkt->last && !engine->qp->dead)
         engine->next_packet = pull(engine->qp, &responding);
     if (engine->next_packet)
-        event_at(sched->now + ns_of(model->parameters.hca.packet), EVENT_ENGINE, engine, 0);
+        event_at(sched->now + ns_of(model->parameters.hca.packet_time), EVENT_ENGINE, engine, 0);
     else
         finish_message(engine, pkt);
 }

@@ -185,7 +185,7 @@ void sim_qp_put(struct sim_qp *qp)
     if (--qp->users)
         return;
     fold_counters(qp);
-    icm_forget_qpc(&qp->port->hca->context, &qp->context);
+    icm_forget_qpc(&qp->port->hca->icm, &qp->qpc);
     pool_give(&model->qps, qp);
 }
 
@@ -488,7 +488,7 @@ static void finish(struct sim_wqe *wqe)
     }
     model_works_for(qp, NULL);
     if (visible)
-        time = bus_write(&qp->port->hca->bus, time, model->parameters.hca.completion_bytes);
+        time = bus_write(&qp->port->hca->bus, time, model->parameters.hca.cqe_bytes);
     if (brings_data(wqe) && time < qp->visible)
         time = qp->visible;
     event_at(time, EVENT_COMPLETE, wqe, 0);

@@ -51,7 +51,7 @@ struct sim_packet;
 
 struct sim_qp {
     struct transport_qp transport; /* first */
-    struct cached context;
+    struct cached qpc;
     struct shared_qp *shared;
     uint32_t qpn;
     uint32_t proc;    /* slot, and word, of its process */

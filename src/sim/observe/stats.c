@@ -53,11 +53,11 @@ static const struct piece {
     { "bus to memory", offsetof(struct sim_hca, bus.up) },
     { "bus from memory", offsetof(struct sim_hca, bus.down) },
     { "read data returned", offsetof(struct sim_hca, bus.returns) },
-    { "context unit", offsetof(struct sim_hca, context.unit) },
+    { "context unit", offsetof(struct sim_hca, icm.unit) },
     { "adapter memory", offsetof(struct sim_hca, memory) },
 }, hca_caches[] = {
-    { "queue contexts", offsetof(struct sim_hca, context.queues) },
-    { "translations", offsetof(struct sim_hca, context.pages) },
+    { "queue contexts", offsetof(struct sim_hca, icm.qpc) },
+    { "translations", offsetof(struct sim_hca, icm.mtt) },
 };
 
 #define COUNT_OF(list) (sizeof(list) / sizeof(*(list)))

@@ -56,7 +56,7 @@ static void name_adapter(struct sim_hca *hca)
     name_server(&hca->bus.up, hca, "bus to memory");
     name_server(&hca->bus.down, hca, "bus from memory");
     name_server(&hca->bus.returns, hca, "read data");
-    name_server(&hca->context.unit, hca, "context unit");
+    name_server(&hca->icm.unit, hca, "context unit");
     for (uint32_t i = 0; i < hca->port_count; i++) {
         struct sim_port *port = &hca->ports[i];
 

@@ -142,9 +142,9 @@ int registration_cache_run(struct bench *bench)
     const struct number_list *sizes = &bench->settings->sizes;
     double median[WAY_COUNT][NUMBERS_MAX];
 
-    if (operation_refusal(bench, OPERATION_WRITE, bench->settings->transport))
+    if (flow_operation_refusal(bench, OPERATION_WRITE, bench->settings->transport))
         return bench_skip(bench, "%s",
-                          operation_refusal(bench, OPERATION_WRITE, bench->settings->transport));
+                          flow_operation_refusal(bench, OPERATION_WRITE, bench->settings->transport));
     bench_panel(bench, &(struct panel_spec){ .quantity = "time",
                                              .unit = "us",
                                              .axis = "size",

@@ -6,9 +6,9 @@
 
 static const char *refusal_of(const struct bench *bench, enum transport transport)
 {
-    const char *refusal = transport_refusal(bench, transport);
+    const char *refusal = endpoint_transport_refusal(bench, transport);
 
-    return refusal ? refusal : operation_refusal(bench, sweep_operation(bench), transport);
+    return refusal ? refusal : flow_operation_refusal(bench, sweep_operation(bench), transport);
 }
 
 int service_run(struct bench *bench)

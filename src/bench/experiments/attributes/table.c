@@ -11,9 +11,9 @@ static int mtu_run(struct bench *bench)
     struct variants variants = { .bench = bench };
 
     for (int mtu = IBV_MTU_256; mtu <= (int)bench->adapter->port_attributes.active_mtu; mtu++) {
-        struct flow_spec *spec = variants_add(&variants, "mtu %u", mtu_bytes(mtu));
+        struct flow_spec *spec = variants_add(&variants, "mtu %u", endpoint_mtu_bytes(mtu));
 
-        spec->mtu = mtu_bytes(mtu);
+        spec->mtu = endpoint_mtu_bytes(mtu);
     }
     return variants_measure(&variants);
 }

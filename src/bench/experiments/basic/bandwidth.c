@@ -30,7 +30,7 @@ static unsigned int choose_curves(struct bench *bench, struct curve *curves)
     unsigned int count = 0;
 
     for (int operation = 0; operation < OPERATION_COUNT; operation++) {
-        if (!operation_chosen(bench, operation))
+        if (!flow_operation_chosen(bench, operation))
             continue;
         for (int style = WINDOW_REFILL; style <= WINDOW_REPLY; style++) {
             struct curve *curve = &curves[count];
@@ -100,7 +100,7 @@ static int measure_by_window(struct bench *bench)
     static const char *const names[] = { "write by window" };
     const struct number_list *windows = &bench->settings->windows;
 
-    if (operation_refusal(bench, OPERATION_WRITE, bench->settings->transport))
+    if (flow_operation_refusal(bench, OPERATION_WRITE, bench->settings->transport))
         return BENCH_OK;
     open_panel(bench, "window", "", 1, names);
     for (unsigned int i = 0; i < windows->count; i++) {

@@ -36,7 +36,7 @@ static unsigned int choose_curves(struct bench *bench, enum wait_mode wait, stru
         struct curve *curve = &curves[count];
 
         if (!(settings->operations & (1u << operation)) || !makes_sense(operation, wait) ||
-            operation_refusal(bench, operation, settings->transport))
+            flow_operation_refusal(bench, operation, settings->transport))
             continue;
         curve->operation = operation;
         snprintf(curve->name, sizeof(curve->name), "%s %s", operation_names[operation],
@@ -81,7 +81,7 @@ static int measure(struct bench *bench, enum wait_mode wait, const struct curve 
 static void note_refusals(struct bench *bench)
 {
     for (int operation = 0; operation < OPERATION_COUNT; operation++) {
-        const char *refusal = operation_refusal(bench, operation, bench->settings->transport);
+        const char *refusal = flow_operation_refusal(bench, operation, bench->settings->transport);
 
         if (refusal && bench->settings->operations & (1u << operation))
             bench_note(bench, operation_names[operation], "%s", refusal);

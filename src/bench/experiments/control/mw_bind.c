@@ -112,7 +112,7 @@ static int open_windows(struct bench *bench, struct windows *windows)
                           transport_names[transport]);
     for (unsigned int i = 0; i < sizes->count; i++)
         largest = sizes->value[i] > largest ? sizes->value[i] : largest;
-    if (region_open(bench, largest, &windows->region))
+    if (adapter_region_open(bench, largest, &windows->region))
         return BENCH_FAILED;
     windows->mr = ibv_reg_mr(bench->adapter->pd, windows->region.address, windows->region.length,
                              IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
@@ -136,7 +136,7 @@ static void close_windows(struct windows *windows)
         ibv_dealloc_mw(windows->type_1);
     if (windows->mr)
         ibv_dereg_mr(windows->mr);
-    region_close(&windows->region);
+    adapter_region_close(&windows->region);
 }
 
 static int measure(struct bench *bench, struct windows *windows)

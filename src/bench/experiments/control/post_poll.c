@@ -198,11 +198,11 @@ static unsigned int choose_curves(struct bench *bench, enum post_poll_call timed
 
         if (!(bench->settings->operations & (1u << operation)) || (atomic && size != 8) ||
             (timed != CALL_POST_SEND && !operation_uses_receives(operation)) ||
-            operation_refusal(bench, operation, bench->settings->transport))
+            flow_operation_refusal(bench, operation, bench->settings->transport))
             continue;
         curve->operation = operation;
         snprintf(curve->name, sizeof(curve->name), "%s %s", operation_names[operation],
-                 number_text(size, text, sizeof(text)));
+                 option_number_text(size, text, sizeof(text)));
         count++;
     }
     return count;

@@ -195,7 +195,7 @@ static bool parse_values(const struct number_list *sizes, struct curve *curve, c
     for (unsigned int i = 0; i < sizes->count && count && !*end; i++) {
         if (sizes->value[i] != size || curve->measured[i])
             continue;
-        values_summary(values, count, &curve->values[i]);
+        histogram_of_values(values, count, &curve->values[i]);
         curve->measured[i] = true;
         return true;
     }

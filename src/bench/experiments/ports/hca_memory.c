@@ -28,7 +28,7 @@ struct loopback {
 
 static int open_host_buffer(struct bench *bench, size_t size, struct buffer *out)
 {
-    if (region_open(bench, size, &out->host))
+    if (adapter_region_open(bench, size, &out->host))
         return BENCH_FAILED;
     out->mr = out->host.mr;
     out->address = (uintptr_t)out->host.address;
@@ -56,7 +56,7 @@ static void close_buffer(struct buffer *buffer)
         ibv_dereg_mr(buffer->mr);
     if (buffer->dm)
         ibv_free_dm(buffer->dm);
-    region_close(&buffer->host);
+    adapter_region_close(&buffer->host);
 }
 
 static int connect_ends(struct loopback *loopback)

@@ -185,7 +185,7 @@ static int sweep(struct bench *bench, const uint8_t *ports)
 static int choose_ports(struct bench *bench, uint8_t *ports)
 {
     struct adapter *adapter = bench->adapter;
-    const char *refusal = operation_refusal(bench, OPERATION_WRITE, bench->settings->transport);
+    const char *refusal = flow_operation_refusal(bench, OPERATION_WRITE, bench->settings->transport);
     struct ibv_port_attr second;
 
     if (refusal)
@@ -212,7 +212,7 @@ int two_port_run(struct bench *bench)
         return BENCH_FAILED;
     for (unsigned int i = 0; i < MODES; i++)
         names[i] = modes[i].name;
-    number_text(bench->settings->stripe, threshold, sizeof(threshold));
+    option_number_text(bench->settings->stripe, threshold, sizeof(threshold));
     bench_note(bench, "striping", "of messages larger than %s, over ports %u and %u", threshold,
                ports[0], ports[1]);
     bench_panel(bench, &(struct panel_spec){ .quantity = "bandwidth",

@@ -69,8 +69,8 @@ static int open_memory(struct exchange *exchange)
     struct remote mine = { 0 };
 
     if (takes_part(exchange)) {
-        if (region_open(bench, exchange->size, &exchange->out) ||
-            region_open(bench, exchange->size * exchange->ranks, &exchange->in))
+        if (adapter_region_open(bench, exchange->size, &exchange->out) ||
+            adapter_region_open(bench, exchange->size * exchange->ranks, &exchange->in))
             return BENCH_FAILED;
         mine = (struct remote){ (uintptr_t)exchange->in.address, exchange->in.mr->rkey };
         exchange->segment = (struct ibv_sge){ (uintptr_t)exchange->out.address, exchange->size,
@@ -83,8 +83,8 @@ static void close_exchange(struct exchange *exchange)
 {
     for (int peer = 0; exchange->endpoints && peer < exchange->ranks; peer++)
         endpoint_destroy(&exchange->endpoints[peer]);
-    region_close(&exchange->in);
-    region_close(&exchange->out);
+    adapter_region_close(&exchange->in);
+    adapter_region_close(&exchange->out);
     if (exchange->completions.bench)
         completions_close(&exchange->completions);
     free(exchange->endpoints);

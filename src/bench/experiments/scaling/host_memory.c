@@ -111,7 +111,7 @@ static int measure_virtual(struct bench *bench, void *context, size_t size, unsi
 
     if (grow_and_measure(bench, context, qps, &grown))
         return BENCH_FAILED;
-    values_summary(&grown.virtual, 1, out);
+    histogram_of_values(&grown.virtual, 1, out);
     return BENCH_OK;
 }
 
@@ -122,7 +122,7 @@ static int measure_resident(struct bench *bench, void *context, size_t size, uns
 
     if (grow_and_measure(bench, context, qps, &grown))
         return BENCH_FAILED;
-    values_summary(&grown.resident, 1, out);
+    histogram_of_values(&grown.resident, 1, out);
     return BENCH_OK;
 }
 
@@ -133,7 +133,7 @@ static int measure_both(struct bench *bench, void *context, size_t size, unsigne
 
     if (grow_and_measure(bench, context, qps, &grown))
         return BENCH_FAILED;
-    values_summary(&grown.proportional, 1, out);
+    histogram_of_values(&grown.proportional, 1, out);
     return BENCH_OK;
 }
 

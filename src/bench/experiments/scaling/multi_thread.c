@@ -40,13 +40,13 @@ struct worker {
 static void begin_together(const struct crew *crew)
 {
     if (vtime.on)
-        vtime.together_begin(crew->bench->ranks * (crew->count + 1));
+        vtime.barrier_begin(crew->bench->ranks * (crew->count + 1));
 }
 
 static void end_together(enum gate gate)
 {
     if (vtime.on)
-        vtime.together_end(gate == GATE_OPEN);
+        vtime.barrier_end(gate == GATE_OPEN);
 }
 
 static enum gate wait_for_gate(struct crew *crew)

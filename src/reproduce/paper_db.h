@@ -33,7 +33,7 @@ struct paper {
 };
 
 /* A figure that a paper quotes. */
-struct book_row {
+struct paper_row {
     char *fields[FIELD_COUNT];
     const struct paper *paper;
     const json_t *how; /* of the paper's "rows" */
@@ -41,20 +41,20 @@ struct book_row {
     bool chosen;
 };
 
-struct book {
+struct paper_db {
     unsigned int paper_count;
     struct paper *papers;
     unsigned int row_count;
-    struct book_row *rows; /* those of a paper follow each other */
+    struct paper_row *rows; /* those of a paper follow each other */
 };
 
 /* These return 0, or -1 with the reason in 'error'. */
-int book_read(const char *directory, struct book *out, char *error, size_t size);
-int book_choose(struct book *book, const char *name, char *error,
+int paper_db_read(const char *directory, struct paper_db *out, char *error, size_t size);
+int paper_db_choose(struct paper_db *book, const char *name, char *error,
                 size_t size); /* a paper, a row, or rows of one experiment */
 
-void book_choose_all(struct book *book);
-void book_free(struct book *book);
+void paper_db_choose_all(struct paper_db *book);
+void paper_db_free(struct paper_db *book);
 
 /* One point, or all points of a curve, of the experiment that a run makes. */
 struct reference {
@@ -69,20 +69,20 @@ struct reference {
 
 /* 'what' is "QUANTITY/SERIES/X", or an object with that as "point" and what is not the row's own.
  */
-int reference_read(const struct book_row *row, const json_t *what, struct reference *out,
+int paper_db_reference_read(const struct paper_row *row, const json_t *what, struct reference *out,
                    char *error, size_t size);
 
 /* The command of a run without "verbena"; to be freed. */
-char *run_line(const struct paper *paper, const char *run, bool quick);
+char *paper_db_run_line(const struct paper *paper, const char *run, bool quick);
 
 /* Calls 'visit' for every reference of the row, until it returns other than 0. */
-int row_references(const struct book_row *row,
+int paper_db_row_references(const struct paper_row *row,
                    int (*visit)(const struct reference *reference, void *context), void *context);
 
 /* A figure is drawn if its paper is wanted as a whole, or a row that stands in it. */
-bool figure_chosen(const struct book *book, const struct paper *paper, const json_t *figure);
+bool paper_db_row_chosen(const struct paper_db *book, const struct paper *paper, const json_t *figure);
 
 /* A member that is text; NULL if it is not there. */
-const char *text_of(const json_t *object, const char *name);
+const char *paper_db_text(const json_t *object, const char *name);
 
 #endif

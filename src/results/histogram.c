@@ -1,4 +1,4 @@
-#include "statistics.h"
+#include "histogram.h"
 #include "allocate.h"
 
 #include <math.h>
@@ -234,7 +234,7 @@ static void moments(const double *values, unsigned int count, struct summary *ou
     out->deviation = count > 1 ? sqrt(squares / (count - 1)) : 0;
 }
 
-void values_summary(const double *values, unsigned int count, struct summary *out)
+void histogram_of_values(const double *values, unsigned int count, struct summary *out)
 {
     double *sorted;
 

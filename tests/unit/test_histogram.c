@@ -1,5 +1,5 @@
 /* Histograms and summaries, held against plain computations on all the samples. */
-#include "results/statistics.h"
+#include "results/histogram.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -171,7 +171,7 @@ static void nothing_measured_is_all_zero(void **state)
     histogram_clear(histogram);
     histogram_summary(histogram, 2, &summary);
     assert_memory_equal(&summary, &zero, sizeof(zero));
-    values_summary(NULL, 0, &summary);
+    histogram_of_values(NULL, 0, &summary);
     assert_memory_equal(&summary, &zero, sizeof(zero));
     histogram_free(histogram);
 }
@@ -273,7 +273,7 @@ static void a_few_values_are_summed_up_exactly(void **state)
     const double values[] = { 4, 1, 3, 2, 10 };
     struct summary summary;
 
-    values_summary(values, 5, &summary);
+    histogram_of_values(values, 5, &summary);
     assert_int_equal(summary.count, 5);
     assert_close(summary.minimum, 1, 0);
     assert_close(summary.median, 3, 0);
@@ -283,7 +283,7 @@ static void a_few_values_are_summed_up_exactly(void **state)
     assert_close(summary.deviation, sqrt(12.5), ROUNDING);
     assert_close(summary.low, 1, 0);
     assert_close(summary.high, 10, 0);
-    values_summary(values, 1, &summary);
+    histogram_of_values(values, 1, &summary);
     assert_close(summary.median, 4, 0);
     assert_true(summary.deviation == 0 && summary.low == 4 && summary.high == 4);
 }

@@ -65,6 +65,6 @@ void histogram_trim(struct histogram *histogram, double share);
 void histogram_summary(const struct histogram *histogram, double scale, struct summary *out);
 
 /* Of a few values that stand for themselves, such as one bandwidth per repetition. */
-void values_summary(const double *values, unsigned int count, struct summary *out);
+void histogram_of_values(const double *values, unsigned int count, struct summary *out);
 
 #endif

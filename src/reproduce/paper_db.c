@@ -1,4 +1,4 @@
-#include "book.h"
+#include "paper_db.h"
 #include "results/allocate.h"
 #include "results/csv.h"
 #include "results/json.h"
@@ -29,12 +29,12 @@ refuse(char *error, size_t size, const char *format, ...)
     return -1;
 }
 
-const char *text_of(const json_t *object, const char *name)
+const char *paper_db_text(const json_t *object, const char *name)
 {
     return json_string_value(json_object_get(object, name));
 }
 
-static const struct paper *paper_of(const struct book *book, const char *number)
+static const struct paper *paper_of(const struct paper_db *book, const char *number)
 {
     for (unsigned int i = 0; i < book->paper_count; i++) {
         if (!strcmp(book->papers[i].number, number))
@@ -43,7 +43,7 @@ static const struct paper *paper_of(const struct book *book, const char *number)
     return NULL;
 }
 
-static int read_paper(struct book *book, const char *path, char *error, size_t size)
+static int read_paper(struct paper_db *book, const char *path, char *error, size_t size)
 {
     static const char *const texts[] = { "paper", "name",  "short", "authors",
                                          "title", "about", "common" };
@@ -56,19 +56,19 @@ static int read_paper(struct book *book, const char *path, char *error, size_t s
     paper = &book->papers[book->paper_count++];
     *paper = (struct paper){ .path = allocate_text(path), .document = document };
     for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
-        if (!text_of(document, texts[i]))
+        if (!paper_db_text(document, texts[i]))
             return refuse(error, size, "%s: %s: expected a string", path, texts[i]);
     }
     if (!json_is_object(json_object_get(document, "runs")) ||
         !json_is_object(json_object_get(document, "rows")) ||
         !json_is_array(json_object_get(document, "figures")))
         return refuse(error, size, "%s: runs and rows have to be objects, figures an array", path);
-    paper->name = text_of(document, "name");
-    paper->number = text_of(document, "paper");
+    paper->name = paper_db_text(document, "name");
+    paper->number = paper_db_text(document, "paper");
     return 0;
 }
 
-static int read_papers(struct book *book, const char *directory, char *error, size_t size)
+static int read_papers(struct paper_db *book, const char *directory, char *error, size_t size)
 {
     char *pattern;
     glob_t found;
@@ -85,18 +85,18 @@ static int read_papers(struct book *book, const char *directory, char *error, si
     return status;
 }
 
-static int check_run(const struct book_row *row, const struct reference *reference, char *error,
+static int check_run(const struct paper_row *row, const struct reference *reference, char *error,
                      size_t size)
 {
     const json_t *runs = json_object_get(row->paper->document, "runs");
 
-    if (!text_of(json_object_get(runs, reference->run), "line"))
+    if (!paper_db_text(json_object_get(runs, reference->run), "line"))
         return refuse(error, size, "there is no run '%s'", reference->run);
     return 0;
 }
 
 struct checking {
-    const struct book_row *row;
+    const struct paper_row *row;
     char *error;
     size_t size;
 };
@@ -109,7 +109,7 @@ static int check_reference(const struct reference *reference, void *context)
 }
 
 /* What a row refers to must exist, for a misspelt one would never be looked at. */
-static int check_row(const struct book_row *row, char *error, size_t size)
+static int check_row(const struct paper_row *row, char *error, size_t size)
 {
     char reason[512] = "";
     struct checking checking = { row, reason, sizeof(reason) };
@@ -117,7 +117,7 @@ static int check_row(const struct book_row *row, char *error, size_t size)
     struct reference reference;
     size_t i, k;
 
-    if (text_of(row->how, "not_run"))
+    if (paper_db_text(row->how, "not_run"))
         return 0;
     if (!json_object_get(row->how, "value") == !checks)
         snprintf(reason, sizeof(reason), "needs a value, or checks, or not_run");
@@ -128,23 +128,23 @@ static int check_row(const struct book_row *row, char *error, size_t size)
         json_array_foreach(json_object_get(check, "of"), k, part)
         {
             if (!*reason)
-                reference_read(row, part, &reference, reason, sizeof(reason));
+                paper_db_reference_read(row, part, &reference, reason, sizeof(reason));
         }
     }
     if (!*reason && !checks)
-        reference_read(row, json_object_get(row->how, "value"), &reference, reason, sizeof(reason));
+        paper_db_reference_read(row, json_object_get(row->how, "value"), &reference, reason, sizeof(reason));
     if (!*reason)
-        row_references(row, check_reference, &checking);
+        paper_db_row_references(row, check_reference, &checking);
     return *reason ? refuse(error, size, "%s: rows: %s: %s", row->paper->path,
                             row->fields[FIELD_ID], reason)
                    : 0;
 }
 
-static int take_row(struct book *book, char **fields, char *error, size_t size)
+static int take_row(struct paper_db *book, char **fields, char *error, size_t size)
 {
     const struct paper *paper = paper_of(book, fields[FIELD_PAPER]);
     const json_t *how;
-    struct book_row *row;
+    struct paper_row *row;
 
     if (!paper)
         return refuse(error, size, "%s: no file tells of paper %s", fields[FIELD_ID],
@@ -154,14 +154,14 @@ static int take_row(struct book *book, char **fields, char *error, size_t size)
         return refuse(error, size, "%s: has no row %s", paper->path, fields[FIELD_ID]);
     book->rows = allocate_one_more(book->rows, book->row_count, sizeof(*book->rows));
     row = &book->rows[book->row_count++];
-    *row = (struct book_row){ .paper = paper, .how = how };
+    *row = (struct paper_row){ .paper = paper, .how = how };
     memcpy(row->fields, fields, sizeof(row->fields));
     memset(fields, 0, sizeof(row->fields));
     row->value = *row->fields[FIELD_VALUE] ? strtod(row->fields[FIELD_VALUE], NULL) : NAN;
     return check_row(row, error, size);
 }
 
-static int read_rows(struct book *book, const char *directory, char *error, size_t size)
+static int read_rows(struct paper_db *book, const char *directory, char *error, size_t size)
 {
     char path[PATH_MAX], *fields[FIELD_COUNT] = { NULL }, *text;
     unsigned int count, line = 0;
@@ -196,7 +196,7 @@ static int read_rows(struct book *book, const char *directory, char *error, size
     return status;
 }
 
-static bool has_row(const struct book *book, const char *id)
+static bool has_row(const struct paper_db *book, const char *id)
 {
     for (unsigned int i = 0; i < book->row_count; i++) {
         if (!strcmp(book->rows[i].fields[FIELD_ID], id))
@@ -206,7 +206,7 @@ static bool has_row(const struct book *book, const char *id)
 }
 
 /* A row that the table does not have would never be looked at. */
-static int check_known(const struct book *book, char *error, size_t size)
+static int check_known(const struct paper_db *book, char *error, size_t size)
 {
     for (unsigned int i = 0; i < book->paper_count; i++) {
         json_t *rows = json_object_get(book->papers[i].document, "rows"), *how;
@@ -222,17 +222,17 @@ static int check_known(const struct book *book, char *error, size_t size)
     return 0;
 }
 
-int book_read(const char *directory, struct book *out, char *error, size_t size)
+int paper_db_read(const char *directory, struct paper_db *out, char *error, size_t size)
 {
-    *out = (struct book){ 0 };
+    *out = (struct paper_db){ 0 };
     if (!read_papers(out, directory, error, size) && !read_rows(out, directory, error, size) &&
         !check_known(out, error, size))
         return 0;
-    book_free(out);
+    paper_db_free(out);
     return -1;
 }
 
-void book_free(struct book *book)
+void paper_db_free(struct paper_db *book)
 {
     for (unsigned int i = 0; i < book->row_count; i++) {
         for (int k = 0; k < FIELD_COUNT; k++)
@@ -244,10 +244,10 @@ void book_free(struct book *book)
     }
     free(book->rows);
     free(book->papers);
-    *book = (struct book){ 0 };
+    *book = (struct paper_db){ 0 };
 }
 
-void book_choose_all(struct book *book)
+void paper_db_choose_all(struct paper_db *book)
 {
     for (unsigned int i = 0; i < book->paper_count; i++)
         book->papers[i].whole = true;
@@ -256,7 +256,7 @@ void book_choose_all(struct book *book)
 }
 
 /* "nas" is of the experiments nas, nas-is and nas-ft. */
-static bool is_of_experiment(const struct book_row *row, const char *name)
+static bool is_of_experiment(const struct paper_row *row, const char *name)
 {
     const char *experiment = row->fields[FIELD_EXPERIMENT];
     size_t length = strlen(name);
@@ -265,13 +265,13 @@ static bool is_of_experiment(const struct book_row *row, const char *name)
            (!experiment[length] || experiment[length] == '-');
 }
 
-static bool is_row_of(const struct book_row *row, const char *name)
+static bool is_row_of(const struct paper_row *row, const char *name)
 {
     return !strcmp(row->fields[FIELD_ID], name) || !strcmp(row->paper->name, name) ||
            !strcmp(row->paper->number, name) || is_of_experiment(row, name);
 }
 
-int book_choose(struct book *book, const char *name, char *error, size_t size)
+int paper_db_choose(struct paper_db *book, const char *name, char *error, size_t size)
 {
     bool found = false;
 
@@ -303,7 +303,7 @@ static int split_point(const char *point, struct reference *out, char *error, si
     snprintf(out->quantity, sizeof(out->quantity), "%.*s", (int)(first - point), point);
     snprintf(out->series, sizeof(out->series), "%.*s", (int)(last - first - 1), first + 1);
     out->all = !strcmp(last + 1, "*");
-    if (!out->all && (!number_read(last + 1, &end, &x) || *end))
+    if (!out->all && (!option_read_number(last + 1, &end, &x) || *end))
         return refuse(error, size, "%s: '%s' is neither a number nor *", point, last + 1);
     out->x = (double)x;
     return 0;
@@ -311,15 +311,15 @@ static int split_point(const char *point, struct reference *out, char *error, si
 
 static const char *own_or(const json_t *what, const json_t *how, const char *name)
 {
-    const char *own = text_of(what, name);
+    const char *own = paper_db_text(what, name);
 
-    return own ? own : text_of(how, name);
+    return own ? own : paper_db_text(how, name);
 }
 
-int reference_read(const struct book_row *row, const json_t *what, struct reference *out,
+int paper_db_reference_read(const struct paper_row *row, const json_t *what, struct reference *out,
                    char *error, size_t size)
 {
-    const char *point = json_is_string(what) ? json_string_value(what) : text_of(what, "point");
+    const char *point = json_is_string(what) ? json_string_value(what) : paper_db_text(what, "point");
 
     *out = (struct reference){
         .adapter = own_or(what, row->how, "adapter"),
@@ -331,33 +331,33 @@ int reference_read(const struct book_row *row, const json_t *what, struct refere
     return split_point(point, out, error, size);
 }
 
-char *run_line(const struct paper *paper, const char *run, bool quick)
+char *paper_db_run_line(const struct paper *paper, const char *run, bool quick)
 {
     const json_t *how = json_object_get(json_object_get(paper->document, "runs"), run);
-    const char *line = text_of(how, "line"), *more = text_of(how, quick ? "quick" : "full");
+    const char *line = paper_db_text(how, "line"), *more = paper_db_text(how, quick ? "quick" : "full");
     int command = (int)strcspn(line, " ");
     bool bench = !strncmp(line, "bench ", strlen("bench "));
     char *text;
 
     if (asprintf(&text, "%.*s%s%s%s%s%s", command, line, bench ? " " : "",
-                 bench ? text_of(paper->document, "common") : "", line + command, more ? " " : "",
+                 bench ? paper_db_text(paper->document, "common") : "", line + command, more ? " " : "",
                  more ? more : "") < 0)
         abort();
     return text;
 }
 
-static int visit_one(const struct book_row *row, const json_t *what,
+static int visit_one(const struct paper_row *row, const json_t *what,
                      int (*visit)(const struct reference *, void *), void *context)
 {
     struct reference reference;
     char error[256];
 
-    if (!what || reference_read(row, what, &reference, error, sizeof(error)))
+    if (!what || paper_db_reference_read(row, what, &reference, error, sizeof(error)))
         return 0;
     return visit(&reference, context);
 }
 
-int row_references(const struct book_row *row,
+int paper_db_row_references(const struct paper_row *row,
                    int (*visit)(const struct reference *reference, void *context), void *context)
 {
     static const char *const single[] = { "value", "over", "under" };
@@ -381,15 +381,15 @@ int row_references(const struct book_row *row,
     return status;
 }
 
-bool figure_chosen(const struct book *book, const struct paper *paper, const json_t *figure)
+bool paper_db_row_chosen(const struct paper_db *book, const struct paper *paper, const json_t *figure)
 {
-    const char *id = text_of(figure, "id");
+    const char *id = paper_db_text(figure, "id");
 
     if (paper->whole)
         return true;
     for (unsigned int i = 0; i < book->row_count; i++) {
-        const struct book_row *row = &book->rows[i];
-        const char *at = text_of(row->how, "figure");
+        const struct paper_row *row = &book->rows[i];
+        const char *at = paper_db_text(row->how, "figure");
 
         if (row->paper == paper && row->chosen && at && !strcmp(at, id))
             return true;

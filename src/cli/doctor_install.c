@@ -18,16 +18,16 @@
 #define MEGABYTE           (1024.0 * 1024.0)
 #define COMFORTABLE_MEMORY (64 * MEGABYTE)
 
-void examine_library(struct finding *finding)
+void doctor_check_library(struct finding *finding)
 {
     struct launch launch;
 
     if (launch_find(&launch)) {
-        found(finding, VERDICT_YES, "%s/libverbena.so", launch.directory);
+        doctor_found(finding, VERDICT_YES, "%s/libverbena.so", launch.directory);
         return;
     }
-    found(finding, VERDICT_NO, "libverbena.so is not beside this command");
-    remedy(finding, "build with 'make', or install again with 'make install'");
+    doctor_found(finding, VERDICT_NO, "libverbena.so is not beside this command");
+    doctor_remedy(finding, "build with 'make', or install again with 'make install'");
 }
 
 static void count_port(const struct probe_port *port, void *context)
@@ -35,7 +35,7 @@ static void count_port(const struct probe_port *port, void *context)
     ++*(int *)context;
 }
 
-void examine_preload(struct finding *finding)
+void doctor_check_preload(struct finding *finding)
 {
     struct launch launch;
     struct probe_place place = { .launch = &launch };
@@ -43,7 +43,7 @@ void examine_preload(struct finding *finding)
     int ports = 0, status;
 
     if (!launch_find(&launch)) {
-        found(finding, VERDICT_NO, "there is no library to load");
+        doctor_found(finding, VERDICT_NO, "there is no library to load");
         return;
     }
     snprintf(fabric, sizeof(fabric), "doctor-%d", getpid());
@@ -51,27 +51,27 @@ void examine_preload(struct finding *finding)
     status = probe_ports(&place, count_port, &ports);
     segment_remove_unused();
     if (ports) {
-        found(finding, VERDICT_YES, "a program started with it sees %d port%s", ports,
+        doctor_found(finding, VERDICT_YES, "a program started with it sees %d port%s", ports,
               ports == 1 ? "" : "s");
         return;
     }
-    found(finding, VERDICT_NO, "a program started with it sees no device (exit status %d)", status);
-    remedy(finding, "run 'verbena run --log debug -- ibv_devices' and read what the library says");
+    doctor_found(finding, VERDICT_NO, "a program started with it sees no device (exit status %d)", status);
+    doctor_remedy(finding, "run 'verbena run --log debug -- ibv_devices' and read what the library says");
 }
 
-void examine_dropins(struct finding *finding)
+void doctor_check_dropins(struct finding *finding)
 {
     struct launch launch;
 
     if (!launch_find(&launch)) {
-        found(finding, VERDICT_NO, "there is no library to load");
+        doctor_found(finding, VERDICT_NO, "there is no library to load");
     } else if (*launch.dropins) {
-        found(finding, VERDICT_YES, "%s has every version the system's libraries define",
+        doctor_found(finding, VERDICT_YES, "%s has every version the system's libraries define",
               launch.dropins);
     } else {
-        found(finding, VERDICT_NO, "%s; 'verbena run' uses the preload alone",
+        doctor_found(finding, VERDICT_NO, "%s; 'verbena run' uses the preload alone",
               launch.why_no_dropins);
-        remedy(finding, "build on this machine, so that the drop-ins match its rdma-core");
+        doctor_remedy(finding, "build on this machine, so that the drop-ins match its rdma-core");
     }
 }
 
@@ -89,23 +89,23 @@ static bool can_create_in(const char *directory)
     return true;
 }
 
-void examine_shared_memory(struct finding *finding)
+void doctor_check_shared_memory(struct finding *finding)
 {
     const char *directory = segment_directory();
     struct statvfs status;
     double total, left;
 
     if (statvfs(directory, &status) || !can_create_in(directory)) {
-        found(finding, VERDICT_NO, "%s: %s", directory, strerror(errno));
-        remedy(finding, "name a writable directory, best on a tmpfs, in VERBENA_SHM_DIR");
+        doctor_found(finding, VERDICT_NO, "%s: %s", directory, strerror(errno));
+        doctor_remedy(finding, "name a writable directory, best on a tmpfs, in VERBENA_SHM_DIR");
         return;
     }
     total = (double)status.f_blocks * status.f_frsize;
     left = (double)status.f_bavail * status.f_frsize;
-    found(finding, left > 0 ? VERDICT_YES : VERDICT_NO, "%s: %.0f of %.0f MiB free", directory,
+    doctor_found(finding, left > 0 ? VERDICT_YES : VERDICT_NO, "%s: %.0f of %.0f MiB free", directory,
           left / MEGABYTE, total / MEGABYTE);
     if (left < COMFORTABLE_MEMORY)
-        remedy(finding, "give it more room ('docker run --shm-size', or remount the tmpfs with a "
+        doctor_remedy(finding, "give it more room ('docker run --shm-size', or remount the tmpfs with a "
                         "larger size=), or set VERBENA_SHM_DIR");
 }
 
@@ -127,34 +127,34 @@ static void count_stale(const char *path, void *context)
     stale->bytes += status.st_blocks * 512.0;
 }
 
-void examine_stale_segments(struct finding *finding)
+void doctor_check_stale_segments(struct finding *finding)
 {
     struct stale stale = { 0 };
 
     segment_each(count_stale, &stale);
     if (!stale.count) {
-        found(finding, VERDICT_YES, "none: nothing to clean up");
+        doctor_found(finding, VERDICT_YES, "none: nothing to clean up");
         return;
     }
-    found(finding, VERDICT_NOTE, "%d, %.1f MiB, the first %.300s", stale.count,
+    doctor_found(finding, VERDICT_NOTE, "%d, %.1f MiB, the first %.300s", stale.count,
           stale.bytes / MEGABYTE, stale.first);
-    remedy(finding, "the next program on that fabric takes it over; or remove the file");
+    doctor_remedy(finding, "the next program on that fabric takes it over; or remove the file");
 }
 
-void examine_memfd(struct finding *finding)
+void doctor_check_memfd(struct finding *finding)
 {
     int fd = memfd_create("verbena-doctor", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
     if (fd < 0) {
-        found(finding, VERDICT_NO, "memfd_create: %s", strerror(errno));
-        remedy(finding, "allow memfd_create in the container's seccomp profile");
+        doctor_found(finding, VERDICT_NO, "memfd_create: %s", strerror(errno));
+        doctor_remedy(finding, "allow memfd_create in the container's seccomp profile");
         return;
     }
     close(fd);
-    found(finding, VERDICT_YES, "memfd_create works");
+    doctor_found(finding, VERDICT_YES, "memfd_create works");
 }
 
-void examine_processors(struct finding *finding)
+void doctor_check_processors(struct finding *finding)
 {
     cpu_set_t set;
     int count;
@@ -162,9 +162,9 @@ void examine_processors(struct finding *finding)
     CPU_ZERO(&set);
     count = sched_getaffinity(0, sizeof(set), &set) ? 1 : CPU_COUNT(&set);
     if (count > 1) {
-        found(finding, VERDICT_YES, "%d processors", count);
+        doctor_found(finding, VERDICT_YES, "%d processors", count);
         return;
     }
-    found(finding, VERDICT_NO, "one processor: two programs that poll take turns on it");
-    remedy(finding, "expect latencies of scheduler time slices, or give it a second processor");
+    doctor_found(finding, VERDICT_NO, "one processor: two programs that poll take turns on it");
+    doctor_remedy(finding, "expect latencies of scheduler time slices, or give it a second processor");
 }
