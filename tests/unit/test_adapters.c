@@ -203,7 +203,7 @@ static void files_are_based_on_others(void **state)
 
     write_file("first.adapter", "based-on = " SHIPPED "/mt23108.adapter\nlink.mtu = 2048 B\n"
                                 "hca.wqe_time = 1 ns\n");
-    write_file("second.adapter", "based-on = first\nhca.message = 2 ns\n");
+    write_file("second.adapter", "based-on = first\nhca.wqe_time = 2 ns\n");
     write_file("third.adapter", "based-on = second.adapter\nhca.engines = 2\n");
     assert_string_equal(reason("third.adapter", NULL, &out), "");
     assert_string_equal(out.name, "third");
