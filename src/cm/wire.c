@@ -4,6 +4,7 @@
 #include "hca/notify.h"
 #include "hca/proc.h"
 #include "hca/segment.h"
+#include "hca/shm_lock.h"
 
 #include <errno.h>
 #include <string.h>

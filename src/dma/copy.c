@@ -5,6 +5,7 @@
 #include "hca/epoch.h"
 #include "hca/proc.h"
 #include "dma/peer.h"
+#include "hca/shm_lock.h"
 #include "util/log.h"
 
 #include <errno.h>

@@ -2,6 +2,7 @@
 
 #include "hca/epoch.h"
 #include "hca/proc.h"
+#include "hca/shm_lock.h"
 #include "util/file.h"
 #include "util/log.h"
 #include "util/spinlock.h"

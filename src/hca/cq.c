@@ -10,6 +10,7 @@
 #include "hca/proc.h"
 #include "hca/qp.h"
 #include "hca/rq.h"
+#include "hca/srq.h"
 #include "util/list.h"
 #include "util/log.h"
 

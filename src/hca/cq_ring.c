@@ -6,6 +6,7 @@
 #include "hca/async.h"
 #include "hca/notify.h"
 #include "hca/proc.h"
+#include "hca/shm_lock.h"
 #include "util/log.h"
 
 #define GROWN_RING_MIN 512

@@ -3,6 +3,7 @@
 #include "hca/arena.h"
 #include "hca/epoch.h"
 #include "hca/notify.h"
+#include "hca/shm_lock.h"
 #include "util/log.h"
 
 #include <errno.h>
@@ -11,7 +12,6 @@
 #include <linux/futex.h>
 #include <poll.h>
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -180,8 +180,6 @@ bool proc_any_staying(void)
     return false;
 }
 
-/* ---- locks in the segment ---- */
-
 bool proc_word_alive(uint32_t word)
 {
     unsigned index = (word >> 16) - 1;
@@ -196,49 +194,11 @@ bool proc_word_runs(uint32_t word)
     return index < MAX_PROCS && proc_word(index) == word && proc_runs(index);
 }
 
-/* A process that joins or leaves has no slot to be known by: it signs with its pid. */
-#define SIGNED_BY_PID 0x80000000u
-
-static bool holder_runs(uint32_t word)
+bool proc_pid_runs(pid_t pid)
 {
-    pid_t pid = word & ~SIGNED_BY_PID;
-
-    if (!(word & SIGNED_BY_PID))
-        return proc_word_runs(word);
     if (kill(pid, 0) && errno == ESRCH)
         return false;
-    return start_time_of(pid) || !start_time_of(getpid());
-}
-
-static bool lock_as(struct shm_lock *lock, uint32_t mine)
-{
-    for (unsigned tries = 1;; tries++) {
-        uint32_t seen = 0;
-        if (atomic_compare_exchange_strong(&lock->holder, &seen, mine))
-            return false;
-        if (tries % 4096 == 0 && seen && !holder_runs(seen) &&
-            atomic_compare_exchange_strong(&lock->holder, &seen, mine))
-            return true;
-        if (tries % 64 == 0)
-            sched_yield();
-        else
-            cpu_relax();
-    }
-}
-
-bool shm_lock(struct shm_lock *lock)
-{
-    return lock_as(lock, proc_self >= 0 ? proc_word(proc_self) : SIGNED_BY_PID | getpid());
-}
-
-static void lock_processes(void)
-{
-    lock_as(&seg->proc_lock, SIGNED_BY_PID | getpid());
-}
-
-void shm_unlock(struct shm_lock *lock)
-{
-    store_release(&lock->holder, 0);
+    return start_time_of(pid) || !start_time_of(getpid()); /* without /proc, assume that it runs */
 }
 
 /* ---- joining and leaving ---- */
@@ -282,7 +242,7 @@ int proc_join(unsigned node)
 #endif
     epoch_choose_fences();
     proc_reap_dead();
-    lock_processes();
+    shm_lock_by_pid(&seg->proc_lock);
     int index = claim_slot(node);
     shm_unlock(&seg->proc_lock);
     if (index < 0) {
@@ -340,7 +300,7 @@ void proc_reap_dead(void)
         struct proc_slot *slot = proc_slot(i);
         if ((int)i == proc_self || (load_acquire(&slot->state) != PROC_DEAD && !has_died(i)))
             continue;
-        lock_processes();
+        shm_lock_by_pid(&seg->proc_lock);
         if (has_died(i)) {
             log_info("process %d has died: freeing what it had", slot->pid);
             store_release(&slot->state, PROC_DEAD);

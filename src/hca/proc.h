@@ -5,6 +5,8 @@
 
 #include "hca/segment.h"
 
+#include <sys/types.h>
+
 extern atomic_int proc_self; /* our slot, -1 when not attached (also in a forked child) */
 
 int proc_join(unsigned node);
@@ -40,6 +42,9 @@ static inline uint32_t proc_word(unsigned index)
 bool proc_word_alive(uint32_t word);
 bool proc_word_runs(uint32_t word);
 
+/* Whether a process that may have no slot is running. */
+bool proc_pid_runs(pid_t pid);
+
 /* Our pidfd for that process, or -1. */
 int proc_pidfd(unsigned index);
 
@@ -50,10 +55,6 @@ void proc_reap_now_and_then(void);
 bool proc_any_alive(void);
 /* The same, not counting those who are on their way out. */
 bool proc_any_staying(void);
-
-/* Locks in the segment, taken over when their holder runs no more. The return value says so. */
-bool shm_lock(struct shm_lock *lock);
-void shm_unlock(struct shm_lock *lock);
 
 /* Wakes the owner: its next poll looks at its QPs, its service thread at its channels. */
 void proc_attention(unsigned index);

@@ -10,6 +10,7 @@
 #include "hca/idle.h"
 #include "hca/proc.h"
 #include "hca/rq.h"
+#include "hca/srq.h"
 #include "hca/table.h"
 #include "util/list.h"
 
@@ -18,16 +19,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define QP_INDEX(qpn)   ((qpn) & ((1u << QP_INDEX_BITS) - 1))
-#define SRQ_INDEX(srqn) ((srqn) & ((1u << SRQ_INDEX_BITS) - 1))
-#define QPN_MULTICAST   0xffffffu
+#define QP_INDEX(qpn) ((qpn) & ((1u << QP_INDEX_BITS) - 1))
+#define QPN_MULTICAST 0xffffffu
 
 pthread_mutex_t qp_list_mutex = PTHREAD_MUTEX_INITIALIZER;
 struct hca_qp *qp_list;
-struct hca_srq *srq_list;
 
 static struct hca_qp *own_qps[1u << QP_INDEX_BITS];
-static struct hca_srq *own_srqs[1u << SRQ_INDEX_BITS];
 static _Atomic uint32_t attention_seen, reaps_seen; /* every poll reads them */
 
 struct hca_qp *qp_by_number(uint32_t qpn)
@@ -35,13 +33,6 @@ struct hca_qp *qp_by_number(uint32_t qpn)
     struct hca_qp *qp = own_qps[QP_INDEX(qpn)];
 
     return qp && qp->ibv.qp_num == qpn ? qp : NULL;
-}
-
-struct hca_srq *srq_by_number(uint32_t srqn)
-{
-    struct hca_srq *srq = own_srqs[SRQ_INDEX(srqn)];
-
-    return srq && srq->srqn == srqn ? srq : NULL;
 }
 
 enum ibv_qp_state qp_state(const struct hca_qp *qp)
@@ -53,10 +44,8 @@ void qp_forget(void)
 {
     for (struct hca_qp *qp = qp_list; qp; qp = qp->next)
         own_qps[QP_INDEX(qp->ibv.qp_num)] = NULL;
-    for (struct hca_srq *srq = srq_list; srq; srq = srq->next)
-        own_srqs[SRQ_INDEX(srq->srqn)] = NULL;
     qp_list = NULL;
-    srq_list = NULL;
+    srq_forget();
     cq_list = NULL;
     pthread_mutex_init(&qp_list_mutex, NULL);
 }
@@ -179,8 +168,7 @@ void qp_recheck_receives(void)
     for (struct hca_qp *qp = qp_list; qp; qp = qp->next)
         if (qp->rq.shared)
             rq_recheck(&qp->rq, qp->pd->id);
-    for (struct hca_srq *srq = srq_list; srq; srq = srq->next)
-        rq_recheck(&srq->rq, srq->pd->id);
+    srq_recheck_receives();
     pthread_mutex_unlock(&qp_list_mutex);
 }
 
@@ -195,20 +183,6 @@ static bool completion_waits(void *arg, uint32_t slot)
     struct hca_qp *qp = arg;
 
     return cq_ring_holds((struct hca_cq *)qp->ibv.recv_cq, qp->ibv.qp_num, 0, slot);
-}
-
-static bool srq_completion_waits(void *arg, uint32_t slot)
-{
-    struct hca_srq *srq = arg;
-    bool waits = false;
-
-    if (srq->cq)
-        return cq_ring_holds(srq->cq, 0, srq->srqn, slot);
-    spin_lock(&cq_list_lock);
-    for (struct hca_cq *cq = cq_list; cq && !waits; cq = cq->next)
-        waits = cq_ring_holds(cq, 0, srq->srqn, slot);
-    spin_unlock(&cq_list_lock);
-    return waits;
 }
 
 static bool has_overrun(struct ibv_cq *cq)
@@ -232,8 +206,8 @@ void qp_look_after_errors(void)
         if (reaped && qp->ibv.qp_type == IBV_QPT_UD && qp->rq.shared && !qp->flushed)
             rq_recover(&qp->rq, qp->pd->id, completion_waits, qp);
     }
-    for (struct hca_srq *srq = srq_list; srq && reaped; srq = srq->next)
-        rq_recover(&srq->rq, srq->pd->id, srq_completion_waits, srq);
+    if (reaped)
+        srq_recover_receives();
     pthread_mutex_unlock(&qp_list_mutex);
     if (reaped)
         bounce_free_abandoned();
@@ -520,95 +494,6 @@ int qp_modify(struct hca_qp *qp, const struct ibv_qp_attr *attr, int mask)
     qp->attr.cur_qp_state = qp->attr.qp_state;
     qp->ibv.state = qp->attr.qp_state;
     return err;
-}
-
-/* ---- shared receive queues ---- */
-
-struct hca_srq *srq_create(struct hca_context *context, struct hca_pd *pd, struct hca_cq *cq,
-                           struct hca_xrcd *xrcd, const struct ibv_srq_attr *attr, bool is_xrc)
-{
-    struct hca_srq *srq = calloc(1, sizeof(*srq));
-    uint32_t index;
-    int err;
-
-    if (!srq)
-        return NULL;
-    if ((err = rq_create(&srq->rq, attr->max_wr, attr->max_sge, true)))
-        goto free_srq;
-    srq->shared = table_alloc(&srq_table, &index);
-    if (!srq->shared) {
-        err = errno;
-        goto free_rq;
-    }
-    srq->ibv.context = &context->verbs.context;
-    srq->srqn = index;
-    srq->is_xrc = is_xrc;
-    srq->cq = cq;
-    srq->xrcd = xrcd;
-    srq->pd = pd;
-    srq->owner = proc_self;
-    srq->shared->proc = proc_self;
-    srq->shared->is_xrc = is_xrc;
-    srq->shared->pd = pd->id;
-    srq->shared->rq = seg_offset(srq->rq.shared);
-    srq->shared->xrcd = xrcd ? xrcd->id : 0;
-    srq->shared->cq = cq ? seg_offset(cq->shared) : 0;
-    srq->shared->events.fd = context->verbs.context.async_fd;
-    srq->shared->events.id = context->async_id;
-    store_relaxed(&srq->shared->events.bits, 0);
-    store_relaxed(&srq->rq.shared->limit, attr->srq_limit);
-    pthread_mutex_lock(&qp_list_mutex);
-    own_srqs[index] = srq;
-    list_push(srq_list, srq, next, link);
-    pthread_mutex_unlock(&qp_list_mutex);
-    atomic_fetch_add(&pd->users, 1);
-    if (cq)
-        atomic_fetch_add(&cq->users, 1);
-    if (xrcd)
-        atomic_fetch_add(&xrcd->users, 1);
-    store_release(&srq->shared->srqn, index);
-    return srq;
-
-free_rq:
-    rq_destroy(&srq->rq);
-free_srq:
-    free(srq);
-    errno = err;
-    return NULL;
-}
-
-void srq_destroy(struct hca_srq *srq)
-{
-    store_release(&srq->shared->srqn, 0);
-    epoch_grace();
-    pthread_mutex_lock(&qp_list_mutex);
-    own_srqs[SRQ_INDEX(srq->srqn)] = NULL;
-    list_remove(srq, next, link);
-    pthread_mutex_unlock(&qp_list_mutex);
-    async_withdraw(&srq->shared->events, srq->ibv.context->async_fd);
-    if (srq->cq) { /* wait out a poll that may be using it */
-        spin_lock(&srq->cq->lock);
-        spin_unlock(&srq->cq->lock);
-        atomic_fetch_sub(&srq->cq->users, 1);
-    }
-    if (srq->xrcd)
-        atomic_fetch_sub(&srq->xrcd->users, 1);
-    atomic_fetch_sub(&srq->pd->users, 1);
-    table_free(&srq_table, SRQ_INDEX(srq->srqn));
-    rq_destroy(&srq->rq);
-    free(srq);
-}
-
-/* Senders look at how many receives are left only when they take one; here we look ourselves. */
-void srq_set_limit(struct hca_srq *srq, uint32_t limit)
-{
-    struct shared_rq *rq = srq->rq.shared;
-    uint32_t armed = limit;
-
-    atomic_store(&rq->limit, limit);
-    if (limit && load_relaxed(&rq->posted) - load_relaxed(&rq->head) < limit &&
-        atomic_compare_exchange_strong(&rq->limit, &armed, 0))
-        async_raise(proc_self, &srq->shared->events, IBV_EVENT_SRQ_LIMIT_REACHED);
 }
 
 void qp_make_grh(struct ibv_grh *grh, uint16_t slid, uint32_t length, const union ibv_gid *dgid)

@@ -1,7 +1,7 @@
 #ifndef HCA_QP_H
 #define HCA_QP_H
 
-/* Queue pairs and shared receive queues: their numbers, states, errors and flushing. */
+/* Queue pairs: their numbers, states, errors and flushing. */
 
 #include "hca/objects.h"
 
@@ -19,14 +19,8 @@ void qp_set_unreachable(struct hca_qp *qp);
 void qp_destroy(struct hca_qp *qp);
 enum ibv_qp_state qp_state(const struct hca_qp *qp);
 
-struct hca_srq *srq_create(struct hca_context *context, struct hca_pd *pd, struct hca_cq *cq,
-                           struct hca_xrcd *xrcd, const struct ibv_srq_attr *attr, bool is_xrc);
-void srq_destroy(struct hca_srq *srq);
-void srq_set_limit(struct hca_srq *srq, uint32_t limit);
-
 /* Ours, by number; NULL when it is not. */
 struct hca_qp *qp_by_number(uint32_t qpn);
-struct hca_srq *srq_by_number(uint32_t srqn);
 
 /* Moves anybody's QP to the error state; its owner does the flushing when it next looks. */
 void qp_set_error(struct shared_qp *qp);
@@ -54,11 +48,10 @@ void qp_recheck_receives(void);
 
 void qp_make_grh(struct ibv_grh *grh, uint16_t slid, uint32_t length, const union ibv_gid *dgid);
 
-extern pthread_mutex_t qp_list_mutex; /* both lists */
+extern pthread_mutex_t qp_list_mutex; /* guards qp_list and srq_list */
 extern struct hca_qp *qp_list;
-extern struct hca_srq *srq_list;
 
-/* After fork: the child has no objects. */
+/* In a forked child: drop all QPs, SRQs and CQs, which belong to the parent. */
 void qp_forget(void);
 
 #endif

@@ -1,3 +1,4 @@
+#include "hca/shm_lock.h"
 #include "live/live.h"
 
 #include "dma/copy.h"

@@ -2,6 +2,7 @@
 
 #include "hca/arena.h"
 #include "hca/proc.h"
+#include "hca/shm_lock.h"
 #include "sim/memory/pool.h"
 #include "sim/model/model.h"
 #include "sim/observe/observe.h"

@@ -1,5 +1,6 @@
 /* Address handles and multicast groups. */
 
+#include "hca/shm_lock.h"
 #include "verbs/verbs.h"
 
 #include "hca/addr.h"

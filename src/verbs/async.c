@@ -1,5 +1,6 @@
 /* Asynchronous events, as the program takes them. */
 
+#include "hca/srq.h"
 #include "verbs/verbs.h"
 
 #include "hca/async.h"

@@ -1,5 +1,6 @@
 /* Shared receive queues and XRC domains. */
 
+#include "hca/srq.h"
 #include "verbs/verbs.h"
 
 #include "hca/qp.h"

@@ -8,6 +8,7 @@
 #include "hca/proc.h"
 #include "hca/qp.h"
 #include "hca/rq.h"
+#include "hca/shm_lock.h"
 #include "hca/table.h"
 
 #include <errno.h>

@@ -2,6 +2,7 @@
 
 #include "hca/proc.h"
 #include "hca/segment.h"
+#include "hca/shm_lock.h"
 #include "sim/observe/pcap.h"
 #include "sim/observe/output.h"
 #include "sim/observe/trace.h"

@@ -1,6 +1,7 @@
 #include "sim/sched/sched.h"
 
 #include "hca/proc.h"
+#include "hca/shm_lock.h"
 #include "sim/sched/compute.h"
 #include "sim/sched/vthread_table.h"
 #include "sim/sched/vthread_watch.h"
