@@ -5,7 +5,7 @@
 #include "hca/cq.h"
 #include "hca/proc.h"
 #include "hca/qp.h"
-#include "hca/rq.h"
+#include "hca/responder.h"
 
 #include <errno.h>
 #include <string.h>
@@ -24,23 +24,23 @@ static bool find_target(struct shared_qp *peer, const struct send_wqe *w, bool d
                         struct target *t)
 {
     t->qpn = load_relaxed(&peer->qpn);
-    t->srqn = peer->type == IBV_QPT_XRC_RECV ? w->srqn : peer->srqn;
+    t->srqn = responder_srqn(peer, w->srqn);
+    if (!responder_open_rq(peer, t->srqn, &t->srq, &t->rq))
+        return false;
     t->many_senders = t->srqn || datagram;
-    if (!t->srqn) {
-        t->srq = NULL;
+    if (!t->srq) {
         t->proc = peer->proc;
         t->pd = peer->pd;
         t->cq = cq_open(peer->recv_cq);
-        return t->cq && rq_open(peer->rq, &t->rq);
+        return t->cq;
     }
-    t->srq = shared_srq_find(t->srqn);
-    if (!t->srq || t->srq->proc >= MAX_PROCS ||
+    if (t->srq->proc >= MAX_PROCS ||
         (peer->type == IBV_QPT_XRC_RECV && (!t->srq->is_xrc || t->srq->xrcd != peer->xrcd)))
         return false;
     t->proc = t->srq->proc;
     t->pd = t->srq->pd;
     t->cq = cq_open(t->srq->is_xrc ? t->srq->cq : peer->recv_cq);
-    return t->cq && rq_open(t->srq->rq, &t->rq);
+    return t->cq;
 }
 
 static bool next_receive(struct target *t)

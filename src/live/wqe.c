@@ -8,6 +8,7 @@
 #include "hca/mw.h"
 #include "hca/proc.h"
 #include "hca/qp.h"
+#include "hca/responder.h"
 #include "util/log.h"
 
 #include <errno.h>
@@ -47,13 +48,6 @@ static bool build_local(const struct hca_qp *qp, const struct send_wqe *w, bool 
 
 /* ---- the other side ---- */
 
-static bool is_ready(const struct shared_qp *peer)
-{
-    uint32_t state = load_acquire(&peer->state);
-
-    return state >= IBV_QPS_RTR && state <= IBV_QPS_SQE && likely(peer->proc < MAX_PROCS);
-}
-
 struct shared_qp *wqe_find_peer(const struct hca_qp *qp)
 {
     struct shared_qp *peer = shared_qp_find(qp->attr.dest_qp_num);
@@ -61,59 +55,39 @@ struct shared_qp *wqe_find_peer(const struct hca_qp *qp)
         qp->ibv.qp_type == IBV_QPT_XRC_SEND ? IBV_QPT_XRC_RECV : (uint8_t)qp->ibv.qp_type;
 
     if (unlikely(!peer || load_relaxed(&peer->dest_qpn) != qp->ibv.qp_num || peer->type != want ||
-                 !is_ready(peer) || load_relaxed(&peer->lid) != qp->dest_lid ||
+                 !responder_is_ready(peer) || load_relaxed(&peer->lid) != qp->dest_lid ||
                  addr_port_is_down(load_relaxed(&peer->lid)) ||
                  addr_port_is_down(load_relaxed(&qp->shared->lid))))
         return NULL;
     return peer;
 }
 
-static uint32_t pd_of_peer(const struct shared_qp *peer, const struct send_wqe *w, uint16_t *proc)
+/* The requester's status. An error also moves the responder's QP to the error state, unless it is
+ * unreliable. */
+static int status_of_check(struct shared_qp *peer, enum responder_status status)
 {
-    *proc = peer->proc;
-    if (peer->type != IBV_QPT_XRC_RECV)
-        return peer->pd;
-    struct shared_srq *srq = shared_srq_find(w->srqn); /* it stands in for the QP's PD */
-    if (!srq || srq->xrcd != peer->xrcd)
-        return 0;
-    *proc = srq->proc;
-    return srq->pd;
+    if (status == RESPONDER_OK)
+        return IBV_WC_SUCCESS;
+    if (peer->type != IBV_QPT_UC)
+        qp_fail(peer, status == RESPONDER_ACCESS_ERROR ? IBV_EVENT_QP_ACCESS_ERR
+                                                       : IBV_EVENT_QP_REQ_ERR);
+    return status == RESPONDER_ACCESS_ERROR ? IBV_WC_REM_ACCESS_ERR : IBV_WC_REM_INV_REQ_ERR;
 }
 
-/* Where a remote address leads, if the QP and the key allow it; else the responder's QP fails. */
 static int find_remote(struct shared_qp *peer, const struct send_wqe *w, uint64_t length,
                        unsigned access, struct mem_ref *ref)
 {
-    uint16_t proc;
-    uint32_t pd = pd_of_peer(peer, w, &proc);
-
     if (!length)
         return IBV_WC_SUCCESS;
-    if ((load_relaxed(&peer->access) & access) != access) {
-        if (peer->type != IBV_QPT_UC)
-            qp_fail(peer, IBV_EVENT_QP_REQ_ERR);
-        return IBV_WC_REM_INV_REQ_ERR;
-    }
-    if (proc < MAX_PROCS && mr_remote(w->rkey, proc, pd, load_relaxed(&peer->qpn), w->remote_addr,
-                                      length, access, ref))
-        return IBV_WC_SUCCESS;
-    if (peer->type != IBV_QPT_UC)
-        qp_fail(peer, IBV_EVENT_QP_ACCESS_ERR);
-    return IBV_WC_REM_ACCESS_ERR;
+    return status_of_check(peer, responder_check(peer, w->srqn, w->rkey, w->remote_addr, length,
+                                                 access, ref));
 }
 
-/* The same for a word that is changed as one: the address that the requester names has to be aligned,
- * and the memory that it leads to. */
 static int find_remote_word(struct shared_qp *peer, const struct send_wqe *w, unsigned access,
                             struct mem_ref *ref)
 {
-    if (!(w->remote_addr & 7)) {
-        int status = find_remote(peer, w, sizeof(uint64_t), access, ref);
-        if (status || !(ref->addr & 7))
-            return status;
-    }
-    qp_fail(peer, IBV_EVENT_QP_REQ_ERR);
-    return IBV_WC_REM_INV_REQ_ERR;
+    return status_of_check(peer, responder_check_atomic(peer, w->srqn, w->rkey, w->remote_addr,
+                                                        access, ref));
 }
 
 static int status_of_copy(int err)
@@ -191,7 +165,7 @@ static int change_word(const struct mem_ref *ref, const struct send_wqe *w, uint
     }
     if ((err = copy_word(ref, before, false)))
         return err;
-    after = add ? *before + w->compare_add : *before == w->compare_add ? w->swap : *before;
+    after = responder_atomic(add, *before, w->compare_add, add ? w->compare_add : w->swap);
     return after == *before ? 0 : copy_word(ref, &after, true);
 }
 
@@ -240,19 +214,6 @@ static int run_atomic_write(struct hca_qp *qp, const struct send_wqe *w, struct 
     return status_of_copy(err);
 }
 
-/* The responder's part of "send with invalidate": its window or region must be one that this QP
- * may touch. */
-static bool invalidate_remote(struct shared_qp *peer, uint32_t rkey)
-{
-    struct shared_mr *mr = shared_mr_find(rkey);
-
-    if (!mr || mr->proc != peer->proc || mr->pd != peer->pd || mr->kind != MW_TYPE_2 ||
-        mr->bound_qpn != load_relaxed(&peer->qpn))
-        return false;
-    atomic_store(&mr->key, 0);
-    return true;
-}
-
 static int run_send(struct hca_qp *qp, const struct send_wqe *w, struct shared_qp *peer,
                     uint32_t *byte_len)
 {
@@ -267,7 +228,7 @@ static int run_send(struct hca_qp *qp, const struct send_wqe *w, struct shared_q
     if (unlikely(w->opcode == IBV_WR_SEND_WITH_INV)) {
         if (!deliver_has_receive(peer, w))
             return WAIT_RNR;
-        if (!invalidate_remote(peer, w->imm)) {
+        if (!responder_invalidate(peer, w->imm)) {
             qp_fail(peer, IBV_EVENT_QP_ACCESS_ERR);
             return IBV_WC_REM_ACCESS_ERR;
         }
@@ -291,7 +252,7 @@ static void send_datagram(const struct hca_qp *qp, const struct delivery *m, uin
 {
     struct shared_qp *peer = shared_qp_find(qpn);
 
-    if (!peer || peer->type != IBV_QPT_UD || !is_ready(peer) ||
+    if (!peer || peer->type != IBV_QPT_UD || !responder_is_ready(peer) ||
         (!multicast && load_relaxed(&peer->lid) != dlid))
         return drop(DROP_NO_QP);
     if (load_relaxed(&peer->qkey) != m->wqe->remote_qkey)

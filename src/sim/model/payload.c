@@ -3,9 +3,8 @@
 #include "dma/copy.h"
 #include "dma/deliver.h"
 #include "hca/epoch.h"
-#include "hca/mr.h"
 #include "hca/proc.h"
-#include "hca/rq.h"
+#include "hca/responder.h"
 #include "sim/model/hca.h"
 #include "sim/sched/sched.h"
 
@@ -147,21 +146,6 @@ void payload_snapshot(struct sim_wqe *wqe)
 
 /* ---- keys ---- */
 
-/* Whose memory the peer of this queue may touch; an XRC target stands in for its SRQ's owner. */
-static uint32_t responder_pd(const struct sim_qp *qp, uint32_t srqn, unsigned int *proc)
-{
-    const struct shared_srq *srq;
-
-    *proc = qp->shared->proc;
-    if (qp->shared->type != IBV_QPT_XRC_RECV)
-        return qp->shared->pd;
-    srq = shared_srq_find(srqn);
-    if (!srq || srq->xrcd != qp->shared->xrcd)
-        return 0;
-    *proc = srq->proc;
-    return srq->pd;
-}
-
 static unsigned int access_flag(enum transport_access access)
 {
     static const unsigned int flags[] = {
@@ -176,11 +160,7 @@ static unsigned int access_flag(enum transport_access access)
 static bool remote_place(struct sim_qp *qp, uint32_t srqn, enum transport_access access,
                          uint32_t key, uint64_t address, uint64_t length, struct mem_ref *ref)
 {
-    unsigned int proc;
-    uint32_t pd = responder_pd(qp, srqn, &proc);
-
-    return proc < MAX_PROCS &&
-           mr_remote(key, proc, pd, qp->qpn, address, length, access_flag(access), ref);
+    return responder_translate(qp->shared, srqn, key, address, length, access_flag(access), ref);
 }
 
 enum transport_status payload_check_remote(struct sim_qp *qp, enum transport_access access,
@@ -188,30 +168,23 @@ enum transport_status payload_check_remote(struct sim_qp *qp, enum transport_acc
 {
     uint32_t srqn = qp->arriving ? qp->arriving->packet.srq : 0;
     struct mem_ref ref = { 0 };
-    bool good = true;
+    enum responder_status status;
 
-    if (!(qp->shared->access & access_flag(access)))
+    epoch_enter();
+    status = responder_check(qp->shared, srqn, key, address, length, access_flag(access), &ref);
+    epoch_exit();
+    if (status == RESPONDER_NOT_ENABLED)
         return TRANSPORT_INVALID_REQUEST;
-    if (length) {
-        epoch_enter();
-        good = remote_place(qp, srqn, access, key, address, length, &ref);
-        epoch_exit();
-    }
     qp->remote_device_memory = ref.kind == MEM_SEGMENT;
-    return good ? TRANSPORT_SUCCESS : TRANSPORT_ACCESS_ERROR;
+    return status == RESPONDER_OK ? TRANSPORT_SUCCESS : TRANSPORT_ACCESS_ERROR;
 }
 
 bool payload_invalidate(struct sim_qp *qp, uint32_t key)
 {
-    struct shared_mr *mr;
     bool good;
 
     epoch_enter();
-    mr = shared_mr_find(key);
-    good = mr && mr->proc == qp->shared->proc && mr->pd == qp->shared->pd &&
-           mr->kind == MW_TYPE_2 && mr->bound_qpn == qp->qpn;
-    if (good)
-        atomic_store(&mr->key, 0);
+    good = responder_invalidate(qp->shared, key);
     epoch_exit();
     return good;
 }
@@ -305,14 +278,11 @@ void payload_of_packet(const struct sim_packet *pkt, uint8_t *to)
 
 static bool open_receives(const struct sim_qp *qp, uint32_t srqn, struct rq_view *view)
 {
-    const struct shared_srq *srq;
+    struct shared_srq *srq;
 
     if (qp->transport.attributes.service != SERVICE_XRC)
         srqn = qp->srqn;
-    if (!srqn)
-        return !qp->dead && rq_open(qp->shared->rq, view);
-    srq = shared_srq_find(srqn);
-    return srq && rq_open(srq->rq, view);
+    return (srqn || !qp->dead) && responder_open_rq(qp->shared, srqn, &srq, view);
 }
 
 static void note_segments(struct sim_qp *qp, const struct recv_wqe *swqe)
@@ -537,9 +507,7 @@ enum transport_status payload_atomic(struct sim_qp *qp, const struct packet *wqe
                         wqe->remote_address, sizeof(after), &ref) &&
            !copy_word(&ref, original, false);
     if (good) {
-        after = adds                            ? *original + wqe->swap_or_add
-                : *original == wqe->compare ? wqe->swap_or_add
-                                                : *original;
+        after = responder_atomic(adds, *original, wqe->compare, wqe->swap_or_add);
         good = after == *original || !copy_word(&ref, &after, true);
     }
     epoch_exit();
