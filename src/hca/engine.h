@@ -1,12 +1,12 @@
 #ifndef HCA_ENGINE_H
 #define HCA_ENGINE_H
 
-/* What carries out work requests. The objects know it by this table only. */
+/* What executes work requests. The objects in hca/ know an engine only by this table. */
 
 #include "hca/objects.h"
 
-/* Calls of the verbs API that take time in a modelled fabric. The amount is what the cost depends on:
- * entries of a queue, segments of a request, bytes of a region. */
+/* Verbs that take time in a modelled fabric. Their cost depends on an amount: entries of a queue, SGEs
+ * of a request, bytes of a region. */
 enum hca_call {
     CALL_POST_SEND,
     CALL_POST_RECEIVE,
@@ -30,39 +30,38 @@ enum hca_call {
 struct hca_engine {
     const char *name;
     uintptr_t base_address; /* where the segment has to be mapped, 0: anywhere */
-    bool multicast;         /* delivers to groups */
-    /* Carries out a request now, or keeps it: the queue's lock is held, the request is valid. */
+    bool multicast;         /* supports multicast groups */
+    /* Executes a valid WQE now, or queues it. The caller holds the send queue's lock. */
     void (*send)(struct hca_qp *qp, struct send_wqe *wqe);
-    /* The same for a plain send of one piece of at most CQE_INLINE bytes on an RC QP in RTS with
-     * nothing waiting, if that is easily done; false: nothing has happened. */
+    /* Executes a plain send of one SGE of at most CQE_INLINE bytes, on an RC QP in RTS with nothing
+     * queued. False: nothing was done, and the caller uses send(). */
     bool (*send_fast)(struct hca_qp *qp, const struct ibv_sge *sge, unsigned flags);
-    /* Tries again what had to wait. */
+    /* Retries WQEs that are queued. */
     void (*progress)(void);
-    /* The QP leaves the states in which it sends: forget what it had waiting. */
-    void (*drop)(struct hca_qp *qp);
-    /* We joined the fabric, before the first object. */
+    /* The QP is reset, in error or destroyed: discards queued WQEs, in error with flush completions. */
+    void (*sq_flush)(struct hca_qp *qp);
+    /* The process has joined the fabric; no object exists yet. */
     int (*start)(void);
-    /* We leave it: nothing of the engine may run from here on. */
+    /* The process leaves the fabric: nothing of the engine may run afterwards. */
     void (*stop)(void);
-    /* Others cannot reach our memory or descriptors themselves. */
+    /* Peers cannot reach our memory or descriptors themselves. */
     void (*start_copy_agent)(void);
-    /* Memory of ours gets a key, but has none yet; or had one, and nobody uses it any more. */
+    /* Called before a region's key becomes valid, and after its last use. May be NULL. */
     void (*attach_memory)(struct shared_mr *mr);
     void (*detach_memory)(struct shared_mr *mr);
 
-    /* Of a modelled fabric; the live engine has none of these. */
-    /* The call takes its time, and is made when that is over. */
+    /* The rest is for a modelled fabric; NULL in the live engine. */
+    /* Charges a call's duration to the calling thread. */
     void (*charge)(enum hca_call call, uint64_t amount);
-    /* Around every poll; 'count' completions were found. */
+    /* Called around every poll, which found `count` completions. */
     void (*poll_begin)(void);
     void (*poll_end)(int count);
-    /* This thread sleeps in the kernel until something of its process changes; false: nothing can
-     * happen now. */
+    /* Blocks the calling thread until something of its process changes. False: nothing can change. */
     bool (*sleep)(void);
     /* The QP has entered RTR or RTS. */
-    void (*entered)(struct hca_qp *qp, enum ibv_qp_state from, enum ibv_qp_state to);
-    uint32_t (*mtu)(void); /* of the link, bytes */
-    uint64_t (*device_memory)(void); /* bytes that ibv_alloc_dm() has */
+    void (*qp_modified)(struct hca_qp *qp, enum ibv_qp_state from, enum ibv_qp_state to);
+    uint32_t (*mtu)(void);           /* of the link, in bytes */
+    uint64_t (*device_memory)(void); /* bytes available to ibv_alloc_dm() */
     /* This memory of ours is no longer registered. */
     void (*deregistered)(uint64_t address, uint64_t length);
 };
@@ -75,7 +74,7 @@ static inline void hca_charge(enum hca_call call, uint64_t amount)
         hca_engine->charge(call, amount);
 }
 
-/* Of every port: the largest that the link carries. */
+/* The largest MTU that the link of every port supports. */
 static inline enum ibv_mtu hca_link_mtu(void)
 {
     enum ibv_mtu mtu = IBV_MTU_4096;
@@ -85,7 +84,7 @@ static inline enum ibv_mtu hca_link_mtu(void)
     return mtu;
 }
 
-/* Set by the engine while something waits; read by every poll. */
+/* How many QPs have WQEs queued in the engine. Every poll reads it. */
 extern atomic_uint hca_waiting;
 
 #endif

@@ -145,7 +145,7 @@ static void flush(struct hca_qp *qp)
     qp->flushed = true;
     qp_log_responder(qp);
     epoch_grace();
-    hca_engine->drop(qp);
+    hca_engine->sq_flush(qp);
     if (qp->rq.shared) {
         recover_lost_receives(qp);
         spin_lock(&qp->rq.lock);
@@ -337,7 +337,7 @@ void qp_destroy(struct hca_qp *qp)
     list_remove(qp, next, link);
     pthread_mutex_unlock(&qp_list_mutex);
     async_withdraw(&qp->shared->events, qp->ibv.context->async_fd);
-    hca_engine->drop(qp);
+    hca_engine->sq_flush(qp);
     purge_completions(qp);
     count_uses(qp, -1);
     rq_destroy(&qp->rq);
@@ -432,7 +432,7 @@ static int reset(struct hca_qp *qp, enum ibv_qp_state from)
         atomic_fetch_add(&proc_slot(proc_self)->attention, 1);
         return EBUSY;
     }
-    hca_engine->drop(qp);
+    hca_engine->sq_flush(qp);
     purge_completions(qp);
     if (qp->rq.shared)
         rq_reset(&qp->rq);
@@ -459,8 +459,8 @@ static int enter_state(struct hca_qp *qp, enum ibv_qp_state from, enum ibv_qp_st
         /* A peer may have moved the QP to error meanwhile: then it stays there. */
         atomic_compare_exchange_strong(&qp->shared->state, &expected, to);
     }
-    if (hca_engine->entered && from != to && (to == IBV_QPS_RTR || to == IBV_QPS_RTS))
-        hca_engine->entered(qp, from, to);
+    if (hca_engine->qp_modified && from != to && (to == IBV_QPS_RTR || to == IBV_QPS_RTS))
+        hca_engine->qp_modified(qp, from, to);
     if (to == IBV_QPS_SQD && qp->attr.en_sqd_async_notify && !qp->pending)
         async_raise(proc_self, &qp->shared->events, IBV_EVENT_SQ_DRAINED);
     qp->was_ready |= to == IBV_QPS_RTS;

@@ -170,7 +170,7 @@ static void sim_send(struct hca_qp *hqp, struct send_wqe *swqe)
     compute_begin();
 }
 
-static bool sim_send_short(struct hca_qp *hqp, const struct ibv_sge *sge, unsigned int flags)
+static bool sim_send_fast(struct hca_qp *hqp, const struct ibv_sge *sge, unsigned int flags)
 {
     return false;
 }
@@ -209,9 +209,9 @@ const struct hca_engine sim_engine = {
     .name = "sim",
     .base_address = SIM_BASE_ADDRESS,
     .send = sim_send,
-    .send_fast = sim_send_short,
+    .send_fast = sim_send_fast,
     .progress = sim_progress,
-    .drop = sim_qp_flush,
+    .sq_flush = sim_qp_flush,
     .start = world_attach,
     .stop = sim_stop,
     .start_copy_agent = agent_start,
@@ -219,7 +219,7 @@ const struct hca_engine sim_engine = {
     .poll_begin = sim_poll_begin,
     .poll_end = sim_poll_end,
     .sleep = sim_sleep,
-    .entered = sim_qp_modified,
+    .qp_modified = sim_qp_modified,
     .mtu = sim_mtu,
     .device_memory = sim_device_memory,
     .deregistered = sim_deregistered,
