@@ -69,10 +69,10 @@ static void *serve(void *self)
         if (load_relaxed(&hca_waiting))
             hca_engine->progress();
         if (qp_needs_attention())
-            qp_look_after_errors();
+            qp_handle_errors();
         if (load_relaxed(&slot->agent_running))
             notify_run_service_hooks();
-        proc_reap_now_and_then();
+        proc_reap_periodically();
         peer_drop_withdrawn();
         if (load_acquire(&slot->doorbell) == seen)
             sleep_until_needed(slot, seen);

@@ -59,9 +59,9 @@ static bool next_receive(struct target *t)
 
 static enum ibv_wc_status check_room(const struct target *t, uint64_t length)
 {
-    uint32_t least = load_relaxed(&t->rq.rq->least);
+    uint32_t min_len = load_relaxed(&t->rq.rq->min_posted_len);
 
-    if (likely(least && length <= least))
+    if (likely(min_len && length <= min_len))
         return IBV_WC_SUCCESS;
     return rq_room_check(rq_room(t->rq.rq, t->rq.slot), length);
 }
@@ -153,7 +153,7 @@ static int refuse(struct shared_qp *peer, struct target *t, const struct deliver
 
 static void note_first_message(struct shared_qp *peer)
 {
-    store_relaxed(&peer->heard, 1);
+    store_relaxed(&peer->comm_est, 1);
     if (load_relaxed(&peer->state) == IBV_QPS_RTR)
         async_raise(peer->proc, &peer->events, IBV_EVENT_COMM_EST);
 }
@@ -179,7 +179,7 @@ int deliver_message(struct shared_qp *peer, const struct delivery *m)
     if (m->payload && (status = check_room(&t, (uint64_t)m->length + skip)))
         return refuse(peer, &t, m, status,
                       status == IBV_WC_LOC_LEN_ERR ? IBV_WC_REM_INV_REQ_ERR : IBV_WC_REM_OP_ERR);
-    if (unlikely(!load_relaxed(&peer->heard)))
+    if (unlikely(!load_relaxed(&peer->comm_est)))
         note_first_message(peer);
 
     bool direct = m->payload && m->length > BOUNCE_BYTES;

@@ -532,11 +532,11 @@ static void idle(struct hca_cq *cq)
     if (unlikely(load_relaxed(&hca_waiting)))
         hca_engine->progress();
     if (unlikely(qp_needs_attention()))
-        qp_look_after_errors();
+        qp_handle_errors();
     if (unlikely(looks && looks % YIELD_AFTER == 0)) {
         if (unlikely(load_relaxed(&proc_slot(proc_self)->agent_wanted)))
             hca_engine->start_copy_agent();
-        proc_reap_now_and_then();
+        proc_reap_periodically();
         sched_yield();
     }
     if (unlikely(count_up(&cq->idle_polls) % LOOK_AT_TAIL == 0) &&
@@ -623,7 +623,7 @@ int cq_poll(struct hca_cq *cq, int entries, struct ibv_wc *wc, uint64_t *timesta
     spin_unlock(&cq->lock);
     if (unlikely(load_relaxed(&cq->needs_flush))) {
         store_relaxed(&cq->needs_flush, false);
-        qp_look_after_errors();
+        qp_handle_errors();
     }
     return got;
 }

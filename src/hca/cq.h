@@ -24,7 +24,7 @@ int cq_arm(struct hca_cq *cq, bool solicited_only);
  * ring cannot grow. What is reserved must be published. */
 struct cqe *cq_reserve(struct shared_cq *cq, uint64_t *ticket);
 /* For the ticket of a route that has led elsewhere or nowhere so far. */
-struct cqe *cq_find_place(struct cq_route *route, uint64_t ticket);
+struct cqe *cq_find_entry(struct cq_route *route, uint64_t ticket);
 /* The same along a route. A limit only grows, and a ring stays while a ticket below its limit is
  * not consumed: so what the route knows is right for ours. */
 static inline struct cqe *cq_reserve_along(struct cq_route *r, uint64_t *ticket)
@@ -34,7 +34,7 @@ static inline struct cqe *cq_reserve_along(struct cq_route *r, uint64_t *ticket)
     *ticket = atomic_fetch_add(&cq->tail, 1);
     if (unlikely(*ticket >= r->limit ||
                  *ticket - load_relaxed(&cq->head_seen) >= load_relaxed(&cq->capacity)))
-        return cq_find_place(r, *ticket);
+        return cq_find_entry(r, *ticket);
     return &r->ring->entries[*ticket & r->mask];
 }
 

@@ -88,7 +88,7 @@ void cq_overrun(struct shared_cq *cq)
     }
 }
 
-struct cqe *cq_find_place(struct cq_route *r, uint64_t ticket)
+struct cqe *cq_find_entry(struct cq_route *r, uint64_t ticket)
 {
     struct shared_cq *cq = r->cq;
     uint32_t capacity = load_relaxed(&cq->capacity);

@@ -230,9 +230,9 @@ struct shared_rq {
     _Atomic uint32_t head;
     uint32_t posted_seen;
     _Atomic uint32_t limit;
-    /* No receive that was ever posted here reaches less far: the owner lowers it. Who sends no more
-     * need not look at the one it takes; its line is a miss for both. */
-    _Atomic uint32_t least;
+    /* The shortest receive ever posted here; only the owner lowers it. A sender of a message up to this
+     * length need not read the receive's WQE, whose cache line is a miss for both. */
+    _Atomic uint32_t min_posted_len;
     uint32_t claimed; /* by messages that are arriving, in a modelled fabric */
 };
 
@@ -317,7 +317,7 @@ struct shared_qp {
     _Atomic uint8_t min_rnr_timer;
     uint8_t reserved[3];
     uint64_t xrcd;
-    _Atomic uint32_t heard cache_aligned; /* a first message has arrived: COMM_EST is due */
+    _Atomic uint32_t comm_est cache_aligned; /* the first message has arrived: COMM_EST was raised */
     struct event_box events;
 } cache_aligned;
 

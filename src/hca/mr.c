@@ -75,7 +75,7 @@ struct shared_mr *mr_create(uint32_t pd, enum mr_kind kind, uint64_t addr, uint6
     return mr;
 }
 
-void mr_hide(struct shared_mr *mr)
+void mr_revoke_key(struct shared_mr *mr)
 {
     store_relaxed(&mr->key, 0);
     atomic_store(&mr_published(mr)->key, 0);
@@ -87,7 +87,7 @@ int mr_invalidate(struct shared_mr *mr)
 {
     uint32_t key = load_relaxed(&mr->key);
 
-    mr_hide(mr);
+    mr_revoke_key(mr);
     if (!atomic_load(&mr_published(mr)->touched) || epoch_grace())
         return 0;
     if (key)

@@ -40,7 +40,7 @@ int mr_destroy(struct shared_mr *mr);
 /* Gives the entry a new tag, makes it valid and publishes it. */
 uint32_t mr_validate(struct shared_mr *mr, uint8_t tag);
 /* Takes the key back, without waiting for those who use it. */
-void mr_hide(struct shared_mr *mr);
+void mr_revoke_key(struct shared_mr *mr);
 /* Every entry of ours that is or was in use. */
 void mr_for_each_own(void (*visit)(struct shared_mr *mr, void *context), void *context);
 /* The entry that peers see. */

@@ -8,7 +8,7 @@ int mw_invalidate(struct hca_qp *qp, const struct send_wqe *w)
 
     if (!mr || load_relaxed(&mr->key) != w->imm || mr->pd != qp->pd->id || mr->kind != MW_TYPE_2)
         return IBV_WC_LOC_PROT_ERR;
-    mr_hide(mr);
+    mr_revoke_key(mr);
     return IBV_WC_SUCCESS;
 }
 
@@ -27,7 +27,7 @@ int mw_bind(struct hca_qp *qp, const struct send_wqe *w)
         return IBV_WC_MW_BIND_ERR;
     if (mw->bound_to)
         atomic_fetch_sub(&mw->bound_to->windows, 1);
-    mr_hide(mw->own);
+    mr_revoke_key(mw->own);
     mw->bound_to = b->length ? mr : NULL;
     if (!b->length)
         return IBV_WC_SUCCESS;

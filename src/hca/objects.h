@@ -114,7 +114,7 @@ struct hca_rq {
     uint32_t *order; /* these two of queues with many senders */
     _Atomic uint32_t *takers;
     uint64_t size;  /* of the block in the segment */
-    uint32_t least; /* as told to senders */
+    uint32_t min_posted_len; /* the copy that no peer can change */
 };
 
 struct send_completion {
@@ -221,7 +221,7 @@ struct send_route {
     uint32_t slot_mask;
 };
 
-enum stall_reason { NOT_STALLED, STALL_RNR, STALL_NO_ANSWER };
+enum stall_reason { NOT_STALLED, STALL_RNR, STALL_NO_RESPONSE };
 
 struct wr_builder;
 
@@ -261,7 +261,7 @@ struct hca_qp {
     uint32_t async_taken;
     atomic_int opened; /* further handles, of an XRC target */
     atomic_int groups; /* multicast groups it is attached to */
-    bool hears_itself; /* gets what it sends to a group of its own */
+    bool mcast_loopback; /* receives its own multicast messages */
     struct wr_builder *builder;
     struct hca_qp *next, **link;
 };

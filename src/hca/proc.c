@@ -271,10 +271,10 @@ static void make_unfindable(unsigned index)
     atomic_fetch_add(&seg->share_drops, 1);
 }
 
-/* Makes what the process owned unfindable, waits for those who had found it, frees it. A reaper
- * that dies on the way leaves the slot as it was, and the next one starts again; likewise while a
- * stopped thread may still write there. */
-static void bury(unsigned index)
+/* Makes the objects of a dead process unfindable, waits for peers that had found them, and frees them.
+ * If the reaper dies meanwhile, or a stopped thread may still write there, the slot stays PROC_DEAD
+ * and the next reaper starts again. */
+static void free_dead_process(unsigned index)
 {
     struct proc_slot *slot = proc_slot(index);
 
@@ -306,14 +306,14 @@ void proc_reap_dead(void)
             store_release(&slot->state, PROC_DEAD);
         }
         if (load_acquire(&slot->state) == PROC_DEAD)
-            bury(i);
+            free_dead_process(i);
         shm_unlock(&seg->proc_lock);
         notify_forget_process(i);
     }
 }
 
 /* Everybody who waits looks at everybody else: with many processes each looks less often. */
-void proc_reap_now_and_then(void)
+void proc_reap_periodically(void)
 {
     static _Atomic uint64_t next;
     uint64_t now = now_ns(), due = load_relaxed(&next);

@@ -51,7 +51,7 @@ int proc_pidfd(unsigned index);
 /* Frees what dead processes owned. Not to be called inside an epoch or with a lock held. */
 void proc_reap_dead(void);
 /* The same, but not more often than is worth it: for loops that wait. */
-void proc_reap_now_and_then(void);
+void proc_reap_periodically(void);
 bool proc_any_alive(void);
 /* The same, not counting those who are on their way out. */
 bool proc_any_staying(void);

@@ -190,7 +190,7 @@ static bool has_overrun(struct ibv_cq *cq)
     return cq && load_relaxed(&((struct hca_cq *)cq)->shared->overrun);
 }
 
-void qp_look_after_errors(void)
+void qp_handle_errors(void)
 {
     pthread_mutex_lock(&qp_list_mutex);
     uint32_t reaps = load_acquire(&seg->reap_count);
@@ -436,7 +436,7 @@ static int reset(struct hca_qp *qp, enum ibv_qp_state from)
     purge_completions(qp);
     if (qp->rq.shared)
         rq_reset(&qp->rq);
-    store_relaxed(&qp->shared->heard, 0);
+    store_relaxed(&qp->shared->comm_est, 0);
     store_relaxed(&qp->sq_freed, qp->sq_posted);
     qp->attr = blank;
     qp->route.peer = NULL;
@@ -454,7 +454,7 @@ static int enter_state(struct hca_qp *qp, enum ibv_qp_state from, enum ibv_qp_st
     } else if (to == IBV_QPS_ERR) {
         store_release(&qp->shared->state, IBV_QPS_ERR);
         atomic_fetch_add(&proc_slot(proc_self)->attention, 1);
-        qp_look_after_errors();
+        qp_handle_errors();
     } else if (from != to) {
         /* A peer may have moved the QP to error meanwhile: then it stays there. */
         atomic_compare_exchange_strong(&qp->shared->state, &expected, to);

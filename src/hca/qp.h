@@ -38,7 +38,7 @@ void qp_log_responder(const struct hca_qp *qp);
 
 /* True once after a peer has changed something of ours, or a process of the fabric has died. */
 bool qp_needs_attention(void);
-void qp_look_after_errors(void);
+void qp_handle_errors(void);
 
 /* After a receive was posted to a QP in error, with the receive queue's lock held. */
 void qp_flush_late_receive(struct hca_qp *qp);

@@ -84,8 +84,8 @@ void rq_reset(struct hca_rq *rq)
     store_relaxed(&shared->head, 0);
     shared->posted_seen = 0;
     shared->claimed = 0;
-    rq->least = UINT32_MAX;
-    store_relaxed(&shared->least, UINT32_MAX);
+    rq->min_posted_len = UINT32_MAX;
+    store_relaxed(&shared->min_posted_len, UINT32_MAX);
     for (uint32_t i = 0; i < rq->depth; i++)
         store_relaxed(&rq->receives[i].out, false);
     for (uint32_t i = 0; rq->free_slots && i < rq->max_wr; i++)
@@ -115,13 +115,13 @@ static inline uint32_t reach_of(const struct recv_wqe *wqe, uint32_t max_sge, ui
     return at_most_32_bits(total);
 }
 
-/* The least that receives take is told to senders. */
+/* Publishes the shortest receive to senders. */
 static inline void note_reach(struct hca_rq *rq, struct recv_wqe *wqe, uint32_t pd)
 {
     wqe->reach = reach_of(wqe, rq->max_sge, pd);
-    if (unlikely(wqe->reach < rq->least)) {
-        rq->least = wqe->reach;
-        store_relaxed(&rq->shared->least, wqe->reach);
+    if (unlikely(wqe->reach < rq->min_posted_len)) {
+        rq->min_posted_len = wqe->reach;
+        store_relaxed(&rq->shared->min_posted_len, wqe->reach);
     }
 }
 

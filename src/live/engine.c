@@ -17,7 +17,7 @@
 static struct spinlock stalled_lock;
 static struct hca_qp *stalled;
 
-static uint64_t answer_timeout_ns(const struct hca_qp *qp)
+static uint64_t ack_timeout_ns(const struct hca_qp *qp)
 {
     if (!qp->attr.timeout)
         return UINT64_MAX / 4; /* it means: for ever */
@@ -37,14 +37,14 @@ static uint8_t peer_rnr_code(const struct hca_qp *qp)
 
 static void begin_wait(struct hca_qp *qp, int why)
 {
-    enum stall_reason reason = why == WAIT_RNR ? STALL_RNR : STALL_NO_ANSWER;
+    enum stall_reason reason = why == WAIT_RNR ? STALL_RNR : STALL_NO_RESPONSE;
 
     if (qp->stall == reason)
         return;
     qp->stall = reason;
     qp->retries_left = qp->attr.rnr_retry;
     qp->retry_at = now_ns() + (reason == STALL_RNR ? transport_rnr_ns(peer_rnr_code(qp))
-                                                   : answer_timeout_ns(qp));
+                                                   : ack_timeout_ns(qp));
 }
 
 /* The owner of the other end, remembered while it could be found: if it is dead, waiting is over. */
@@ -67,7 +67,7 @@ static enum ibv_wc_status judge_wait(struct hca_qp *qp)
         return IBV_WC_RNR_RETRY_EXC_ERR;
     if (now_ns() < qp->retry_at)
         return IBV_WC_SUCCESS;
-    if (qp->stall == STALL_NO_ANSWER)
+    if (qp->stall == STALL_NO_RESPONSE)
         return IBV_WC_RETRY_EXC_ERR;
     if (qp->attr.rnr_retry != RETRY_FOREVER && --qp->retries_left == 0)
         return IBV_WC_RNR_RETRY_EXC_ERR;

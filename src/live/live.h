@@ -7,7 +7,7 @@
 #include "hca/engine.h"
 
 /* What became of a WQE: an enum ibv_wc_status, or one of these, and it is tried again later. */
-enum { WAIT_RNR = DELIVER_NO_RECEIVE, WAIT_ANSWER = -2 };
+enum { WAIT_RNR = DELIVER_NO_RECEIVE, WAIT_RESPONSE = -2 };
 
 extern const struct hca_engine live_engine;
 

@@ -40,7 +40,7 @@ static bool find_route(struct hca_qp *qp)
     struct rq_view view;
 
     r->peer = NULL;
-    if (!peer || peer->srqn || !load_relaxed(&peer->heard) || !rq_open(peer->rq, &view) ||
+    if (!peer || peer->srqn || !load_relaxed(&peer->comm_est) || !rq_open(peer->rq, &view) ||
         !(cq = cq_open(peer->recv_cq)))
         return false;
     r->rq = view.rq;
@@ -74,7 +74,7 @@ static bool send_along(struct hca_qp *qp, const struct ibv_sge *sge, unsigned fl
     uint64_t ticket;
 
     if (unlikely(!payload || !rq_next(rq, &number) || !length ||
-                 length > load_relaxed(&rq->least)))
+                 length > load_relaxed(&rq->min_posted_len)))
         return false;
     /* An overrun is the general way's to find: it knows what to answer. */
     uint64_t waiting = load_relaxed(&cq->tail) - load_relaxed(&cq->head_seen);

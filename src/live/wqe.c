@@ -314,7 +314,7 @@ static int run_datagram(struct hca_qp *qp, const struct send_wqe *w, uint32_t *b
     }
     unsigned count = group_members(w, members, ARRAY_SIZE(members));
     for (unsigned i = 0; i < count; i++)
-        if (members[i] != qp->ibv.qp_num || qp->hears_itself)
+        if (members[i] != qp->ibv.qp_num || qp->mcast_loopback)
             send_datagram(qp, &m, members[i], 0, true);
     return IBV_WC_SUCCESS;
 }
@@ -339,7 +339,7 @@ static const operation operations[] = {
 static int run_connected(struct hca_qp *qp, const struct send_wqe *w, uint32_t *byte_len)
 {
     struct shared_qp *peer = wqe_find_peer(qp);
-    int status = WAIT_ANSWER;
+    int status = WAIT_RESPONSE;
 
     if (likely(peer))
         status = operations[w->opcode](qp, w, peer, byte_len);

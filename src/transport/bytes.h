@@ -1,7 +1,7 @@
 #ifndef TRANSPORT_BYTES_H
 #define TRANSPORT_BYTES_H
 
-/* Numbers of any width in network order. */
+/* Integers of any width in network byte order. */
 
 #include <stdint.h>
 

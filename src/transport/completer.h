@@ -1,7 +1,7 @@
 #ifndef TRANSPORT_COMPLETER_H
 #define TRANSPORT_COMPLETER_H
 
-/* From answers to completions, in order (IBA volume 1, 9.7.6). */
+/* Turns responses into completions, in order (IBA volume 1, 9.7.6). */
 
 #include "transport/packet.h"
 

@@ -1,8 +1,8 @@
 #ifndef TRANSPORT_CRC_H
 #define TRANSPORT_CRC_H
 
-/* The two checks at the end of an InfiniBand packet (IBA volume 1, 7.8), taken over bytes in
- * pieces: begin with CRC_START, give each result to the next call, and close with crc_store_*(). */
+/* The two CRCs of an InfiniBand packet (IBA volume 1, 7.8), computed piece by piece: begin with
+ * CRC_START, pass each result to the next call, and finish with crc_store_*(). */
 
 #include <stddef.h>
 #include <stdint.h>

@@ -66,14 +66,14 @@ static uint32_t invariant_crc(const uint8_t *frame, bool global, size_t length)
 }
 
 size_t frame_encode(const struct frame_path *path, const struct packet *packet, const void *payload,
-                    uint8_t *out, size_t room)
+                    uint8_t *out, size_t capacity)
 {
     size_t total = frame_bytes(path, packet);
     size_t routing = routing_bytes(path);
     size_t to_icrc = total - ICRC_BYTES - VCRC_BYTES;
     uint8_t headers[PACKET_MAX_HEADER_BYTES];
 
-    if (total > room)
+    if (total > capacity)
         return 0;
     encode_lrh(path, (total - VCRC_BYTES) / 4, out);
     if (path->global)

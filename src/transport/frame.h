@@ -25,12 +25,12 @@ struct frame_path {
 
 size_t frame_bytes(const struct frame_path *path, const struct packet *packet);
 
-/* The opcode must be known; `payload` holds the bytes which the packet only names. Returns the
- * length of the frame, or 0 if there is no room for it. */
+/* `payload` has the bytes that the packet references. Returns the frame's length, or 0 if it exceeds
+ * `capacity`. */
 size_t frame_encode(const struct frame_path *path, const struct packet *packet, const void *payload,
-                    uint8_t *out, size_t room);
+                    uint8_t *out, size_t capacity);
 
-/* Returns NULL, or what is wrong. The payload's source is its address in `bytes`. */
+/* Returns NULL, or a description of the error. The payload's source is its address in `bytes`. */
 const char *frame_decode(struct frame_path *path, struct packet *packet, const uint8_t *bytes,
                          size_t length);
 

@@ -1,7 +1,7 @@
 #ifndef TRANSPORT_OPCODE_H
 #define TRANSPORT_OPCODE_H
 
-/* What the specification says of each opcode (IBA volume 1, 9.2.1 "Operation Code", and annex A14
+/* Properties of each opcode (IBA volume 1, 9.2.1 "Operation Code", and annex A14
  * for XRC), as a table. */
 
 #include <stdint.h>
@@ -75,10 +75,10 @@ enum opcode_flag {
     OPCODE_END = 1 << 1,      /* last packet of its message */
     OPCODE_RESPONSE = 1 << 2, /* goes from responder to requester */
     OPCODE_SEND = 1 << 3,     /* places its payload in a receive */
-    OPCODE_WRITE = 1 << 4,    /* places its payload where a RETH said */
-    OPCODE_READ = 1 << 5,     /* asks for, or carries, what a RETH named */
-    OPCODE_ATOMIC = 1 << 6,   /* asks for, or answers, an atomic */
-    OPCODE_RECEIVE = 1 << 7,  /* needs a receive; if it ends the message, it may ask for an event */
+    OPCODE_WRITE = 1 << 4,    /* places its payload at the address of a RETH */
+    OPCODE_READ = 1 << 5,     /* request or response of a read */
+    OPCODE_ATOMIC = 1 << 6,   /* request or response of an atomic */
+    OPCODE_RECEIVE = 1 << 7,  /* consumes a receive */
     OPCODE_PAYLOAD = 1 << 8,  /* may have a payload */
 };
 
@@ -89,7 +89,7 @@ struct opcode_info {
     uint16_t flags;
 };
 
-/* NULL: there is no such opcode. */
+/* NULL: unknown opcode. */
 const struct opcode_info *opcode_info(uint8_t opcode);
 
 #endif

@@ -12,16 +12,16 @@
 #define PACKET_MAX_HEADER_BYTES  (BTH_BYTES + XRCETH_BYTES + ATOMIC_BYTES)
 #define PACKET_MAX_PAYLOAD_BYTES 4096
 
-/* Payload is named, never carried: `length` bytes from `offset` on of what `source` stands for.
- * That is the `data` of the work request that sends it, the region which check_remote() named for a
- * read, or the address of the bytes that were decoded. */
+/* A packet references its payload and has no copy: `length` bytes at `offset` of `source`, which is the
+ * `data` of the work request, the region that check_remote() returned for a read, or the address of
+ * the decoded bytes. */
 struct packet_payload {
     uint64_t source;
     uint64_t offset;
     uint32_t length;
 };
 
-/* Which fields count is told by the opcode's headers. */
+/* The opcode's headers determine which fields are valid. */
 struct packet {
     uint8_t opcode;
     bool solicited;
@@ -44,7 +44,7 @@ struct packet {
     uint32_t source_qpn;
     uint32_t srq; /* XRCETH */
     struct packet_payload payload;
-    uint64_t route; /* of the work request; 0 is the way to the connected peer. Not on the wire. */
+    uint64_t route; /* of the work request, 0: to the connected peer; not on the wire */
 };
 
 /* Syndromes of an AETH (IBA volume 1, 9.7.5.2): three bits of kind, five of value. */
@@ -53,13 +53,13 @@ struct packet {
 #define SYNDROME_ACK    0x00
 #define SYNDROME_RNR    0x20
 #define SYNDROME_NAK    0x60
-#define ACK_NO_CREDITS  (SYNDROME_ACK | 0x1f) /* flow control by credits is not in use */
+#define ACK_NO_CREDITS  (SYNDROME_ACK | 0x1f) /* end-to-end credits are not used */
 #define NAK_SEQUENCE    (SYNDROME_NAK | 0)
 #define NAK_INVALID     (SYNDROME_NAK | 1)
 #define NAK_ACCESS      (SYNDROME_NAK | 2)
 #define NAK_OPERATIONAL (SYNDROME_NAK | 3)
 
-/* Zeros that bring a payload to a multiple of four. */
+/* Padding to a multiple of four bytes. */
 static inline uint32_t packet_pad_bytes(const struct packet *packet)
 {
     return -packet->payload.length & 3;
@@ -69,7 +69,7 @@ static inline uint32_t packet_pad_bytes(const struct packet *packet)
 size_t packet_encode(const struct packet *packet, uint8_t out[PACKET_MAX_HEADER_BYTES]);
 
 /* Reads what lies between the routing headers and the ICRC. The payload's source is its address in
- * `bytes`. Returns NULL, or what is wrong; then the packet is not to be used. */
+ * `bytes`. Returns NULL, or a description of the error; then the packet is undefined. */
 const char *packet_decode(struct packet *packet, const uint8_t *bytes, size_t length);
 
 #endif

@@ -1,8 +1,8 @@
 #ifndef TRANSPORT_PSN_H
 #define TRANSPORT_PSN_H
 
-/* Packet sequence numbers: 24 bits, and they wrap (IBA volume 1, 9.7.1). Two of them can be put in
- * order only if they are less than half the space apart, so order is asked for as a distance. */
+/* Packet sequence numbers: 24 bits, and they wrap (IBA volume 1, 9.7.1). Two of
+ * them can be ordered only if they are less than half the space apart, so compare distances. */
 
 #include <stdint.h>
 
@@ -14,7 +14,7 @@ static inline uint32_t psn_add(uint32_t psn, uint32_t n)
     return (psn + n) & PSN_MASK;
 }
 
-/* How many steps forward lead from one to the other. */
+/* Steps from `from` forward to `to`. */
 static inline uint32_t psn_distance(uint32_t from, uint32_t to)
 {
     return (to - from) & PSN_MASK;

@@ -5,7 +5,7 @@
 
 enum position { FIRST, MIDDLE, LAST, ONLY };
 
-/* What a work request becomes on the wire, and whether it completes only by an answer with data. */
+/* The opcodes of a work request, and whether only a response with data completes it. */
 static const struct operation {
     uint8_t opcodes[ONLY + 1];
     bool awaits_data;
@@ -40,7 +40,7 @@ enum requester_state {
     REQUESTER_CHECK_WINDOW, /* how many packets may be unacknowledged */
     REQUESTER_BUILD,
     REQUESTER_ADVANCE,
-    REQUESTER_COMPLETE, /* of an unreliable service: sent is done */
+    REQUESTER_COMPLETE, /* unreliable services: a sent request is complete */
     REQUESTER_SENT,
     REQUESTER_IDLE,
 };
@@ -56,12 +56,12 @@ static const char *const state_names[] = {
     [REQUESTER_IDLE] = "idle",
 };
 
-/* One packet on its way through the states. */
+/* A packet as it goes through the states. */
 struct request {
     uint64_t now;
     const struct transport_wqe *wqe;
     struct packet *packet;
-    uint32_t psns; /* which it takes: those of the answer, for a read */
+    uint32_t psns; /* PSNs it uses: for a read, those of the response */
     bool last;     /* of its message */
 };
 
@@ -100,7 +100,7 @@ static enum requester_state fetch(struct transport_qp *qp, struct request *reque
         return REQUESTER_IDLE;
     if (request->wqe->length <= limit)
         return REQUESTER_CHECK_ORDER;
-    /* What fails is the oldest: those before this one have to be done first. */
+    /* Only the oldest work request can fail: wait until those before this one are complete. */
     if (requester->oldest.index == requester->current.index)
         requester_fail(qp, TRANSPORT_LOCAL_LENGTH);
     return REQUESTER_IDLE;
@@ -125,7 +125,7 @@ static enum requester_state check_window(struct transport_qp *qp, const struct r
 
     if (requester->in_flight >= qp->attributes.window)
         return REQUESTER_IDLE;
-    /* With more than half of all PSNs in use, new ones could not be told from old (9.7.1). */
+    /* With more than half of all PSNs in use, new and old ones cannot be distinguished (9.7.1). */
     psns_in_use += is_read ? transport_packets(qp, request->wqe->length) : 1;
     return psns_in_use > PSN_HALF ? REQUESTER_IDLE : REQUESTER_BUILD;
 }
@@ -196,13 +196,13 @@ static void start_timer(struct transport_qp *qp, uint64_t now)
     struct requester *requester = &qp->requester;
     uint8_t code = qp->attributes.timeout;
 
-    requester->timer = code ? TIMER_ANSWER : TIMER_OFF;
+    requester->timer = code ? TIMER_ACK : TIMER_OFF;
     requester->deadline = now + transport_timeout_ns(code);
 }
 
-/* Whenever the requester stops with packets unacknowledged, the last of them has asked for an
- * answer and the timer runs. */
-static void ask_for_answer(struct transport_qp *qp, const struct request *request)
+/* Whenever the requester stops with unacknowledged packets, the last of them has requested an ACK
+ * and the timer runs. */
+static void request_ack(struct transport_qp *qp, const struct request *request)
 {
     struct requester *requester = &qp->requester;
     const struct transport_attributes *attributes = &qp->attributes;
@@ -238,7 +238,7 @@ static enum requester_state advance(struct transport_qp *qp, const struct reques
     }
     if (!transport_is_reliable(qp))
         return REQUESTER_COMPLETE;
-    ask_for_answer(qp, request);
+    request_ack(qp, request);
     return REQUESTER_SENT;
 }
 
@@ -284,7 +284,7 @@ bool requester_pull(struct transport_qp *qp, uint64_t now, struct packet *packet
     }
 }
 
-/* ---- what answers, or their absence, do to it ---- */
+/* ---- acknowledgements and timeouts ---- */
 
 void requester_complete_oldest(struct transport_qp *qp, const struct transport_wqe *wqe)
 {
@@ -316,7 +316,7 @@ void requester_progressed(struct transport_qp *qp, uint64_t now, uint32_t from)
     requester->retries_left = qp->attributes.retry_count;
     requester->rnr_retries_left = qp->attributes.rnr_retry_count;
     requester->rewound = false;
-    /* After going back, an answer to what was sent before may overtake the sending again. */
+    /* After a rewind, a response to an earlier transmission may arrive before the retransmission. */
     if (psn_distance(from, requester->next_psn) < psn_distance(from, requester->unacknowledged))
         send_from_oldest(requester);
     if (requester->unacknowledged == requester->next_psn)
@@ -338,8 +338,8 @@ void requester_fail(struct transport_qp *qp, enum transport_status why)
     transport_fail(qp, why);
 }
 
-/* Packets that were on their way when the first loss was seen report it again and again: once is
- * enough until something changes. */
+/* Packets in flight at the time of a loss report it again and again: rewind once until there is
+ * progress or a timeout. */
 void requester_retry(struct transport_qp *qp)
 {
     struct requester *requester = &qp->requester;
@@ -386,5 +386,5 @@ void requester_timeout(struct transport_qp *qp)
     qp->counters.timeouts++;
     requester->rewound = false;
     requester_retry(qp);
-    requester->rewound = false; /* a loss among what is now sent again is news */
+    requester->rewound = false; /* react to a loss among the retransmitted packets */
 }

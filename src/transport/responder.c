@@ -4,10 +4,10 @@
 #include "transport/transport.h"
 
 enum responder_state {
-    RESPONDER_CHECK_PSN,      /* the expected packet, an old one, or one too far ahead? */
+    RESPONDER_CHECK_PSN,      /* expected, duplicate or out of sequence? */
     RESPONDER_CHECK_SEQUENCE, /* does the opcode continue what came before? */
     RESPONDER_CHECK_LENGTH,
-    RESPONDER_CHECK_ANSWERS, /* is there room to remember a read or an atomic? */
+    RESPONDER_CHECK_RESOURCES, /* is a resource free for a read or atomic? */
     RESPONDER_CHECK_ACCESS,
     RESPONDER_TAKE_RECEIVE,
     RESPONDER_EXECUTE,
@@ -24,7 +24,7 @@ static const char *const state_names[] = {
     [RESPONDER_CHECK_PSN] = "check PSN",
     [RESPONDER_CHECK_SEQUENCE] = "check sequence",
     [RESPONDER_CHECK_LENGTH] = "check length",
-    [RESPONDER_CHECK_ANSWERS] = "check answers",
+    [RESPONDER_CHECK_RESOURCES] = "check resources",
     [RESPONDER_CHECK_ACCESS] = "check access",
     [RESPONDER_TAKE_RECEIVE] = "take receive",
     [RESPONDER_EXECUTE] = "execute",
@@ -37,12 +37,12 @@ static const char *const state_names[] = {
     [RESPONDER_DONE] = "done",
 };
 
-/* One request on its way through the states. */
+/* A request packet as it goes through the states. */
 struct arrival {
     const struct packet *packet;
     const struct opcode_info *info;
     uint64_t region;
-    uint32_t psns; /* which it takes: those of the answer, for a read */
+    uint32_t psns; /* PSNs it uses: for a read, those of the response */
     enum transport_status verdict;
 };
 
@@ -68,10 +68,10 @@ static enum responder_state unless_refused(struct arrival *arrival, enum transpo
     return verdict == TRANSPORT_SUCCESS ? next : refuse_with(arrival, verdict);
 }
 
-/* ---- may it be carried out? ---- */
+/* ---- checks ---- */
 
-/* IBA volume 1, 9.7.4 for the reliable services; 9.8.2 for UC, which takes any later packet for
- * the expected one and sees from its opcode whether a message was cut. */
+/* IBA volume 1, 9.7.4 for the reliable services; 9.8.2 for UC, which accepts any later packet and
+ * tells from its opcode whether a message was cut off. */
 static enum responder_state check_psn(struct transport_qp *qp, const struct arrival *arrival)
 {
     struct responder *responder = &qp->responder;
@@ -104,7 +104,7 @@ static enum responder_state check_sequence(struct transport_qp *qp, struct arriv
     return RESPONDER_CHECK_LENGTH;
 }
 
-/* IBA volume 1, 9.7.4: every packet but the last is full, and a write is as long as it said. */
+/* IBA volume 1, 9.7.4: every packet but the last is full, and a write has the length of its RETH. */
 static enum responder_state check_length(struct transport_qp *qp, struct arrival *arrival)
 {
     const struct responder_message *message = &qp->responder.message;
@@ -123,23 +123,23 @@ static enum responder_state check_length(struct transport_qp *qp, struct arrival
         return refuse_with(arrival, TRANSPORT_INVALID_REQUEST);
     if (has(arrival, OPCODE_WRITE) && (ends ? so_far != total : so_far >= total))
         return refuse_with(arrival, TRANSPORT_INVALID_REQUEST);
-    return has(arrival, OPCODE_READ | OPCODE_ATOMIC) ? RESPONDER_CHECK_ANSWERS
+    return has(arrival, OPCODE_READ | OPCODE_ATOMIC) ? RESPONDER_CHECK_RESOURCES
                                                      : RESPONDER_CHECK_ACCESS;
 }
 
-/* A requester that keeps to the number agreed upon asks for a new answer only when it has got the
- * oldest one, so that may be forgotten. */
-static enum responder_state check_answers(struct transport_qp *qp, struct arrival *arrival)
+/* A requester that respects responder_resources sends a new read or atomic only after it has received
+ * the oldest response: that resource can be reused. */
+static enum responder_state check_resources(struct transport_qp *qp, struct arrival *arrival)
 {
-    const struct responder_answer *oldest = &qp->responder.answers[qp->responder.oldest];
-    bool room = qp->attributes.max_answers && (!oldest->pending || oldest->given_once);
+    const struct responder_resource *oldest = &qp->responder.resources[qp->responder.oldest];
+    bool available = qp->attributes.responder_resources && (!oldest->pending || oldest->responded);
 
-    if (!room || (has(arrival, OPCODE_ATOMIC) && arrival->packet->remote_address % 8))
+    if (!available || (has(arrival, OPCODE_ATOMIC) && arrival->packet->remote_address % 8))
         return refuse_with(arrival, TRANSPORT_INVALID_REQUEST);
     return RESPONDER_CHECK_ACCESS;
 }
 
-/* Nothing is accessed, and no key looked at, for a length of nothing. */
+/* With length 0, nothing is accessed and the key is not checked. */
 static enum responder_state check_access(struct transport_qp *qp, struct arrival *arrival)
 {
     const struct packet *packet = arrival->packet;
@@ -166,19 +166,19 @@ static enum responder_state take_receive(struct transport_qp *qp, struct arrival
     return unless_refused(arrival, verdict, RESPONDER_EXECUTE);
 }
 
-/* ---- carrying it out ---- */
+/* ---- execution ---- */
 
 static void remember(struct transport_qp *qp, struct arrival *arrival, uint64_t original)
 {
     struct responder *responder = &qp->responder;
-    struct responder_answer *answer = &responder->answers[responder->oldest];
+    struct responder_resource *resource = &responder->resources[responder->oldest];
     const struct packet *packet = arrival->packet;
 
     arrival->psns = has(arrival, OPCODE_READ) ? transport_packets(qp, packet->remote_length) : 1;
-    if (!answer->pending)
+    if (!resource->pending)
         responder->pending++;
-    responder->oldest = (responder->oldest + 1) % qp->attributes.max_answers;
-    *answer = (struct responder_answer){
+    responder->oldest = (responder->oldest + 1) % qp->attributes.responder_resources;
+    *resource = (struct responder_resource){
         .opcode = packet->opcode,
         .pending = true,
         .psn = packet->psn,
@@ -257,7 +257,7 @@ static enum responder_state complete(struct transport_qp *qp, struct arrival *ar
     return RESPONDER_ACCEPT;
 }
 
-/* An acknowledgement not sent yet turns into one of this packet; a complaint is out of date. */
+/* An ACK that was not sent yet acknowledges this packet too; a NAK is obsolete. */
 static enum responder_state accept(struct transport_qp *qp, const struct arrival *arrival)
 {
     struct responder *responder = &qp->responder;
@@ -271,56 +271,56 @@ static enum responder_state accept(struct transport_qp *qp, const struct arrival
     return RESPONDER_DONE;
 }
 
-/* ---- what else may be done with it ---- */
+/* ---- duplicates, gaps, errors ---- */
 
-/* From the newest on: after a turn of all PSNs an old answer may bear the number of a new one. */
-static struct responder_answer *find_answer(struct transport_qp *qp, const struct packet *packet)
+/* Newest first: PSNs wrap, so an old resource may have the PSN of a new one. */
+static struct responder_resource *find_resource(struct transport_qp *qp, const struct packet *packet)
 {
     struct responder *responder = &qp->responder;
-    unsigned count = qp->attributes.max_answers;
+    unsigned count = qp->attributes.responder_resources;
 
     for (unsigned age = 1; age <= count; age++) {
-        struct responder_answer *answer =
-            &responder->answers[(responder->oldest + count - age) % count];
-        if (answer->opcode == packet->opcode &&
-            psn_distance(answer->psn, packet->psn) < answer->packets)
-            return answer;
+        struct responder_resource *resource =
+            &responder->resources[(responder->oldest + count - age) % count];
+        if (resource->opcode == packet->opcode &&
+            psn_distance(resource->psn, packet->psn) < resource->packets)
+            return resource;
     }
     return NULL;
 }
 
-/* A read is carried out again, from where it is asked for; it has to be the end of what was asked
- * first, and still allowed. An atomic's result is repeated. */
-static bool may_repeat(struct transport_qp *qp, struct responder_answer *answer,
+/* A duplicate read is executed again from the requested offset; it must be the tail of the original
+ * read, and still be allowed. A duplicate atomic gets the saved result. */
+static bool may_repeat(struct transport_qp *qp, struct responder_resource *resource,
                        const struct arrival *arrival)
 {
     const struct packet *packet = arrival->packet;
-    uint32_t offset = psn_distance(answer->psn, packet->psn) << qp->mtu_shift;
+    uint32_t offset = psn_distance(resource->psn, packet->psn) << qp->mtu_shift;
 
-    if (packet->remote_key != answer->key || packet->remote_address != answer->address + offset)
+    if (packet->remote_key != resource->key || packet->remote_address != resource->address + offset)
         return false;
     if (has(arrival, OPCODE_ATOMIC))
         return true;
-    if (packet->remote_length != answer->length - offset)
+    if (packet->remote_length != resource->length - offset)
         return false;
     return !packet->remote_length ||
            qp->ops->check_remote(qp, TRANSPORT_ACCESS_READ, packet->remote_key,
                                  packet->remote_address, packet->remote_length,
-                                 &answer->region) == TRANSPORT_SUCCESS;
+                                 &resource->region) == TRANSPORT_SUCCESS;
 }
 
-static enum responder_state repeat_answer(struct transport_qp *qp, const struct arrival *arrival)
+static enum responder_state repeat_response(struct transport_qp *qp, const struct arrival *arrival)
 {
-    struct responder_answer *answer = find_answer(qp, arrival->packet);
+    struct responder_resource *resource = find_resource(qp, arrival->packet);
 
-    /* Nobody waits for an answer that is forgotten, or for one that is no longer allowed. */
-    if (!answer || !may_repeat(qp, answer, arrival))
+    /* Ignore a request whose resource was reused, and a read that is no longer allowed. */
+    if (!resource || !may_repeat(qp, resource, arrival))
         return RESPONDER_DONE;
-    if (!answer->pending)
+    if (!resource->pending)
         qp->responder.pending++;
-    answer->pending = true;
-    answer->start_psn = arrival->packet->psn;
-    answer->next_psn = arrival->packet->psn;
+    resource->pending = true;
+    resource->start_psn = arrival->packet->psn;
+    resource->next_psn = arrival->packet->psn;
     return RESPONDER_DONE;
 }
 
@@ -330,7 +330,7 @@ static enum responder_state duplicate(struct transport_qp *qp, const struct arri
 
     qp->counters.duplicates++;
     if (has(arrival, OPCODE_READ | OPCODE_ATOMIC))
-        return repeat_answer(qp, arrival);
+        return repeat_response(qp, arrival);
     if (transport_is_reliable(qp) && !responder->acknowledge) {
         responder->acknowledge = true;
         responder->syndrome = ACK_NO_CREDITS;
@@ -338,19 +338,19 @@ static enum responder_state duplicate(struct transport_qp *qp, const struct arri
     return RESPONDER_DONE;
 }
 
-static void complain(struct responder *responder, uint8_t syndrome)
+static void send_nak(struct responder *responder, uint8_t syndrome)
 {
     responder->acknowledge = true;
     responder->syndrome = syndrome;
     responder->gap_reported = true;
 }
 
-/* One complaint per gap: the requester goes back, and what follows is late news. */
+/* One NAK per gap: the requester goes back, and the packets already in flight need none. */
 static enum responder_state report_gap(struct transport_qp *qp)
 {
     qp->counters.gaps++;
     if (!qp->responder.gap_reported)
-        complain(&qp->responder, NAK_SEQUENCE);
+        send_nak(&qp->responder, NAK_SEQUENCE);
     return RESPONDER_DONE;
 }
 
@@ -367,7 +367,7 @@ static uint8_t nak_for(enum transport_status verdict)
     }
 }
 
-/* Not the sender's doing alone: the receive is at fault, or this side. */
+/* The receive or this side is at fault, not only the sender. */
 static bool is_local(enum transport_status verdict)
 {
     return verdict == TRANSPORT_OPERATIONAL_ERROR || verdict == TRANSPORT_LOCAL_LENGTH ||
@@ -381,11 +381,11 @@ static enum responder_state refuse(struct transport_qp *qp, const struct arrival
     if (!transport_is_reliable(qp) && !is_local(verdict))
         return RESPONDER_DROP;
     if (verdict == TRANSPORT_NOT_READY) {
-        complain(&qp->responder, SYNDROME_RNR | qp->attributes.rnr_timer);
+        send_nak(&qp->responder, SYNDROME_RNR | qp->attributes.rnr_timer);
         return RESPONDER_DONE;
     }
     if (transport_is_reliable(qp))
-        complain(&qp->responder, nak_for(verdict));
+        send_nak(&qp->responder, nak_for(verdict));
     transport_fail(qp, verdict);
     return RESPONDER_DONE;
 }
@@ -416,8 +416,8 @@ void responder_receive(struct transport_qp *qp, const struct packet *packet,
         case RESPONDER_CHECK_LENGTH:
             state = check_length(qp, &arrival);
             break;
-        case RESPONDER_CHECK_ANSWERS:
-            state = check_answers(qp, &arrival);
+        case RESPONDER_CHECK_RESOURCES:
+            state = check_resources(qp, &arrival);
             break;
         case RESPONDER_CHECK_ACCESS:
             state = check_access(qp, &arrival);
@@ -452,7 +452,7 @@ void responder_receive(struct transport_qp *qp, const struct packet *packet,
     }
 }
 
-/* ---- answering ---- */
+/* ---- responses ---- */
 
 static void build_response(const struct transport_qp *qp, enum opcode opcode, uint32_t psn,
                            struct packet *packet)
@@ -469,58 +469,58 @@ static void build_response(const struct transport_qp *qp, enum opcode opcode, ui
 }
 
 static void build_read_response(const struct transport_qp *qp,
-                                const struct responder_answer *answer, struct packet *packet)
+                                const struct responder_resource *resource, struct packet *packet)
 {
     static const enum opcode by_position[2][2] = {
         { OPCODE_READ_RESPONSE_MIDDLE, OPCODE_READ_RESPONSE_LAST },
         { OPCODE_READ_RESPONSE_FIRST, OPCODE_READ_RESPONSE_ONLY },
     };
-    uint32_t offset = psn_distance(answer->psn, answer->next_psn) << qp->mtu_shift;
-    uint32_t left = answer->length - offset;
-    bool first = answer->next_psn == answer->start_psn;
+    uint32_t offset = psn_distance(resource->psn, resource->next_psn) << qp->mtu_shift;
+    uint32_t left = resource->length - offset;
+    bool first = resource->next_psn == resource->start_psn;
     bool last = left <= qp->attributes.path_mtu;
 
-    build_response(qp, by_position[first][last], answer->next_psn, packet);
-    packet->payload.source = answer->region;
-    packet->payload.offset = answer->address + offset;
+    build_response(qp, by_position[first][last], resource->next_psn, packet);
+    packet->payload.source = resource->region;
+    packet->payload.offset = resource->address + offset;
     packet->payload.length = last ? left : qp->attributes.path_mtu;
 }
 
-static void pull_answer(struct transport_qp *qp, struct responder_answer *answer,
+static void pull_resource(struct transport_qp *qp, struct responder_resource *resource,
                         struct packet *packet)
 {
-    if (opcode_info(answer->opcode)->flags & OPCODE_READ) {
-        build_read_response(qp, answer, packet);
+    if (opcode_info(resource->opcode)->flags & OPCODE_READ) {
+        build_read_response(qp, resource, packet);
     } else {
-        build_response(qp, OPCODE_ATOMIC_ACKNOWLEDGE, answer->psn, packet);
-        packet->original = answer->original;
+        build_response(qp, OPCODE_ATOMIC_ACKNOWLEDGE, resource->psn, packet);
+        packet->original = resource->original;
     }
-    answer->next_psn = psn_add(answer->next_psn, 1);
-    if (answer->next_psn == psn_add(answer->psn, answer->packets)) {
-        answer->pending = false;
-        answer->given_once = true;
+    resource->next_psn = psn_add(resource->next_psn, 1);
+    if (resource->next_psn == psn_add(resource->psn, resource->packets)) {
+        resource->pending = false;
+        resource->responded = true;
         qp->responder.pending--;
     }
 }
 
-static struct responder_answer *oldest_pending(struct transport_qp *qp)
+static struct responder_resource *oldest_pending(struct transport_qp *qp)
 {
     struct responder *responder = &qp->responder;
     unsigned at = responder->oldest;
 
-    while (!responder->answers[at].pending)
-        at = (at + 1) % qp->attributes.max_answers;
-    return &responder->answers[at];
+    while (!responder->resources[at].pending)
+        at = (at + 1) % qp->attributes.responder_resources;
+    return &responder->resources[at];
 }
 
-/* An acknowledgement speaks for all that came before it, so answers go first. It is made when it is
- * pulled: however many requests asked for one meanwhile, one is enough. */
+/* An ACK covers all earlier requests, so read and atomic responses go first. It is built when it is
+ * pulled: one ACK serves all requests that asked for one in the meantime. */
 bool responder_pull(struct transport_qp *qp, struct packet *packet)
 {
     struct responder *responder = &qp->responder;
 
     if (responder->pending) {
-        pull_answer(qp, oldest_pending(qp), packet);
+        pull_resource(qp, oldest_pending(qp), packet);
     } else if (responder->acknowledge) {
         bool positive = (responder->syndrome & SYNDROME_KIND) == SYNDROME_ACK;
         build_response(qp, OPCODE_ACKNOWLEDGE,

@@ -31,13 +31,13 @@ bool transport_has_response(const struct transport_qp *qp)
     return qp->responder.pending || qp->responder.acknowledge;
 }
 
-/* IBA volume 1, 10.9.3: of two limited members neither may talk to the other. */
+/* IBA volume 1, 10.9.3: two limited members may not communicate. */
 static bool same_partition(uint16_t ours, uint16_t theirs)
 {
     return !((ours ^ theirs) & ~PKEY_FULL_MEMBER) && (ours | theirs) & PKEY_FULL_MEMBER;
 }
 
-/* IBA volume 1, 9.6: what fails here is dropped, and nobody is told. */
+/* IBA volume 1, 9.6: packets that fail these checks are silently dropped. */
 static bool is_for_us(const struct transport_qp *qp, const struct packet *packet)
 {
     const struct transport_attributes *ours = &qp->attributes;

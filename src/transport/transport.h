@@ -2,20 +2,19 @@
 #define TRANSPORT_TRANSPORT_H
 
 /* The InfiniBand transport of one queue pair, as three state machines: a requester that turns work
- * requests into packets, a responder that carries out what arrives, a completer that takes the
- * answers. They know no clock, no wire and no memory. Whoever drives them passes the time in, pulls
- * packets out when there is room to send, hands arriving packets over, and does in its operations
- * what touches queues and memory.
+ * requests into packets, a responder that executes requests, a completer that processes responses.
+ * They know no clock, no wire and no memory. Their driver passes the time in, pulls packets when it
+ * can send, passes received packets in, and accesses queues and memory in its operations.
  *
  *      transport_pull_request()   ─►  a packet, or none
  *      transport_pull_response()  ─►  a packet, or none
  *      transport_receive()        ─►  operations are called
  *      transport_timeout()        at transport_deadline()
  *
- * After any of the last two, and after a work request was posted, there may be something to pull.
- * What is pulled from one QP has to be sent in that order. Time is any count of nanoseconds that
- * never goes back. One QP must not be entered by two threads at once, nor from within its
- * operations. */
+ * There may be something to pull after transport_receive(), transport_timeout() and posting a work
+ * request. Packets of one QP must be sent in the order in which they are pulled. Time is any
+ * nanosecond count that never decreases. Two threads must not use one QP at once, and operations
+ * must not call back into it. */
 
 #include "transport/packet.h"
 #include "transport/requester.h"
@@ -36,7 +35,7 @@ enum transport_operation {
     TRANSPORT_FETCH_ADD,
 };
 
-/* A work request as the requester sees it. The service has to allow its operation. */
+/* A work request as the requester sees it. The service must support its operation. */
 struct transport_wqe {
     enum transport_operation operation;
     bool fence;
@@ -49,7 +48,7 @@ struct transport_wqe {
     uint64_t swap_or_add;
     uint64_t compare;
     uint32_t remote_srq; /* XRC */
-    uint32_t remote_qpn; /* UD: these three */
+    uint32_t remote_qpn; /* UD, with qkey and route */
     uint32_t qkey;
     uint64_t route;
 };
@@ -62,30 +61,30 @@ enum transport_access {
 
 struct transport_qp;
 
-/* What the driver does. It embeds the QP in something of its own and finds that by container_of().
- * Operations of the responder return SUCCESS, or the error to answer with. */
+/* What the driver provides. It embeds the QP in an object of its own and finds that by container_of().
+ * Operations of the responder return TRANSPORT_SUCCESS, or the error for the NAK. */
 struct transport_ops {
-    /* The work request of that number, or NULL if it is not posted yet. Numbers count from 0 and
-     * wrap; one stays available until it is completed. */
+    /* Work request number `index`, or NULL if it is not posted yet. Numbers count from 0 and wrap.
+     * A work request stays available until it is completed. */
     const struct transport_wqe *(*wqe_at)(struct transport_qp *qp, uint32_t index);
-    /* Work requests complete in order, each once. */
+    /* Called once for each work request, in order. */
     void (*complete)(struct transport_qp *qp, uint32_t index, enum transport_status status);
-    /* Answers to the oldest work request; false: its buffers cannot be written. */
+    /* Response data for the oldest work request. False: its buffers cannot be written. */
     bool (*place_read)(struct transport_qp *qp, uint32_t index, uint32_t offset,
                        const struct packet_payload *payload);
     bool (*place_atomic)(struct transport_qp *qp, uint32_t index, uint64_t original);
 
-    /* Take a receive for the message of this packet; NOT_READY if there is none. It stays taken
-     * until receive_end(): when a UC message is cut off, the next one is placed there. */
+    /* Takes a receive for the message of this packet, or returns TRANSPORT_NOT_READY. The receive
+     * stays taken until receive_end(): after a UC message is cut off, the next one uses it. */
     enum transport_status (*receive_begin)(struct transport_qp *qp, const struct packet *packet);
-    /* Bytes of a SEND into the receive that was taken; INVALID_REQUEST if it is too short. */
+    /* Places bytes of a SEND in the receive that was taken; TRANSPORT_LOCAL_LENGTH if too short. */
     enum transport_status (*receive_place)(struct transport_qp *qp, uint32_t offset,
                                            const struct packet_payload *payload);
-    /* The message is whole: complete the receive. Its last packet tells the rest. */
+    /* The message is complete. Its last packet has immediate data and the solicited flag. */
     void (*receive_end)(struct transport_qp *qp, const struct packet *last, uint32_t length);
     enum transport_status (*invalidate)(struct transport_qp *qp, uint32_t key);
 
-    /* May the peer do this? Names the region, which stands for its memory from here on. */
+    /* Checks an access by the peer. `region` identifies the memory in later calls. */
     enum transport_status (*check_remote)(struct transport_qp *qp, enum transport_access access,
                                           uint32_t key, uint64_t address, uint32_t length,
                                           uint64_t *region);
@@ -94,9 +93,9 @@ struct transport_ops {
     enum transport_status (*atomic)(struct transport_qp *qp, uint64_t region,
                                     const struct packet *request, uint64_t *original);
 
-    /* The QP has gone to the error state, and why. Called once. */
+    /* The QP has entered the error state. Called once. */
     void (*failed)(struct transport_qp *qp, enum transport_status why);
-    /* May be NULL. A machine enters a state. */
+    /* A machine enters a state. May be NULL. */
     void (*trace)(struct transport_qp *qp, const char *machine, const char *state);
 };
 
@@ -108,29 +107,29 @@ struct transport_attributes {
     uint32_t qkey;        /* of a UD QP */
     uint32_t path_mtu;    /* bytes; a power of two */
     uint32_t send_psn;    /* of the first request */
-    uint32_t receive_psn; /* of the first one expected */
+    uint32_t receive_psn; /* of the first expected request */
 
     uint32_t window;    /* request packets that may be unacknowledged; not 0 */
-    uint32_t ack_every; /* ask for an acknowledgement after so many packets; 0: message ends only */
+    uint32_t ack_every; /* request an ACK every N packets; 0: at message ends only */
     uint8_t timeout;    /* 4.096 us * 2^timeout; 0: wait for ever */
-    uint8_t retry_count; /* resending without progress */
+    uint8_t retry_count; /* retransmissions without progress */
     uint8_t rnr_retry_count;
     uint8_t max_reads; /* reads and atomics that may be outstanding; not 0 if any is posted */
 
-    uint8_t max_answers; /* the same for what the peer asks, up to RESPONDER_MAX_ANSWERS */
-    uint8_t rnr_timer;   /* code of the time which a peer waits for our receives */
+    uint8_t responder_resources; /* for reads and atomics of the peer, up to RESPONDER_MAX_RESOURCES */
+    uint8_t rnr_timer;   /* code of the delay in our RNR NAKs */
 };
 
 struct transport_counters {
     uint64_t requests;  /* packets */
-    uint64_t resent;    /* of them, for the second time or more */
+    uint64_t resent;    /* of them, retransmitted */
     uint64_t responses; /* packets */
     uint64_t timeouts;
     uint64_t rewinds; /* went back to the first unacknowledged packet */
     uint64_t rnr_waits;
-    uint64_t duplicates; /* requests that had been carried out before */
-    uint64_t gaps;       /* requests ahead of the one expected */
-    uint64_t dropped;    /* packets that do not belong here */
+    uint64_t duplicates; /* requests that were executed before */
+    uint64_t gaps;       /* requests ahead of the expected PSN */
+    uint64_t dropped;    /* packets that do not belong to the QP */
 };
 
 void transport_counters_add(struct transport_counters *sum, const struct transport_counters *more);
@@ -156,14 +155,14 @@ bool transport_has_response(const struct transport_qp *qp);
 /* A packet has arrived for this QP. */
 void transport_receive(struct transport_qp *qp, uint64_t now, const struct packet *packet);
 
-/* When transport_timeout() has something to do; TRANSPORT_NEVER: there is nothing to wait for. */
+/* When to call transport_timeout(), or TRANSPORT_NEVER. */
 uint64_t transport_deadline(const struct transport_qp *qp);
 void transport_timeout(struct transport_qp *qp, uint64_t now);
 
-/* To the error state by the driver's will. failed() is not called. */
+/* The driver moves the QP to the error state; failed() is not called. */
 void transport_stop(struct transport_qp *qp);
 
-/* In the error state: complete as flushed what is posted and not completed. */
+/* In the error state: completes all posted work requests as flushed. */
 void transport_flush(struct transport_qp *qp);
 
 /* Durations of the codes for local ACK timeout and RNR NAK timer. */
@@ -181,13 +180,13 @@ static inline void transport_trace(struct transport_qp *qp, const char *machine,
         qp->ops->trace(qp, machine, state);
 }
 
-/* Packets that carry so many bytes; a message of none takes one. */
+/* The number of packets of a message; an empty message takes one. */
 static inline uint32_t transport_packets(const struct transport_qp *qp, uint32_t length)
 {
     return length ? ((length - 1) >> qp->mtu_shift) + 1 : 1;
 }
 
-/* For the machines: the QP goes to the error state, for a reason they have found. */
+/* For the machines: moves the QP to the error state. */
 void transport_fail(struct transport_qp *qp, enum transport_status why);
 
 #endif

@@ -329,7 +329,7 @@ struct ibv_mw *verbs_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
         free(mw);
         return NULL;
     }
-    mr_hide(mw->own); /* grants nothing until it is bound */
+    mr_revoke_key(mw->own); /* grants nothing until it is bound */
     mw->ibv.context = pd->context;
     mw->ibv.pd = pd;
     mw->ibv.rkey = key;

@@ -66,7 +66,7 @@ static struct hca_qp *create(struct ibv_context *context, struct ibv_pd *pd,
     qp->ibv.qp_context = attr->qp_context;
     qp->ibv.pd = pd;
     qp->ibv.handle = qp->ibv.qp_num;
-    qp->hears_itself = true;
+    qp->mcast_loopback = true;
     pthread_mutex_init(&qp->ibv.mutex, NULL);
     pthread_cond_init(&qp->ibv.cond, NULL);
     attr->cap = qp->cap;
@@ -97,7 +97,7 @@ struct ibv_qp *verbs_create_qp_ex(struct ibv_context *context, struct ibv_qp_ini
     if (!qp)
         return NULL;
     ex->cap = attr.cap;
-    qp->hears_itself = !(flags & IBV_QP_CREATE_BLOCK_SELF_MCAST_LB);
+    qp->mcast_loopback = !(flags & IBV_QP_CREATE_BLOCK_SELF_MCAST_LB);
     if (ex->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) {
         int err = verbs_fill_qp_ex(qp, ex->send_ops_flags);
         if (err) {

@@ -135,7 +135,7 @@ static void an_old_send_is_acknowledged_and_not_received(void **state)
 static void an_old_atomic_is_answered_from_memory_while_there_is_one(void **state)
 {
     struct transport_attributes attributes = pair_attributes(SERVICE_RC);
-    attributes.max_answers = 2;
+    attributes.responder_resources = 2;
     struct pair *pair = pair_new(1, &attributes);
     struct packet add = request_packet(pair, OPCODE_FETCH_ADD, 0), answer;
     struct transport_qp *qp = &pair->ends[1].qp;
@@ -162,7 +162,7 @@ static void an_old_atomic_is_answered_from_memory_while_there_is_one(void **stat
 static void a_repetition_makes_room_for_a_new_request(void **state)
 {
     struct transport_attributes attributes = pair_attributes(SERVICE_RC);
-    attributes.max_answers = 1;
+    attributes.responder_resources = 1;
     struct pair *pair = pair_new(1, &attributes);
     struct packet add = request_packet(pair, OPCODE_FETCH_ADD, 0), answer;
     struct transport_qp *qp = &pair->ends[1].qp;
@@ -234,7 +234,7 @@ static void more_reads_than_agreed_are_invalid(void **state)
 {
     struct transport_attributes attributes = pair_attributes(SERVICE_RC);
     attributes.max_reads = 3;
-    attributes.max_answers = 2;
+    attributes.responder_resources = 2;
     struct pair *pair = pair_new(1, &attributes);
     struct packet packet;
 

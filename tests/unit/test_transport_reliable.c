@@ -17,7 +17,8 @@ static const struct {
     { "requester", "advance" },        { "requester", "sent" },
     { "requester", "idle" },           { "responder", "check PSN" },
     { "responder", "check sequence" }, { "responder", "check length" },
-    { "responder", "check answers" },  { "responder", "check access" },
+    { "responder", "check resources" },
+    { "responder", "check access" },
     { "responder", "take receive" },   { "responder", "execute" },
     { "responder", "complete" },       { "responder", "accept" },
     { "responder", "duplicate" },      { "responder", "gap" },
@@ -159,7 +160,7 @@ static void any_window_will_do(void **state)
             attributes.window = windows[i];
             attributes.ack_every = ack_every[n];
             attributes.max_reads = 1 + i * 5;
-            attributes.max_answers = 1 + i * 5;
+            attributes.responder_resources = 1 + i * 5;
             run_random(i * 10 + n + 1, attributes,
                        (struct pair_faults){ .drop = 20, .reorder = 20 }, 60, 0);
         }

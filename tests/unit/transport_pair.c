@@ -242,7 +242,7 @@ struct transport_attributes pair_attributes(enum transport_service service)
         .retry_count = 7,
         .rnr_retry_count = TRANSPORT_RETRY_FOREVER,
         .max_reads = 4,
-        .max_answers = 4,
+        .responder_resources = 4,
         .rnr_timer = 2,
     };
 }

@@ -71,14 +71,14 @@ static void start_transport(struct sim_qp *qp, const struct hca_qp *hqp)
         .retry_count = hqp->attr.retry_cnt,
         .rnr_retry_count = hqp->attr.rnr_retry,
         .max_reads = hqp->attr.max_rd_atomic ? hqp->attr.max_rd_atomic : 1,
-        .max_answers = hqp->attr.max_dest_rd_atomic ? hqp->attr.max_dest_rd_atomic : 1,
+        .responder_resources = hqp->attr.max_dest_rd_atomic ? hqp->attr.max_dest_rd_atomic : 1,
         .rnr_timer = hqp->attr.min_rnr_timer,
     };
 
-    if (attributes.max_answers > RESPONDER_MAX_ANSWERS)
-        attributes.max_answers = RESPONDER_MAX_ANSWERS;
-    if (attributes.max_reads > RESPONDER_MAX_ANSWERS)
-        attributes.max_reads = RESPONDER_MAX_ANSWERS;
+    if (attributes.responder_resources > RESPONDER_MAX_RESOURCES)
+        attributes.responder_resources = RESPONDER_MAX_RESOURCES;
+    if (attributes.max_reads > RESPONDER_MAX_RESOURCES)
+        attributes.max_reads = RESPONDER_MAX_RESOURCES;
     transport_init(&qp->transport, &sim_qp_transport_ops, &attributes);
 }
 
