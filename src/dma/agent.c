@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "dma/agent.h"
 
 #include "dma/copy.h"
@@ -21,15 +22,15 @@
 #include <unistd.h>
 
 /*
- * Most programs never have these threads: polling makes all progress there is.
- *  - The service thread starts when a request has to wait, because the program may now sleep and not
- *    poll; or when peers cannot raise our descriptors themselves.
- *  - The agent starts when peers cannot reach this process's memory and must ask. It does nothing
- *    but copy, and so never waits for anybody: two processes may ask each other at the same time.
+ * Most programs never start these threads: polling makes all progress.
+ *  - The service thread starts when a WQE has to wait, because the program may sleep and not poll;
+ *    or when peers cannot raise our descriptors themselves.
+ *  - The copy agent starts when peers cannot access this process's memory. It only copies and
+ *    never waits, so two processes may copy for each other at the same time.
  */
 
 #define TICK_NS 500000
-#define LOOK_SECONDS 1 /* how long memory of a peer that died may stay mapped */
+#define LOOK_SECONDS 1 /* how long memory of a dead peer may stay mapped */
 
 static pthread_mutex_t start_mutex = PTHREAD_MUTEX_INITIALIZER;
 static atomic_bool sleeping;
@@ -37,12 +38,12 @@ static atomic_bool sleeping;
 struct helper {
     const char *name;
     void *(*body)(void *self);
-    atomic_int running_in; /* process slot whose thread this is; fork leaves it behind */
+    atomic_int running_in; /* process slot of the thread; differs in a forked child */
     atomic_bool stopping;
 };
 
-/* It says that it sleeps before it looks for work, whoever has work says so before it looks whether
- * the thread sleeps. */
+/* The thread sets `sleeping` before it checks for work; others publish work before they check
+ * `sleeping`. */
 static void sleep_until_needed(struct proc_slot *slot, uint32_t seen)
 {
     struct timespec tick = { .tv_nsec = TICK_NS }, look = { .tv_sec = LOOK_SECONDS };
@@ -126,17 +127,17 @@ static void start_locked(struct helper *helper)
     pthread_t thread;
 
     if (load_relaxed(&helper->running_in) == proc_self || !proc_alive(proc_self))
-        return; /* it runs, or we leave */
+        return; /* it runs already, or the process is leaving */
     sigfillset(&all);
     pthread_attr_init(&attr);
     pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
     pthread_attr_setstacksize(&attr, 256 << 10);
-    pthread_sigmask(SIG_BLOCK, &all, &old); /* the program's signals are for its own threads */
+    pthread_sigmask(SIG_BLOCK, &all, &old); /* leave signals to the program's own threads */
     int err = pthread_create(&thread, &attr, helper->body, helper);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     pthread_attr_destroy(&attr);
     if (err)
-        log_warn("no %s thread: %s", helper->name, strerror(err));
+        log_warn("cannot start the %s thread: %s", helper->name, strerror(err));
     else
         store_relaxed(&helper->running_in, proc_self);
 }

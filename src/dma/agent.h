@@ -1,17 +1,18 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #ifndef DMA_AGENT_H
 #define DMA_AGENT_H
 
-/* Threads that start when something needs them. */
+/* The service thread and the copy agent, started on demand. */
 
 #include <stdbool.h>
 
 int agent_init(void);
 void agent_stop(void);
 
-/* From now on peers ask this process to copy, instead of trying. */
+/* From now on peers let this process copy for them. */
 void agent_start(void);
 
-/* Something waits, and the program may not poll: the service thread must make progress. */
+/* A WQE waits and the program may not poll: the service thread must make progress. */
 void agent_watch(void);
 bool agent_is_running(void);
 

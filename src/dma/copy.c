@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "dma/copy.h"
 
 #include "hca/arena.h"
@@ -20,7 +21,7 @@
 
 /* ---- by system call ---- */
 
-/* The owner may have been exchanging that memory while its kernel could not wait: then it is there
+/* The access may have failed because the owner was exchanging that memory: then it is accessible
  * again in a moment. */
 static bool was_being_exchanged(unsigned proc, uint32_t swaps_before)
 {
@@ -45,7 +46,7 @@ static int vm_copy(unsigned proc, struct iovec *local, unsigned locals, struct i
         length -= n;
         if (likely(!length))
             return 0;
-        for (size_t left = n; left;) { /* the kernel stops at 2 GiB: go on behind what was done */
+        for (size_t left = n; left;) { /* the kernel copies at most 2 GiB at once */
             size_t step = left < local->iov_len ? left : local->iov_len;
             local->iov_base = (char *)local->iov_base + step;
             local->iov_len -= step;
@@ -91,17 +92,18 @@ static int await_owner(unsigned proc, struct proc_slot *slot)
             if (!proc_alive(proc))
                 return ESRCH;
         }
-        /* An owner in virtual time answers whenever it gets a processor. */
+        /* In virtual time, an owner may wait long for a processor. */
         if (spins % 4096 == 0 && now_ns() - started > AGENT_PATIENCE_NS &&
             !(hca_engine->charge && load_relaxed(&slot->agent_running))) {
-            log_error("process %d neither lets us copy its memory nor copies it for us", slot->pid);
+            log_error("process %d: no access to its memory, and its copy agent does not respond",
+                      slot->pid);
             return EPERM;
         }
     }
 }
 
-/* With the requests' lock. Takes back a request that the owner has not begun; one that it has is its
- * own to end. */
+/* With the copy lock held. Cancels a request that the owner has not begun. False: the owner has
+ * begun it. */
 static bool withdraw(struct copy_request *r)
 {
     uint32_t word = load_acquire(&r->state);
@@ -112,7 +114,7 @@ static bool withdraw(struct copy_request *r)
     return request_state(load_acquire(&r->state)) != COPY_BUSY;
 }
 
-/* An owner that does not answer may be stopped in the middle, and use the staging memory yet. */
+/* An owner that does not respond may be stopped in the middle, and still use the staging memory. */
 static int post_and_await(unsigned proc, uint64_t addr, uint8_t *staging, uint64_t n, bool out)
 {
     struct proc_slot *slot = proc_slot(proc);
@@ -138,7 +140,7 @@ static int ask_owner(unsigned proc, uint64_t addr, uint8_t *staging, uint64_t n,
     int err = 0;
 
     shm_lock(&slot->copy_lock);
-    if (!withdraw(&slot->copy)) /* begun for one that has died or given up */
+    if (!withdraw(&slot->copy)) /* of a requester that has died or given up */
         err = await_owner(proc, slot);
     if (err != ESRCH && err != EPERM)
         err = post_and_await(proc, addr, staging, n, out);
@@ -146,8 +148,8 @@ static int ask_owner(unsigned proc, uint64_t addr, uint8_t *staging, uint64_t n,
     return err;
 }
 
-/* The descriptor of the segment does the copy, so that memory which is not there gives an error and
- * not a fault. */
+/* Copies through the segment's descriptor, so that unmapped memory gives an error and not a
+ * fault. */
 void copy_serve_peer(void)
 {
     struct copy_request *r = &proc_slot(proc_self)->copy;
@@ -174,7 +176,7 @@ void copy_serve_peer(void)
     store_release(&r->state, request_word(number, ok ? COPY_DONE : COPY_FAULT));
 }
 
-/* Where in a list of pieces a copy stands. */
+/* The current position in a list of pieces. */
 struct cursor {
     struct iovec *iov;
     unsigned count;
@@ -275,19 +277,19 @@ static int process_copy(unsigned proc, struct iovec *local, unsigned locals, str
     if (must_ask(proc))
         return agent_copy(proc, (struct cursor){ local, locals },
                           (struct cursor){ remote, remotes }, out);
-    if (unlikely(!proc_alive(proc))) /* its number may by now be a stranger's */
+    if (unlikely(!proc_alive(proc))) /* its pid may have been reused */
         return ESRCH;
     int err = vm_copy(proc, local, locals, remote, remotes, length, out);
     if (likely(err != EPERM && err != ENOSYS))
         return err;
-    /* The first call was refused: the lists are as they were. */
-    log_info("copying through process %d itself: process_vm_*: %s", proc_slot(proc)->pid,
+    /* The first call was refused: nothing was copied. */
+    log_info("process %d copies for us: process_vm_*: %s", proc_slot(proc)->pid,
              strerror(err));
     return agent_copy(proc, (struct cursor){ local, locals }, (struct cursor){ remote, remotes },
                       out);
 }
 
-/* ---- in memory that is mapped here ---- */
+/* ---- memory mapped by this process ---- */
 
 typedef uint64_t __attribute__((may_alias, aligned(1))) any_uint64;
 typedef uint32_t __attribute__((may_alias, aligned(1))) any_uint32;
@@ -296,8 +298,8 @@ typedef uint16_t __attribute__((may_alias, aligned(1))) any_uint16;
 #define STORE_LAST(type) \
     (*(volatile type *)(to + n - sizeof(type)) = *(const type *)(from + n - sizeof(type)))
 
-/* Programs wait for the last byte of an RDMA write: it must be the last to arrive. A plain store
- * behind a memcpy() is; the last bytes of the memcpy() itself need not be. A word arrives whole. */
+/* Programs poll the last byte of an RDMA write, so it must be written last. memcpy() does not
+ * guarantee that, but a plain store after it does. A word is written as a whole. */
 static inline void store_in_order(char *to, const char *from, size_t n)
 {
     size_t last = n >= 8 ? 8 : n >= 4 ? 4 : n >= 2 ? 2 : 1;
@@ -320,8 +322,8 @@ static inline void store_in_order(char *to, const char *from, size_t n)
     }
 }
 
-/* Even our own memory is reached through the kernel or through its file: a region that the program
- * has unmapped then gives an error and not a fault. */
+/* Even our own memory is accessed through the kernel or through its file, so that a region that the
+ * program has unmapped gives an error and not a fault. */
 static inline char *mapped_address(const struct local_list *local, const struct mem_ref *ref,
                                    uint64_t length, bool out)
 {
@@ -354,7 +356,7 @@ _Atomic uint64_t *copy_mapped_word(const struct mem_ref *ref)
 
 /* ---- lists ---- */
 
-/* Cuts the next `n` bytes off the front of the cursor. */
+/* Advances the cursor by `n` bytes. */
 static unsigned split(struct cursor *c, uint64_t n, struct iovec *into)
 {
     unsigned count = 0;
@@ -378,7 +380,7 @@ static int copy_piece(const struct local_list *list, struct cursor *local,
     return process_copy(ref->proc, pieces, count, &remote, 1, n, out);
 }
 
-/* Everything lies in one process and is not mapped: one system call does it. */
+/* Everything is in one process and not mapped here: one system call. */
 static bool one_call_does(const struct local_list *local, const struct mem_ref *refs,
                           unsigned count, bool out)
 {
@@ -388,7 +390,7 @@ static bool one_call_does(const struct local_list *local, const struct mem_ref *
     return !mapped_address(local, refs, 1, out);
 }
 
-/* One piece on each side: no lists to go through. */
+/* One piece on each side: no lists. */
 static inline bool is_simple(const struct local_list *local, const struct mem_ref *ref,
                              unsigned count)
 {

@@ -1,22 +1,23 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LIVE_COPY_H
 #define LIVE_COPY_H
 
-/* Moving bytes between this process and wherever a key leads. */
+/* Copies between this process and the memory that a key refers to. */
 
 #include "hca/mr.h"
 
 #include <sys/uio.h>
 
-/* What a request's scatter/gather list comes to in our own memory. */
+/* A work request's SGEs as addresses of this process. */
 struct local_list {
     struct iovec iov[HCA_MAX_SGE];
     unsigned count;
-    bool unmapped; /* some of it may not be there any more: only the kernel can tell */
+    bool unmapped; /* the program may have unmapped a part: only the kernel can tell */
     uint64_t length;
 };
 
-/* Copies local->length bytes; the places take as many, in order. 0, or an errno value:
- * EFAULT when the memory is not there, ESRCH when its process is gone, EPERM when nothing works. */
+/* Copies local->length bytes to or from `refs`, in order. Returns 0, or an errno value: EFAULT
+ * (memory not mapped), ESRCH (process gone), EPERM (no access). */
 int copy_out(const struct local_list *local, const struct mem_ref *refs, unsigned count);
 int copy_in(const struct local_list *local, const struct mem_ref *ref);
 
@@ -25,11 +26,11 @@ int copy_word(const struct mem_ref *ref, uint64_t *word, bool to_place);
 /* The word itself, if it is mapped here; NULL: it has to be copied. */
 _Atomic uint64_t *copy_mapped_word(const struct mem_ref *ref);
 
-/* Why peers must ask this process to copy for them: the system refuses process_vm_*, or the user
- * wants it so. NULL: they need not. */
+/* Why peers need this process's copy agent: the system refuses process_vm_*, or the user asked for
+ * it. NULL: they do not. */
 const char *copy_refused_because(bool *asked_for);
 
-/* Makes the copy that a peer has asked of us, if any. */
+/* Executes the copy request of a peer, if there is one. */
 void copy_serve_peer(void);
 
 #endif

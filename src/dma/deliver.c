@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "dma/deliver.h"
 
 #include "hca/async.h"
@@ -10,7 +11,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* Where a message goes: the receive queue and completion queue that serve it. */
+/* The receive queue and completion queue that serve a message. */
 struct target {
     struct rq_view rq;
     struct shared_cq *cq;
@@ -66,12 +67,12 @@ static enum ibv_wc_status check_room(const struct target *t, uint64_t length)
     return rq_room_check(rq_room(t->rq.rq, t->rq.slot), length);
 }
 
-/* Straight into the receiver's buffers, behind `skip` bytes. */
+/* Writes to the receiver's buffers directly, after `skip` bytes. */
 static enum ibv_wc_status place_directly(const struct target *t, const struct delivery *m,
                                          uint32_t skip)
 {
     uint32_t max_sge, num_sge;
-    /* The receiver may write to it meanwhile: what is checked is what was read once. */
+    /* The receiver may change it meanwhile: read each field once, then check it. */
     const volatile struct recv_wqe *wqe = rq_wqe(t->rq.rq, t->rq.slot, &max_sge);
     struct mem_ref refs[HCA_MAX_SGE];
     uint32_t left = m->length;
@@ -138,7 +139,7 @@ static unsigned flags_of(const struct delivery *m)
     return flags;
 }
 
-/* A receive that cannot take its message: an error at both ends. */
+/* The receive cannot take the message: an error at both ends. */
 static int refuse(struct shared_qp *peer, struct target *t, const struct delivery *m,
                   enum ibv_wc_status theirs, enum ibv_wc_status ours)
 {

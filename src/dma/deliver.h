@@ -1,7 +1,8 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #ifndef DMA_DELIVER_H
 #define DMA_DELIVER_H
 
-/* The part of a message that takes a receive: fill it, and complete it. */
+/* Delivers a message to a receive: fills the receive and completes it. */
 
 #include "dma/copy.h"
 #include "hca/objects.h"
@@ -11,7 +12,7 @@ enum { DELIVER_NO_RECEIVE = -1 };
 struct delivery {
     const struct send_wqe *wqe;
     struct hca_qp *sender;            /* NULL in a modelled fabric */
-    const struct local_list *payload; /* NULL: nothing to place (RDMA write with immediate) */
+    const struct local_list *payload; /* NULL: no payload (RDMA write with immediate) */
     uint32_t length;
     uint16_t slid;
     uint8_t opcode; /* of the receive's completion */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "dma/mr_mode.h"
 
 #include "util/log.h"

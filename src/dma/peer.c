@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "dma/peer.h"
 
 #include "dma/agent.h"
@@ -16,17 +17,17 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Mapping costs as much as some system calls do. */
+/* Mapping a region costs as much as several system calls. */
 #define WORTH_IT_AFTER 4
 #define POPULATE_BYTES (16ull << 20)
 #define NEEDED_SEALS   (F_SEAL_SHRINK | F_SEAL_SEAL)
 
 struct mapping *_Atomic peer_mappings[MR_CHUNKS];
 
-/* Who maps tries for it, inside an epoch; who unmaps waits for epochs with it held. */
+/* Mapping uses trylock, inside an epoch; unmapping waits for a grace period with the mutex held. */
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static uint32_t *listed; /* indices of mappings that are there */
-static unsigned listed_count, listed_room;
+static uint32_t *listed; /* indices of existing mappings */
+static unsigned listed_count, listed_capacity;
 static atomic_uint mapped_now, maps_made;
 static uint32_t drops_seen;
 
@@ -40,7 +41,7 @@ unsigned peer_maps_made(void)
     return load_relaxed(&maps_made);
 }
 
-/* ---- getting at the file ---- */
+/* ---- opening the file ---- */
 
 static int take_descriptor(unsigned proc, int fd)
 {
@@ -50,8 +51,8 @@ static int take_descriptor(unsigned proc, int fd)
     return pidfd > 0 ? (int)syscall(SYS_pidfd_getfd, pidfd, fd, 0) : -1;
 }
 
-/* Numbers in the segment may be wrong, and descriptors be another file's by now. A file that cannot
- * shrink cannot fault. */
+/* Values in the segment may be wrong, and the descriptor may have been reused. Accesses cannot
+ * fault if the file cannot shrink. */
 static bool is_good_file(int fd, const struct share_piece *piece)
 {
     struct stat st;
@@ -120,13 +121,13 @@ static struct mapping *mapping_for(uint32_t index)
 
 static bool list(uint32_t index)
 {
-    if (listed_count == listed_room) {
-        unsigned more = listed_room ? 2 * listed_room : 64;
+    if (listed_count == listed_capacity) {
+        unsigned more = listed_capacity ? 2 * listed_capacity : 64;
         uint32_t *grown = realloc(listed, more * sizeof(*grown));
         if (!grown)
             return false;
         listed = grown;
-        listed_room = more;
+        listed_capacity = more;
     }
     listed[listed_count++] = index;
     return true;
@@ -165,7 +166,7 @@ static void make_mapping(struct mapping *m, const struct shared_mr *mr, uint64_t
         atomic_fetch_add(&maps_made, 1);
         atomic_store(&proc_slot(proc_self)->maps_memory, 1);
     } else {
-        log_info("memory that process %d shares cannot be mapped: it is copied",
+        log_info("cannot map memory of process %d: copying it instead",
                  proc_slot(mr->proc)->pid);
     }
     store_release(&m->serial, serial);
@@ -196,7 +197,7 @@ char *peer_map(const struct mem_ref *ref, uint64_t serial, uint64_t length, bool
     return at;
 }
 
-/* ---- the end ---- */
+/* ---- unmapping ---- */
 
 static bool is_withdrawn(uint32_t index, uint64_t serial)
 {
@@ -208,7 +209,7 @@ static bool is_withdrawn(uint32_t index, uint64_t serial)
     return gone;
 }
 
-/* Those that are withdrawn go to the end of the list and cannot be found any more. */
+/* Moves withdrawn mappings to the end of the list and makes them unfindable. */
 static unsigned hide_withdrawn(void)
 {
     unsigned kept = 0;
@@ -234,7 +235,7 @@ void peer_drop_withdrawn(void)
         return;
     pthread_mutex_lock(&mutex);
     unsigned kept = hide_withdrawn();
-    if (kept < listed_count && !epoch_grace()) { /* a thread of ours may be stopped in there */
+    if (kept < listed_count && !epoch_grace()) { /* a stopped thread may be using them */
         pthread_mutex_unlock(&mutex);
         return;
     }

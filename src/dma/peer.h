@@ -1,17 +1,18 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LIVE_PEER_H
 #define LIVE_PEER_H
 
-/* Memory of other processes (and our own, through its file) that this process has mapped. */
+/* Memory of other processes (and our own, through its file) that this process maps. */
 
 #include "hca/mr.h"
 
 struct mapping {
-    _Atomic uint64_t serial; /* of the share_map it was made from; 0: none */
-    char *base;              /* NULL: it could not be mapped, and is not tried again */
+    _Atomic uint64_t serial; /* of its share_map; 0: none */
+    char *base;              /* NULL: mapping failed, do not retry */
     uint64_t start, length;  /* in the owner */
     bool writable;
-    uint32_t uses;   /* before it was worth it */
-    uint64_t wanted; /* what they count for */
+    uint32_t uses;   /* before it was mapped */
+    uint64_t wanted; /* serial number that `uses` counts for */
 };
 
 extern struct mapping *_Atomic peer_mappings[MR_CHUNKS];
@@ -29,8 +30,7 @@ static inline char *peer_in_mapping(const struct mapping *m, uint64_t addr, uint
     return m->base + into;
 }
 
-/* Where the bytes are for us, inside an epoch and until its end; NULL: only the kernel gets there.
- */
+/* The address of the bytes in this process, valid until the end of the epoch; NULL: not mapped. */
 static inline char *peer_address(const struct mem_ref *ref, uint64_t length, bool for_writing)
 {
     uint64_t serial = ref->mr ? load_relaxed(&ref->mr->share) : 0;
@@ -49,10 +49,10 @@ static inline char *peer_address(const struct mem_ref *ref, uint64_t length, boo
     return peer_map(ref, serial, length, for_writing);
 }
 
-/* Unmaps what its owner has withdrawn. Not inside an epoch. */
+/* Unmaps memory that its owner has withdrawn. Do not call it inside an epoch. */
 void peer_drop_withdrawn(void);
 bool peer_maps_any(void);
-/* How many were ever mapped. */
+/* How many regions were ever mapped. */
 unsigned peer_maps_made(void);
 /* In a forked child. */
 void peer_forget(void);

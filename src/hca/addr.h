@@ -1,8 +1,9 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #ifndef HCA_ADDR_H
 #define HCA_ADDR_H
 
-/* Addresses of a fabric follow from where a port stands: (node, device, port) <-> LID, GUID, GID.
- * Each fabric has a range of LIDs and a part of the GUID of its own. */
+/* A port's addresses follow from its position: (node, device, port) <-> LID, GUID, GID. Each fabric
+ * has its own range of LIDs and its own part of the GUID. */
 
 #include "hca/segment.h"
 
@@ -43,7 +44,7 @@ static inline void addr_gid(unsigned node, unsigned device, unsigned port, union
     gid->global.interface_id = htobe64(addr_port_guid(node, device, port));
 }
 
-/* 0 when the GID is none of this fabric's. */
+/* 0: the GID does not belong to this fabric. */
 static inline uint16_t addr_lid_from_gid(const union ibv_gid *gid)
 {
     uint64_t guid = be64toh(gid->global.interface_id);
@@ -57,13 +58,13 @@ static inline uint16_t addr_lid_from_gid(const union ibv_gid *gid)
 
 #define ADDR_MCAST_LID 0xc000
 
-/* Where an address vector leads; 0 when that is no port of this fabric. */
+/* The LID that an address vector leads to; 0: no port of this fabric. */
 uint16_t addr_lid_of(const struct ibv_ah_attr *av);
 
-/* Says so when an address vector leads nowhere: most likely the peer is on another fabric. */
+/* Warns if an address vector leads to no port: most likely the peer is on another fabric. */
 void addr_warn_if_foreign(const struct ibv_ah_attr *av, const char *user);
 
-/* The place of a port's bit in seg->port_down. */
+/* The index of a port's bit in seg->port_down. */
 static inline unsigned addr_port_bit(uint16_t lid)
 {
     return (unsigned)lid - seg->first_lid;

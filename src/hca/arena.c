@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "hca/arena.h"
 
 #include "hca/epoch.h"
@@ -15,14 +16,14 @@
 #define PERMANENT_OWNER (MAX_PROCS + 1)
 
 /*
- * Two levels. Units of 64 KiB are taken from the segment under its lock, each marked with its
- * owner on its own, so that a process killed in the middle leaves nothing unaccounted for. Small
- * blocks are cut from units by each process for itself.
+ * Two levels. Units of 64 KiB are allocated from the segment under its lock; each is marked with
+ * its owner, so that nothing is lost if a process is killed halfway. Each process cuts its own
+ * units into small blocks.
  */
 
 static uint32_t find_run(uint32_t units)
 {
-    static uint32_t hint; /* where we last found room; private, only saves time */
+    static uint32_t hint; /* where the last free units were found; only saves time */
     uint32_t first = round_up(sizeof(struct segment), UNIT_SIZE) >> UNIT_SHIFT;
     uint32_t end = seg_limit >> UNIT_SHIFT;
 
@@ -61,7 +62,7 @@ static void *alloc_units(uint64_t units, uint16_t owner)
     }
     shm_unlock(&seg->arena_lock);
     if (err) {
-        log_warn("no room in the fabric's shared memory for %lu KiB: %s",
+        log_warn("cannot allocate %lu KiB of the fabric's shared memory: %s",
                  (unsigned long)units << (UNIT_SHIFT - 10), strerror(err));
         errno = err == ENOSPC ? ENOMEM : err;
         return NULL;
@@ -69,8 +70,8 @@ static void *alloc_units(uint64_t units, uint16_t owner)
     return (char *)seg + ((uint64_t)first << UNIT_SHIFT);
 }
 
-/* The hole comes first: nobody may get the unit while it still holds old bytes. Where the file
- * system makes no holes the memory stays, but not what was in it. */
+/* Punch the hole first: no process may get the unit while it still holds old bytes. If the file
+ * system cannot punch holes, clear the memory instead. */
 static void free_run(uint32_t first, uint32_t units)
 {
     uint64_t offset = (uint64_t)first << UNIT_SHIFT, length = (uint64_t)units << UNIT_SHIFT;
@@ -115,7 +116,7 @@ uint64_t arena_bytes_most(void)
 #define LARGEST_SHIFT  15
 #define CLASSES        (LARGEST_SHIFT - SMALLEST_SHIFT + 1)
 
-/* A unit cut into blocks of one size. Where its blocks are is known to this process alone. */
+/* A unit cut into blocks of one size. Only this process knows where its blocks are. */
 struct slab {
     char *base;
     struct slab *next, **link; /* in the list of its class, while it has a free block */
@@ -180,13 +181,13 @@ static void free_units(void *base, uint64_t size)
     shm_lock(&seg->arena_lock);
     for (uint64_t i = 0; i < units && ours; i++)
         ours = load_relaxed(&seg->unit_owner[first + i]) == proc_self + 1;
-    if (ours) /* in a damaged segment it may have become somebody else's */
+    if (ours) /* in a corrupted segment another process may own it now */
         free_run(first, units);
     shm_unlock(&seg->arena_lock);
 }
 
-/* At the same place in each block, the busiest lines of as many queues would all fall into one set
- * of the processor's cache, which keeps eight. What a block has to spare lets them lie apart. */
+/* At the same offset in every block, the busiest lines of all queues would fall into one set of the
+ * processor's cache, which holds eight. Use a block's spare bytes to spread them. */
 static uint64_t shift_of(const char *block, unsigned c, uint64_t size)
 {
     uint64_t spare = (1ull << (c + SMALLEST_SHIFT)) - size;
@@ -216,7 +217,7 @@ void *arena_alloc(uint64_t size)
     return block + shift_of(block, c, size);
 }
 
-/* A slab that is all free goes back, unless it is the last with room in its class. */
+/* Frees an empty slab, unless it is the last with free blocks in its class. */
 static void free_block(struct slab *slab, unsigned c, char *block)
 {
     if (!slab->free_count)

@@ -1,7 +1,8 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #ifndef HCA_ARENA_H
 #define HCA_ARENA_H
 
-/* Memory in the segment. Blocks belong to the calling process and die with it. */
+/* Memory in the segment. Blocks belong to the calling process and are freed when it dies. */
 
 #include "hca/segment.h"
 
@@ -9,21 +10,21 @@
 void *arena_alloc(uint64_t size);
 void arena_free(void *ptr, uint64_t size);
 
-/* The same for another process, in whole units: it will free them, or its death does. */
+/* Allocates whole units for another process, which frees them or dies. */
 void *arena_alloc_for(unsigned proc, uint64_t size);
 
-/* Memory that outlives its maker, for tables of the fabric itself. */
+/* Memory that outlives its creator, for tables of the fabric itself. */
 void *arena_alloc_permanent(uint64_t size);
 
 /* Bytes of the segment in use by all processes. */
 uint64_t arena_bytes_used(void);
-/* How far it ever reached, gaps included. */
+/* The high-water mark of the segment, in bytes. */
 uint64_t arena_bytes_most(void);
 
 /* Under proc_lock, after a grace period: frees everything that process slot owned. */
 void arena_free_owner(unsigned proc);
 
-/* After fork: the child starts with nothing. */
+/* In a forked child, which owns no memory. */
 void arena_forget(void);
 
 #endif

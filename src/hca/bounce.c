@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "hca/bounce.h"
 
 #include "hca/arena.h"
@@ -13,17 +14,17 @@ struct bounce_note {
     uint32_t block;
 };
 
-/* As a sender: what we have at each peer. */
+/* As a sender: the chunks that we use at each peer. */
 struct pool {
     struct spinlock lock;
-    uint32_t word; /* whom the chunks belong to */
+    uint32_t word; /* proc_word of the peer that owns the chunks */
     uint32_t chunks;
     uint32_t next; /* block to try first */
     uint64_t chunk[CHUNKS_PER_PEER];
 };
 static struct pool *_Atomic pools[MAX_PROCS];
 
-/* As a receiver: the chunks that messages have come in. */
+/* As a receiver: the chunks in which messages have arrived. */
 static struct spinlock seen_lock;
 static uint64_t *seen;
 static uint32_t seen_count, seen_room;
@@ -31,7 +32,7 @@ static _Atomic uint64_t last_seen; /* read before the lock is taken */
 
 void bounce_forget(void)
 {
-    memset(pools, 0, sizeof(pools)); /* the parent's pools are the parent's */
+    memset(pools, 0, sizeof(pools)); /* the pools belong to the parent */
     seen_count = 0;
     last_seen = 0;
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "hca/cq.h"
 
 #include "hca/arena.h"
@@ -20,14 +21,14 @@
 
 #define FIRST_RING_MAX  128
 #define FIRST_RING_MIN  16
-#define IDLE_EVERY      8    /* empty polls in a row: the first and every eighth look around */
-#define YIELD_AFTER     25   /* looks around in a row: the peer may need this core */
-#define LOOK_AT_TAIL    64   /* looks around between looks at the senders' line: a miss for them */
-/* The mark of what short sends leave, solicited or not. */
+#define IDLE_EVERY      8    /* empty polls in a row: the first and every eighth do idle work */
+#define YIELD_AFTER     25   /* rounds of idle work in a row: the peer may need this core */
+#define LOOK_AT_TAIL    64   /* rounds between reads of the senders' cache line, a miss for them */
+/* The mark of CQEs that send_fast() writes, solicited or not. */
 #define SHORT_MASK      (0xffffffffull & ~(uint64_t)CQE_SOLICITED)
 #define SHORT_MARK      ((uint64_t)IBV_WC_RECV << 16 | CQE_IN_LINE)
-#define OVERTAKING_TRIES 100000 /* looks at a message that is being published, at most */
-#define STUCK_AFTER     4    /* looks that find a ticket taken but nothing published */
+#define OVERTAKING_TRIES 100000 /* reads of a CQE that is being published, at most */
+#define STUCK_AFTER     4    /* polls that find a ticket taken but not published */
 
 struct spinlock cq_list_lock;
 struct hca_cq *cq_list;
@@ -37,7 +38,7 @@ static uint64_t ring_bytes(uint32_t size)
     return sizeof(struct cq_ring) + (uint64_t)size * sizeof(struct cqe);
 }
 
-/* ---- making and ending ---- */
+/* ---- creating and destroying ---- */
 
 static void find_next_entry(struct hca_cq *cq)
 {
@@ -90,8 +91,8 @@ struct hca_cq *cq_create(struct hca_context *context, uint32_t cqe, struct hca_c
 
     if (!cq)
         return NULL;
-    cq->sends_room = 64;
-    cq->sends = malloc(cq->sends_room * sizeof(*cq->sends));
+    cq->sends_capacity = 64;
+    cq->sends = malloc(cq->sends_capacity * sizeof(*cq->sends));
     cq->shared = arena_alloc(sizeof(*cq->shared));
     if (!cq->sends || !cq->shared || make_ring(cq, cqe)) {
         arena_free(cq->shared, sizeof(*cq->shared));
@@ -115,7 +116,7 @@ struct hca_cq *cq_create(struct hca_context *context, uint32_t cqe, struct hca_c
     return cq;
 }
 
-/* The bound only stops a damaged chain. */
+/* The bound stops a corrupted chain. */
 static void free_rings(struct hca_cq *cq)
 {
     struct cq_ring *ring = cq->ring;
@@ -129,7 +130,7 @@ static void free_rings(struct hca_cq *cq)
     }
 }
 
-/* No QP or SRQ leads here any more, and those that did were taken away with a grace period. */
+/* No QP or SRQ refers to the CQ: each was destroyed with a grace period. */
 void cq_destroy(struct hca_cq *cq)
 {
     spin_lock(&cq_list_lock);
@@ -144,7 +145,7 @@ void cq_destroy(struct hca_cq *cq)
     free(cq);
 }
 
-/* ---- the ring, consumer's side ---- */
+/* ---- consuming from the ring ---- */
 
 static struct cqe *next_entry(struct hca_cq *cq)
 {
@@ -198,31 +199,30 @@ static void consume(struct hca_cq *cq)
     find_next_entry(cq);
 }
 
-/* Somebody took this ticket and has not published. When everybody who was inside an epoch has left
- * it and the entry is still not there, its producer is dead. One that is only stopped will publish
- * when it goes on, and has its success by then. */
+/* A producer took this ticket and has not published the CQE. If it is still missing after a grace
+ * period, its producer is dead. A stopped producer publishes when it continues. */
 static void skip_abandoned(struct hca_cq *cq)
 {
     struct cqe *entry = next_entry(cq);
     uint64_t head = load_relaxed(&cq->head);
 
-    /* Another thread may have consumed what the caller saw: then nobody has this ticket yet. */
+    /* Another thread may have consumed that CQE: then no producer has this ticket yet. */
     if (load_acquire(&cq->shared->tail) == head || load_relaxed(&cq->shared->overrun))
         return;
     if (!epoch_grace() || is_published(cq, entry))
         return;
-    log_info("a completion was left unfinished by a process that died");
+    log_info("skipping a completion that a dead process did not publish");
     store_release(&entry->mark, (uint64_t)(uint32_t)(head * 2 + 1) << 32 | CQE_HOLE);
 }
 
-/* Calls `see` for each completion that waits in the ring, until it says true. */
+/* Calls `see` for each completion in the ring until it returns true. */
 static bool any_waiting(struct hca_cq *cq, bool (*see)(struct cqe *e, void *arg), void *arg)
 {
     uint64_t tail = load_acquire(&cq->shared->tail), head = load_relaxed(&cq->head);
     struct cq_ring *ring = cq->ring;
     uint32_t size = cq->ring_size;
 
-    if (tail - head > 2 * HCA_MAX_CQE) /* the segment has been damaged */
+    if (tail - head > 2 * HCA_MAX_CQE) /* the segment is corrupted */
         tail = head;
     for (uint64_t t = head; t < tail; t++) {
         if (t >= (load_acquire(&ring->limit) & ~LIMIT_FROZEN))
@@ -281,7 +281,7 @@ void cq_mark_waiting(struct hca_cq *cq, struct hca_qp *qp, uint8_t *slots)
 
 /* ---- receive completions ---- */
 
-/* Copies into the scatter list of a receive of our own, from byte `skip` of it on. */
+/* Copies into the scatter list of a receive of this process, from byte `skip` on. */
 static bool scatter(struct hca_rq *rq, uint32_t slot, uint32_t pd, uint32_t skip,
                     const uint8_t *data, uint32_t length)
 {
@@ -351,8 +351,8 @@ static inline void fill_wc(struct ibv_wc *wc, const struct cqe *e, unsigned stat
     wc->dlid_path_bits = 0;
 }
 
-/* What a short send leaves. False, and nothing has happened, when something about it or its receive
- * is not as usual. */
+/* Takes a CQE of send_fast(). False: the CQE or its receive needs the general path; nothing was
+ * changed. */
 static inline bool take_short(struct cqe *e, struct ibv_wc *wc)
 {
     struct hca_qp *qp = qp_by_number(e->qpn);
@@ -375,7 +375,7 @@ static inline bool take_short(struct cqe *e, struct ibv_wc *wc)
     return true;
 }
 
-/* False: the entry is nobody's (its QP is gone) and is passed over. */
+/* False: the CQE's QP is gone; skip the CQE. */
 static bool take_recv(struct hca_cq *cq, struct cqe *e, struct ibv_wc *wc)
 {
     uint64_t mark = load_relaxed(&e->mark);
@@ -421,25 +421,25 @@ void cq_push_send(struct hca_cq *cq, struct hca_qp *qp, uint64_t wr_id, uint32_t
     uint32_t head = load_relaxed(&cq->sends_head), tail = load_relaxed(&cq->sends_tail);
     uint32_t capacity = load_relaxed(&cq->shared->capacity);
     bool full = false;
-    /* The ring's tail is the senders' line: taking it from them costs each a miss, so it is looked
-     * at only when the sends alone fill a good part. */
+    /* Reading the ring's tail costs every sender a cache miss, so read it only if send completions
+     * alone fill a good part of the CQ. */
     if (unlikely(tail - head >= capacity / 2)) {
         uint64_t received = load_relaxed(&cq->shared->tail) - load_relaxed(&cq->head);
         full = tail - head + received >= capacity;
     }
-    if (unlikely(!full && tail - head == cq->sends_room)) {
-        struct send_completion *grown = malloc(2 * cq->sends_room * sizeof(*grown));
+    if (unlikely(!full && tail - head == cq->sends_capacity)) {
+        struct send_completion *grown = malloc(2 * cq->sends_capacity * sizeof(*grown));
         if (grown) {
             for (uint32_t i = head; i != tail; i++)
-                grown[i & (2 * cq->sends_room - 1)] = cq->sends[i & (cq->sends_room - 1)];
+                grown[i & (2 * cq->sends_capacity - 1)] = cq->sends[i & (cq->sends_capacity - 1)];
             free(cq->sends);
             cq->sends = grown;
-            cq->sends_room *= 2;
+            cq->sends_capacity *= 2;
         }
         full = !grown;
     }
     if (likely(!full)) {
-        struct send_completion *done = &cq->sends[tail & (cq->sends_room - 1)];
+        struct send_completion *done = &cq->sends[tail & (cq->sends_capacity - 1)];
         done->wr_id = wr_id;
         done->qp = qp;
         done->sq_index = sq_index;
@@ -458,7 +458,7 @@ void cq_push_send(struct hca_cq *cq, struct hca_qp *qp, uint64_t wr_id, uint32_t
 static void take_send(struct hca_cq *cq, struct ibv_wc *wc)
 {
     uint32_t head = load_relaxed(&cq->sends_head);
-    struct send_completion *done = &cq->sends[head & (cq->sends_room - 1)];
+    struct send_completion *done = &cq->sends[head & (cq->sends_capacity - 1)];
 
     wc->wr_id = done->wr_id;
     wc->status = done->status;
@@ -477,7 +477,7 @@ static void take_send(struct hca_cq *cq, struct ibv_wc *wc)
     store_release(&cq->sends_head, head + 1);
 }
 
-/* The receives of the QP's own queue are forgotten with the reset. */
+/* A reset discards the receives of the QP's own queue. */
 static bool make_hole(struct cqe *e, void *qpn)
 {
     if (e->qpn == *(uint32_t *)qpn)
@@ -491,8 +491,8 @@ void cq_purge(struct hca_cq *cq, struct hca_qp *qp)
     spin_lock(&cq->lock);
     uint32_t keep = load_relaxed(&cq->sends_head), tail = load_relaxed(&cq->sends_tail);
     for (uint32_t i = keep; i != tail; i++)
-        if (cq->sends[i & (cq->sends_room - 1)].qp != qp)
-            cq->sends[keep++ & (cq->sends_room - 1)] = cq->sends[i & (cq->sends_room - 1)];
+        if (cq->sends[i & (cq->sends_capacity - 1)].qp != qp)
+            cq->sends[keep++ & (cq->sends_capacity - 1)] = cq->sends[i & (cq->sends_capacity - 1)];
     store_relaxed(&cq->sends_tail, keep);
     any_waiting(cq, make_hole, &qp->ibv.qp_num);
     spin_unlock(&cq->lock);
@@ -550,12 +550,12 @@ static void idle(struct hca_cq *cq)
     }
 }
 
-/* What arrives on a QP while it publishes a message may be the answer to that, and must not overtake
- * the message's own completion: with hardware, the acknowledgement is sent before the program sees
- * the message. The poster may be waiting for our lock, or for a processor. */
+/* A message that arrives on a QP while it publishes one may be the reply to it, and must not
+ * overtake the send's own completion: hardware sends the ACK before the program sees the message.
+ * The posting thread may be waiting for our lock, or for a processor. */
 struct overtaking {
     uint64_t head;
-    uint32_t number; /* of the message that the entry at `head` waits for; 0: none */
+    uint32_t number; /* of the send that the CQE at `head` waits for; 0: none */
     uint32_t tries;
 };
 
@@ -628,7 +628,7 @@ int cq_poll(struct hca_cq *cq, int entries, struct ibv_wc *wc, uint64_t *timesta
     return got;
 }
 
-/* Two are as good as many. */
+/* Stops at two: callers only distinguish none, one and several. */
 static bool count_any(struct cqe *e, void *count)
 {
     return ++*(unsigned *)count > 1;
@@ -650,8 +650,9 @@ int cq_arm(struct hca_cq *cq, bool solicited_only)
     if (load_relaxed(&cq->shared->armed) < want)
         atomic_store(&cq->shared->armed, want);
     atomic_thread_fence(memory_order_seq_cst);
-    /* What arrived before counts, or a program that polls and then arms would sleep on it; but the
-     * one completion that its last event told of does not, if it arms first and polls then. */
+    /* Completions that arrived before arming count, or a program that polls and then arms would
+     * sleep on them. The completion of its last event does not, for programs that arm before they
+     * poll. */
     unsigned waiting = 0;
     spin_lock(&cq->lock);
     any_waiting(cq, solicited_only ? count_solicited : count_any, &waiting);

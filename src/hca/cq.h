@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #ifndef HCA_CQ_H
 #define HCA_CQ_H
 
@@ -20,13 +21,13 @@ int cq_arm(struct hca_cq *cq, bool solicited_only);
 
 /* ---- producing ---- */
 
-/* A place in the ring for one completion, inside an epoch; NULL when the CQ has overrun or its
- * ring cannot grow. What is reserved must be published. */
+/* Reserves a CQE in the ring, inside an epoch; NULL: the CQ has overrun or its ring cannot grow. A
+ * reserved CQE must be published. */
 struct cqe *cq_reserve(struct shared_cq *cq, uint64_t *ticket);
-/* For the ticket of a route that has led elsewhere or nowhere so far. */
+/* Finds the CQE of a ticket that is not in the ring of the route, and updates the route. */
 struct cqe *cq_find_entry(struct cq_route *route, uint64_t ticket);
-/* The same along a route. A limit only grows, and a ring stays while a ticket below its limit is
- * not consumed: so what the route knows is right for ours. */
+/* The same with a cached route. A limit only grows, and a ring stays while a ticket below its limit
+ * is not consumed: so the cached ring is right for our ticket. */
 static inline struct cqe *cq_reserve_along(struct cq_route *r, uint64_t *ticket)
 {
     struct shared_cq *cq = r->cq;
@@ -55,26 +56,26 @@ static inline void cq_publish(struct shared_cq *cq, struct cqe *entry, uint64_t 
 }
 
 struct shared_cq *cq_open(uint64_t offset);
-/* The ring at that place and its size, or NULL when there cannot be one. */
+/* The ring at that offset and its size, or NULL if the offset is invalid. */
 struct cq_ring *cq_ring_at(uint64_t offset, uint32_t *size);
 
 /* A completion of our own send queue. */
 void cq_push_send(struct hca_cq *cq, struct hca_qp *qp, uint64_t wr_id, uint32_t sq_index,
                   enum ibv_wc_status status, enum ibv_wc_opcode opcode, uint32_t byte_len);
 
-/* Removes what the CQ holds of a QP that is being reset or destroyed. */
+/* Removes the completions of a QP that is being reset or destroyed. */
 void cq_purge(struct hca_cq *cq, struct hca_qp *qp);
 
 /* Whether a receive completion for that slot of a receive queue waits in the ring. */
 bool cq_ring_holds(struct hca_cq *cq, uint32_t qpn, uint32_t srqn, uint32_t slot);
 
-/* Marks, by slot, the receives of a QP's own queue whose completions wait in the ring. With the CQ's
- * lock held. */
+/* Marks, by slot, the receives of a QP's own queue whose completions wait in the ring. With the
+ * CQ's lock held. */
 void cq_mark_waiting(struct hca_cq *cq, struct hca_qp *qp, uint8_t *slots);
 
 void cq_overrun(struct shared_cq *cq);
 
-/* Whether a poll of any CQ of this process would find something. */
+/* Whether any CQ of this process has a completion. */
 bool cq_any_waits(void);
 
 extern struct spinlock cq_list_lock;

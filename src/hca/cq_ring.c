@@ -1,4 +1,5 @@
-/* The producer's side of a completion queue: what other processes do to it. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The producer's side of a completion queue, as other processes use it. */
 
 #include "hca/cq.h"
 
@@ -31,9 +32,9 @@ struct cq_ring *cq_ring_at(uint64_t offset, uint32_t *size)
     return ring;
 }
 
-/* Makes room for a ticket at or above the ring's limit: the limit may have moved meanwhile, or
- * another producer has grown the ring; otherwise a new ring takes the tickets from the limit on,
- * which then must not move any more: the consumer advances it by compare-and-swap only. */
+/* Grows the ring for a ticket at or above its limit, unless the limit has moved or another producer
+ * has grown it. A new ring takes the tickets from the limit on, so the limit is frozen: the
+ * consumer advances it only by compare-and-swap. */
 static bool make_room(struct shared_cq *cq, struct cq_ring *ring, uint32_t old_size,
                       uint64_t ticket)
 {
@@ -63,7 +64,7 @@ static struct cqe *place_ticket(struct cq_route *r, uint64_t ticket)
     uint32_t size;
     struct cq_ring *ring = cq_ring_at(load_acquire(&r->cq->ring), &size);
 
-    /* The chain is short: rings quadruple. The bound only stops a damaged one. */
+    /* The chain is short: rings quadruple. The bound stops a corrupted one. */
     for (int hops = 0; ring && hops < 32; hops++) {
         uint64_t limit = load_acquire(&ring->limit);
         if (likely(ticket < (limit & ~LIMIT_FROZEN))) {

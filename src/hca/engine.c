@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "hca/engine.h"
 
 const struct hca_engine *hca_engine;

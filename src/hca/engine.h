@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #ifndef HCA_ENGINE_H
 #define HCA_ENGINE_H
 
@@ -5,8 +6,8 @@
 
 #include "hca/objects.h"
 
-/* Verbs that take time in a modelled fabric. Their cost depends on an amount: entries of a queue, SGEs
- * of a request, bytes of a region. */
+/* Verbs that take time in a modelled fabric. Their cost depends on an amount: entries of a queue,
+ * SGEs of a request, bytes of a region. */
 enum hca_call {
     CALL_POST_SEND,
     CALL_POST_RECEIVE,
@@ -38,7 +39,8 @@ struct hca_engine {
     bool (*send_fast)(struct hca_qp *qp, const struct ibv_sge *sge, unsigned flags);
     /* Retries WQEs that are queued. */
     void (*progress)(void);
-    /* The QP is reset, in error or destroyed: discards queued WQEs, in error with flush completions. */
+    /* The QP is reset, in error or destroyed: discards queued WQEs, in error with flush
+     * completions. */
     void (*sq_flush)(struct hca_qp *qp);
     /* The process has joined the fabric; no object exists yet. */
     int (*start)(void);
@@ -56,7 +58,8 @@ struct hca_engine {
     /* Called around every poll, which found `count` completions. */
     void (*poll_begin)(void);
     void (*poll_end)(int count);
-    /* Blocks the calling thread until something of its process changes. False: nothing can change. */
+    /* Blocks the calling thread until something of its process changes. False: nothing can
+     * change. */
     bool (*sleep)(void);
     /* The QP has entered RTR or RTS. */
     void (*qp_modified)(struct hca_qp *qp, enum ibv_qp_state from, enum ibv_qp_state to);

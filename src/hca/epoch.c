@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "hca/epoch.h"
 
 #include "hca/proc.h"
@@ -12,9 +13,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* A thread that is stopped inside an epoch (a debugger, SIGSTOP) must not stop everybody. */
+/* A thread stopped inside an epoch (debugger, SIGSTOP) must not block all others. */
 #define GRACE_LIMIT_NS 5000000000ull
-/* A plain store is seen by every processor long before this. */
+/* Every processor sees a plain store long before this. */
 #define STORE_SETTLES_US 10000
 
 enum { AGENT_LINE = MAX_THREAD_LINES - 2, OVERFLOW_LINE = MAX_THREAD_LINES - 1 };
@@ -53,7 +54,7 @@ void epoch_claim_line(void)
     static struct thread_line nobodys;
     struct proc_slot *slot;
 
-    if (proc_self < 0 && segment_attach()) { /* a forked child that uses what it inherited */
+    if (proc_self < 0 && segment_attach()) { /* a forked child that uses inherited objects */
         epoch_line = &nobodys;
         return;
     }
@@ -88,11 +89,11 @@ void epoch_shared_exit(void)
 
 /* ---- fences ---- */
 
-/* Readers look at strong_fences after their plain store. Whoever still read 0 has its store seen by
- * everybody when this returns. */
+/* Readers load strong_fences after their plain store. If a reader still loaded 0, its store is
+ * visible to all processors when this returns. */
 static void make_readers_fence(void)
 {
-    log_info("membarrier: %s: every operation of this fabric pays a fence", strerror(errno));
+    log_info("membarrier: %s: every operation of this fabric needs a fence", strerror(errno));
     atomic_store(&seg->strong_fences, 1);
     usleep(STORE_SETTLES_US);
 }
@@ -116,7 +117,7 @@ static void order_after_readers(void)
 
 /* ---- grace periods ---- */
 
-/* Lines that were waited for in vain, and the epoch they stood at: waiting once is enough. */
+/* Lines of stopped threads, and their epochs: waiting for each once is enough. */
 static _Atomic uint32_t given_up[MAX_PROCS][MAX_THREAD_LINES];
 atomic_uint epoch_given_up; /* how many */
 
@@ -127,8 +128,8 @@ static bool stands_still(unsigned proc, unsigned index, uint32_t epoch)
 
 static void give_up(unsigned proc, unsigned index, uint32_t epoch)
 {
-    log_warn("a thread of process %d is stopped inside an operation: what it may be using is kept "
-             "until it goes on",
+    log_warn("a thread of process %d is stopped inside an operation: memory it may be using is "
+             "kept until it continues",
              proc_slot(proc)->pid);
     if (!atomic_exchange(&given_up[proc][index], epoch))
         atomic_fetch_add(&epoch_given_up, 1);
@@ -161,8 +162,8 @@ static bool await_line(unsigned proc, unsigned index, uint64_t started)
     return true;
 }
 
-/* The line that stands for this thread and no other: a signal handler that interrupted an operation
- * must not wait for it. */
+/* The line of this thread alone: a signal handler that interrupted an operation must not wait for
+ * it. */
 static bool is_ours_alone(const struct thread_line *line)
 {
     return line == epoch_line && line != epoch_overflow_line;
@@ -196,7 +197,7 @@ void epoch_give_up_on(unsigned proc)
     }
 }
 
-/* ---- what stopped threads may still write to ---- */
+/* ---- memory that stopped threads may still write to ---- */
 
 struct retired {
     struct retired *next;
@@ -246,7 +247,7 @@ void epoch_retire_slowly(void (*release)(void *object, uint64_t detail), void *o
     keep = any_stands_still();
     if (keep) {
         struct retired *r = malloc(sizeof(*r));
-        if (r) { /* otherwise it is lost until the process ends: better than used by two */
+        if (r) { /* else leak it until the process ends: better than using it twice */
             *r = (struct retired){ retired, release, object, detail };
             retired = r;
         }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "hca/idle.h"
 
 #include "hca/qp.h"
@@ -20,14 +21,13 @@ static bool has_receives(const struct hca_qp *qp)
     return rq->shared && load_relaxed(&rq->shared->posted);
 }
 
-/* Ready to move data, and none went out. Programs that only try how connections are made post no
- * receives. */
+/* Ready to send, but sent nothing. Programs that only test connection setup post no receives. */
 static bool stayed_idle(const struct hca_qp *qp)
 {
     return is_connected_type(qp) && qp->was_ready && !qp->sq_posted && has_receives(qp);
 }
 
-/* Of whatever process: one that only serves RDMA sends nothing itself. */
+/* In any process: the target of RDMA operations sends nothing itself. */
 void idle_first_send(const struct hca_qp *qp)
 {
     if (is_connected_type(qp))
@@ -59,8 +59,8 @@ void idle_warn(void)
     if (!wanted || !*wanted || load_relaxed(&seg->connected_sends) || !(count = count_idle()) ||
         atomic_exchange(&seg->idle_told, 1))
         return;
-    log_warn("the program connected queue pairs (%u in this process) and sent nothing over them: its "
-             "data went another way, probably through shared memory. With UCX, UCX_TLS=rc_v,self "
-             "leaves it only the adapter",
+    log_warn("the program connected queue pairs (%u in this process) and sent nothing over them: "
+             "its data went another way, probably through shared memory. With UCX, UCX_TLS=rc_v,self "
+             "restricts it to the adapter",
              count);
 }

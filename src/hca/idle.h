@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #ifndef HCA_IDLE_H
 #define HCA_IDLE_H
 
-/* A library that finds a shorter way than the adapter, such as shared memory, connects queue pairs
- * and leaves them idle, and its user takes what is measured for the adapter's. 'verbena run' asks for
- * a warning about that. */
+/* A library may connect queue pairs but transfer data otherwise, for instance through shared
+ * memory. Its user then takes the measurements for the adapter's. 'verbena run' asks for a warning
+ * about idle queue pairs. */
 
 #include "hca/objects.h"
 

@@ -1,15 +1,16 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #ifndef HCA_LAYOUT_H
 #define HCA_LAYOUT_H
 
 /*
- * What the processes of one fabric share: the whole segment, struct by struct.
+ * The layout of the segment that the processes of one fabric share.
  *
  * Every reference is an offset from the start of the segment or an index into a directory, never a
  * pointer, and is checked before use (segment.h): a peer's bug must not become our crash.
  *
- * Memory in the segment belongs to one process. Peers touch it only inside an epoch (epoch.h) and
- * only after finding it through a directory; it is given back after a grace period. So the death
- * of a process needs no undo log: what it owned is freed as a whole.
+ * Memory in the segment belongs to one process. Peers access it only inside an epoch (epoch.h) and
+ * only after finding it through a directory; it is freed after a grace period. So the death of a
+ * process needs no undo log: all that it owned is freed at once.
  */
 
 #include "util/util.h"
@@ -38,7 +39,7 @@
 #define MAX_FABRIC_PORTS (1u << 13) /* nodes, times devices, times ports */
 #define MCAST_ENTRIES 4096
 
-/* Held by (process slot + 1) << 16 | slot generation; taken over when that process is dead. */
+/* 0: free, else the holder (shm_lock.c); taken over when the holder is dead. */
 struct shm_lock {
     _Atomic uint32_t holder;
 };
@@ -49,7 +50,7 @@ struct thread_line {
     _Atomic uint32_t used;
 } cache_aligned;
 
-/* Asynchronous events waiting for the owner, and the descriptor that tells it. */
+/* Pending asynchronous events, and the descriptor that wakes the owner. */
 struct event_box {
     _Atomic uint32_t bits; /* 1 << enum ibv_event_type */
     int32_t fd;
@@ -73,19 +74,19 @@ enum proc_state {
     PROC_DEAD,
 };
 
-/* A request that the owner of memory copies for a peer which may not reach into it. */
+/* A request to the owner of memory to copy for a peer that has no access. */
 struct copy_request {
     _Atomic uint32_t state; /* number of the request << COPY_STATE_BITS | enum copy_state */
     uint32_t to_owner;
-    uint32_t requester; /* proc_word: the staging memory goes when it dies */
+    uint32_t requester; /* proc_word: the staging memory is freed when it dies */
     uint32_t reserved;
     uint64_t owner_addr;
     uint64_t staging; /* offset in the segment */
     uint64_t length;
 };
 
-/* The owner makes a posted request a busy one before it looks at it, and ends it itself: until then
- * nobody else changes it. */
+/* The owner changes a request from posted to busy before it reads it. Only the owner ends a busy
+ * request. */
 enum copy_state { COPY_IDLE, COPY_POSTED, COPY_BUSY, COPY_DONE, COPY_FAULT };
 #define COPY_STATE_BITS 3
 
@@ -95,14 +96,14 @@ struct proc_slot {
     int32_t pid;
     uint32_t node;
     uint64_t start_time;
-    /* Bumped by peers that changed something of ours: a QP forced to error, an async event. */
+    /* Incremented by peers that changed an object of ours: a QP moved to error, an async event. */
     _Atomic uint32_t attention cache_aligned;
-    /* What the service thread sleeps on, and whether it must run. */
+    /* The futex of the service thread, and whether the copy agent is needed. */
     _Atomic uint32_t doorbell;
     _Atomic uint32_t agent_wanted;
     _Atomic uint32_t agent_running;
-    _Atomic uint32_t swaps; /* odd while memory is exchanged and only threads wait, not the kernel */
-    _Atomic uint32_t maps_memory; /* of peers */
+    _Atomic uint32_t swaps; /* odd during an exchange in which accesses by the kernel fail */
+    _Atomic uint32_t maps_memory; /* it maps memory of peers */
     struct shm_lock copy_lock;
     struct copy_request copy;
     struct open_device open[MAX_OPEN_DEVICES];
@@ -115,19 +116,19 @@ struct mcast_entry {
     uint32_t qpn; /* 0: free */
 };
 
-/* One directory per kind: index >> chunk shift -> offset of the chunk. */
+/* Each directory maps index >> chunk shift to the offset of the chunk. */
 struct segment {
     uint64_t magic;
     uint32_t version;
-    uint32_t size_check; /* sizeof(struct segment): builds with another layout differ here */
+    uint32_t size_check; /* sizeof(struct segment): detects builds with another layout */
     _Atomic uint32_t ready;
     uint32_t nodes, devices, ports;
-    /* Where the numbers of this fabric begin: two fabrics give out different ones, so that what a
-     * program was told by a peer of another fabric names nothing here. */
+    /* Determines the first LID, QPN, key etc. of this fabric. Fabrics differ, so that numbers from
+     * a peer on another fabric are invalid here. */
     uint64_t seed;
     uint16_t first_lid;
     uint16_t guid_part;
-    _Atomic uint32_t strong_fences; /* a member has no membarrier: every epoch pays a fence */
+    _Atomic uint32_t strong_fences; /* a process has no membarrier(2): every epoch needs a fence */
     _Atomic uint32_t reap_count;
 
     struct shm_lock arena_lock cache_aligned;
@@ -137,16 +138,16 @@ struct segment {
     _Atomic uint32_t mcast_high;
     _Atomic uint32_t proc_high;
     _Atomic uint64_t next_xrcd;
-    _Atomic uint32_t qp_generation; /* so that a number is not given again at once */
-    _Atomic uint32_t ports_down; /* how many; the map says which, by LID from the first */
+    _Atomic uint32_t qp_generation; /* delays the reuse of QP numbers */
+    _Atomic uint32_t ports_down; /* count of the bits in port_down, which is indexed by LID */
     _Atomic uint32_t port_down[MAX_FABRIC_PORTS / 32];
-    _Atomic uint64_t sim_root; /* the modelled world, if the fabric is one */
+    _Atomic uint64_t sim_root; /* of a modelled fabric */
     struct shm_lock sim_lock;
     _Atomic uint64_t next_share;
-    _Atomic uint32_t share_drops; /* regions that peers had mapped and must not use any more */
+    _Atomic uint32_t share_drops; /* incremented when mapped regions become invalid */
     _Atomic uint32_t connected_sends; /* 1: a connected queue pair has sent something */
-    _Atomic uint32_t idle_told;       /* 1: somebody has warned that none has */
-    _Atomic uint64_t cm_root; /* the connection manager's own tables, made on first use */
+    _Atomic uint32_t idle_told;       /* 1: a process has warned that none has */
+    _Atomic uint64_t cm_root; /* tables of the connection manager, created on first use */
     struct shm_lock atomic_locks[ATOMIC_LOCKS];
 
     _Atomic uint64_t qp_dir[QP_CHUNKS];
@@ -159,15 +160,16 @@ struct segment {
 
 /* ---- registered memory ---- */
 
-/* Those up to MR_USER may be named by local keys; from MR_USER on an address is the owner's. */
+/* Kinds up to MR_USER have local keys; from MR_USER on, `addr` is a virtual address of the
+ * owner. */
 enum mr_kind { MR_NONE, MR_DEVICE, MR_NULL, MR_USER, MW_TYPE_1, MW_TYPE_2 };
 
-/* A null region reads as zeros and forgets what is written. `addr` leads to as many zeros as a message
- * may have bytes, and behind them is as much room to write to. */
+/* A null region reads as zeros and discards writes. `addr` is followed by MR_NULL_SPAN zeros, the
+ * longest message, and then by as many bytes to write to. */
 #define MR_NULL_SPAN (1ull << 31)
 
 struct shared_mr {
-    _Atomic uint32_t key; /* 0: not valid now */
+    _Atomic uint32_t key; /* 0: invalid */
     uint32_t access;
     uint64_t iova;
     uint64_t addr; /* virtual address in the owner, or segment offset (MR_DEVICE) */
@@ -182,12 +184,12 @@ struct shared_mr {
         uint32_t share_at;  /* MR_USER: offset of its share_map, in cache lines */
     };
     _Atomic uint32_t touched; /* a peer has used it: deregistration needs a grace period */
-    _Atomic uint32_t unmapped; /* the owner's copy: the program has unmapped some of it meanwhile */
+    _Atomic uint32_t unmapped; /* in the owner's copy: the program has unmapped a part of it */
     _Atomic uint64_t share;   /* serial number of its share_map; 0: peers do not map it */
 } cache_aligned;
 _Static_assert(sizeof(struct shared_mr) == CACHE_LINE, "a key costs one cache line");
 
-/* Where the memory of a region lies in files of its owner, piece by piece. Belongs to the owner. */
+/* The pieces of a region's memory in files of its owner. Written by the owner. */
 #define SHARE_PIECES 8
 struct share_piece {
     uint64_t inode;
@@ -208,7 +210,7 @@ struct share_map {
 
 struct recv_wqe {
     uint32_t num_sge;
-    uint32_t reach; /* bytes from the front on that its keys covered when it was posted */
+    uint32_t reach; /* leading bytes that its keys covered when it was posted */
     struct {
         uint64_t addr;
         uint32_t length;
@@ -220,20 +222,20 @@ struct shared_rq {
     uint32_t depth; /* a power of two */
     uint32_t max_sge;
     uint64_t wqes; /* offsets */
-    /* Of a queue with many senders, whose receives do not complete in order; else 0. */
-    uint64_t order; /* uint32_t per number, for twice the depth: the slot of that receive */
-    uint64_t taker; /* uint32_t per slot: the process that took it and has not completed it */
+    /* For a queue with many senders, whose receives complete out of order; else 0. */
+    uint64_t order; /* ring of twice the depth: receive number -> slot, uint32_t */
+    uint64_t taker; /* slot -> process that took it and has not completed it, uint32_t */
     /* written by the owner */
     _Atomic uint32_t posted cache_aligned;
-    /* written by whoever sends to it; senders of a connected QP are one process, others lock */
+    /* written by senders; many senders lock, a connected QP has only one */
     struct shm_lock lock cache_aligned;
     _Atomic uint32_t head;
     uint32_t posted_seen;
     _Atomic uint32_t limit;
-    /* The shortest receive ever posted here; only the owner lowers it. A sender of a message up to this
-     * length need not read the receive's WQE, whose cache line is a miss for both. */
+    /* The shortest receive ever posted here; only the owner lowers it. A sender of a message up to
+     * this length need not read the receive's WQE, whose cache line is a miss for both. */
     _Atomic uint32_t min_posted_len;
-    uint32_t claimed; /* by messages that are arriving, in a modelled fabric */
+    uint32_t claimed; /* by incomplete messages, in a modelled fabric */
 };
 
 /* ---- completion queues ---- */
@@ -290,8 +292,8 @@ struct shared_cq {
     _Atomic uint64_t ring;
     struct shm_lock grow_lock;
     _Atomic uint64_t tail cache_aligned; /* next ticket, taken by producers */
-    _Atomic uint64_t head_seen;          /* their view of head, only ever too old */
-    _Atomic uint64_t head cache_aligned; /* consumed, published now and then */
+    _Atomic uint64_t head_seen;          /* the producers' copy of head; may be stale */
+    _Atomic uint64_t head cache_aligned; /* consumed, published occasionally */
     _Atomic uint32_t armed cache_aligned;
     _Atomic uint32_t fired;
     struct event_box events;
@@ -305,7 +307,7 @@ struct shared_qp {
     uint16_t proc;
     uint8_t type;
     uint8_t port;
-    /* Atomic: the owner may change these while peers look. */
+    /* Atomic: the owner may change these while peers read them. */
     _Atomic uint16_t lid;
     uint32_t pd;
     _Atomic uint32_t dest_qpn;
@@ -317,7 +319,7 @@ struct shared_qp {
     _Atomic uint8_t min_rnr_timer;
     uint8_t reserved[3];
     uint64_t xrcd;
-    _Atomic uint32_t comm_est cache_aligned; /* the first message has arrived: COMM_EST was raised */
+    _Atomic uint32_t comm_est cache_aligned; /* a first message has arrived */
     struct event_box events;
 } cache_aligned;
 
@@ -333,7 +335,8 @@ struct shared_srq {
     struct event_box events;
 } cache_aligned;
 
-/* ---- bounce blocks: payloads too large for a completion entry, too small for a system call ---- */
+/* ---- bounce blocks: payloads too large for a completion entry, too small for a system call
+ * ---- */
 
 #define BOUNCE_BYTES  8192
 #define BOUNCE_BLOCKS 7

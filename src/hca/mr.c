@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "hca/mr.h"
 
 #include "hca/engine.h"
@@ -81,8 +82,8 @@ void mr_revoke_key(struct shared_mr *mr)
     atomic_store(&mr_published(mr)->key, 0);
 }
 
-/* A peer sets `touched` before it looks at the key again, we clear the key before we look at
- * `touched`: either it sees the key gone, or we see that there is somebody to wait for. */
+/* A peer sets `touched` before it checks the key again; we clear the key before we read `touched`.
+ * So either the peer sees the invalid key, or we see that we must wait for a peer. */
 int mr_invalidate(struct shared_mr *mr)
 {
     uint32_t key = load_relaxed(&mr->key);
@@ -143,7 +144,7 @@ bool mr_remote(uint32_t rkey, unsigned proc, uint32_t pd, uint32_t qpn, uint64_t
     struct shared_mr *mr = shared_mr_find(rkey);
 
     if (mr && (int)proc == proc_self) {
-        mr = mr_own(rkey); /* peers may have invalidated the other one, but not changed it */
+        mr = mr_own(rkey); /* a peer may only have invalidated the published entry */
         if (mr && load_relaxed(&mr->key) != rkey)
             return false;
     }

@@ -1,7 +1,8 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #ifndef HCA_MR_H
 #define HCA_MR_H
 
-/* Registered memory: keys, ranges, and every check that stands before an access. */
+/* Registered memory: keys, ranges, and the checks before every access. */
 
 #include "hca/objects.h"
 #include "hca/proc.h"
@@ -17,31 +18,31 @@ struct mem_ref {
     unsigned proc;
     uint64_t addr; /* virtual address, or offset in the segment */
     uint64_t length;
-    const struct shared_mr *mr; /* NULL: of no region */
+    const struct shared_mr *mr; /* NULL: in no region */
 };
 
 /*
- * The owner works with a private copy of each entry, which these return and take: a broken peer may
- * spoil what is in the segment, and must not lead us to wrong memory of our own. Peers see changes
- * once they are published.
+ * These functions use the owner's private copy of each entry: a faulty peer may corrupt the entry
+ * in the segment, and must not direct us to wrong memory of our own. Peers see changes once they
+ * are published.
  */
 struct shared_mr *mr_create(uint32_t pd, enum mr_kind kind, uint64_t addr, uint64_t iova,
                             uint64_t length, unsigned access, uint32_t *key);
 
-/* Around every change of a region's memory while its key is hidden: tells the engine. */
+/* Tell the engine about every change of a region's memory, while its key is invalid. */
 void mr_attach(struct shared_mr *mr);
 void mr_detach(struct shared_mr *mr);
 
-/* After these no peer touches the memory any more. EBUSY: the region stays as it was, because a
- * stopped thread may still be accessing it. */
+/* Afterwards no peer accesses the memory. EBUSY: the region is unchanged, because a stopped thread
+ * may still access it. */
 int mr_invalidate(struct shared_mr *mr);
 int mr_destroy(struct shared_mr *mr);
 
-/* Gives the entry a new tag, makes it valid and publishes it. */
+/* Makes the entry valid with a new tag and publishes it. */
 uint32_t mr_validate(struct shared_mr *mr, uint8_t tag);
-/* Takes the key back, without waiting for those who use it. */
+/* Makes the key invalid, without waiting for peers that use it. */
 void mr_revoke_key(struct shared_mr *mr);
-/* Every entry of ours that is or was in use. */
+/* Visits every entry of this process that is or was in use. */
 void mr_for_each_own(void (*visit)(struct shared_mr *mr, void *context), void *context);
 /* The entry that peers see. */
 struct shared_mr *mr_published(const struct shared_mr *mr);
@@ -86,7 +87,7 @@ static inline struct shared_mr *mr_own(uint32_t key)
     return table_own_copy(&mr_table, key >> 8, MR_CHUNK_SHIFT, sizeof(struct shared_mr));
 }
 
-/* A scatter/gather element of a queue of ours whose PD is `pd`. */
+/* Checks an SGE of a queue of this process with PD `pd`. */
 static inline bool mr_local(uint32_t lkey, uint32_t pd, uint64_t addr, uint64_t length,
                             bool for_writing, struct mem_ref *ref)
 {
@@ -97,7 +98,7 @@ static inline bool mr_local(uint32_t lkey, uint32_t pd, uint64_t addr, uint64_t 
            mr_locate(mr, addr, length, for_writing, ref);
 }
 
-/* How many bytes of a receive's scatter element, from the front on, its key lets be written. */
+/* The number of leading bytes of a receive's SGE that its key allows to be written. */
 static inline uint32_t mr_local_reach(uint32_t lkey, uint32_t pd, uint64_t addr, uint32_t length)
 {
     struct shared_mr *mr = mr_own(lkey);
@@ -113,7 +114,7 @@ static inline uint32_t mr_local_reach(uint32_t lkey, uint32_t pd, uint64_t addr,
 bool mr_local_of(unsigned proc, uint32_t lkey, uint32_t pd, uint64_t addr, uint64_t length,
                  bool for_writing, struct mem_ref *ref);
 
-/* A remote access through a QP (of type and number) whose PD is `pd` in process `proc`. */
+/* Checks a remote access through QP `qpn` with PD `pd` in process `proc`. */
 bool mr_remote(uint32_t rkey, unsigned proc, uint32_t pd, uint32_t qpn, uint64_t addr,
                uint64_t length, unsigned access, struct mem_ref *ref);
 

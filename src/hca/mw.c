@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "hca/mw.h"
 
 #include "hca/mr.h"

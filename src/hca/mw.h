@@ -1,7 +1,8 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #ifndef HCA_MW_H
 #define HCA_MW_H
 
-/* Work requests that concern memory windows of the process itself; no packet leaves. */
+/* Work requests on memory windows of the process itself, which send nothing. */
 
 #include "hca/objects.h"
 

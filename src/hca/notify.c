@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "hca/notify.h"
 
 #include "hca/proc.h"
@@ -17,8 +18,8 @@
 #define CACHE_SIZE 1024
 #define OWN_FDS    (1 << 20)
 
-/* Descriptors that have been eventfds of ours. A damaged segment may name any: only into these, and
- * peers' that are eventfds too, is ever written. */
+/* Descriptors that were eventfds of ours. A corrupted segment may contain any number: we write only
+ * to these, and to descriptors of peers that are eventfds. */
 static atomic_bool own_fds[OWN_FDS];
 
 /* Our duplicates of peers' eventfds, by process and channel id. */
@@ -107,7 +108,7 @@ static bool is_eventfd(int fd)
     return n < 0 || (n == 20 && !memcmp(target, "anon_inode:[eventfd]", 20));
 }
 
-/* Returns the descriptor or 0. Called with the mutex held, so that nobody closes it meanwhile. */
+/* Returns the descriptor or 0. Called with the mutex held, so that no thread closes it. */
 static int duplicate(unsigned proc, int fd, uint32_t id)
 {
     uint32_t generation = load_relaxed(&proc_slot(proc)->generation);

@@ -1,22 +1,23 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #ifndef HCA_NOTIFY_H
 #define HCA_NOTIFY_H
 
-/* Waking another process through an eventfd of its own, which we duplicate with pidfd_getfd. */
+/* Wakes another process through its eventfd, which we duplicate with pidfd_getfd(2). */
 
 #include "hca/segment.h"
 
-/* A new semaphore eventfd and an id that is never used again by this process. */
+/* Creates a semaphore eventfd and an id that this process never reuses. */
 int notify_create(uint32_t *id);
 
-/* Adds one to eventfd `fd` of process slot `proc`. Where the fd cannot be had, the owner's service
- * thread is asked to look at what has changed (proc_attention). */
+/* Adds one to eventfd `fd` of process slot `proc`. If the fd cannot be duplicated, the owner's
+ * service thread is woken to look for changes (proc_attention). */
 void notify_raise(unsigned proc, int fd, uint32_t id);
 
-/* Takes one raise of a descriptor of our own back, if nobody has; does not wait. */
+/* Subtracts one from an eventfd of our own; false: it was 0. Does not block. */
 bool notify_lower(int fd);
 
-/* What the service thread calls when others could not raise our descriptors themselves: each hook
- * makes its own descriptors readable where something waits. Adding one twice is harmless. */
+/* The service thread calls these hooks when peers could not raise our descriptors themselves. Each
+ * hook raises its own descriptors as needed. Adding a hook twice is harmless. */
 void notify_add_service_hook(void (*hook)(void));
 void notify_run_service_hooks(void);
 

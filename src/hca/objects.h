@@ -1,8 +1,9 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #ifndef HCA_OBJECTS_H
 #define HCA_OBJECTS_H
 
-/* The private side of each object: what the program holds a pointer to. The ibv_* struct is first
- * in each, so that the pointers convert. */
+/* The private part of each object, to which the program has a pointer. The ibv_* struct comes
+ * first, so that pointers convert. */
 
 #include "hca/layout.h"
 #include "util/spinlock.h"
@@ -10,7 +11,7 @@
 #include <infiniband/verbs.h>
 
 #define HCA_MAX_SGE       64
-#define HCA_MIN_INLINE    64 /* given unasked, as adapters do: programs count on some */
+#define HCA_MIN_INLINE    64 /* granted to every QP, as adapters do: programs rely on it */
 #define HCA_MAX_INLINE    1024
 #define HCA_MAX_WR        32768
 #define HCA_MAX_CQE       (1 << 20)
@@ -23,7 +24,7 @@
 
 struct hca_device {
     struct ibv_device ibv;
-    char zeros[256]; /* providers look behind ibv_device for their own marks: there are none */
+    char zeros[256]; /* providers look for their own marks behind ibv_device */
     unsigned index;
 };
 
@@ -41,7 +42,7 @@ struct hca_pd {
     struct ibv_pd ibv;
     uint32_t id;
     atomic_int users;
-    struct hca_pd *parent; /* of a parent domain: the PD whose protection it shares */
+    struct hca_pd *parent; /* of a parent domain: the PD that it extends */
 };
 
 struct hca_td {
@@ -89,20 +90,20 @@ struct hca_channel {
     struct hca_channel *next, **link;
 };
 
-/* A receive queue, of a QP or an SRQ. Its owner knows where everything is by itself, and does not
- * follow what the segment says. */
-/* What taking a short message needs, where no peer can change it. */
+/* A private copy, which no peer can change, of what a short message needs. */
 struct posted_receive {
     uint64_t wr_id;
-    uint64_t addr; /* of the first segment */
+    uint64_t addr; /* of the first SGE */
     uint32_t length;
     uint32_t lkey;
     uint32_t num_sge;
     atomic_bool out; /* posted and not yet completed */
 };
 
+/* A receive queue, of a QP or an SRQ. Its owner uses these pointers, not the offsets in the
+ * segment. */
 struct hca_rq {
-    /* one cache line: what each message needs */
+    /* one cache line that each message needs */
     struct shared_rq *shared;
     char *wqes;
     struct posted_receive *receives; /* by slot */
@@ -111,7 +112,7 @@ struct hca_rq {
     uint32_t max_wr, max_sge;
     uint32_t free_count;
     struct spinlock lock;
-    uint32_t *order; /* these two of queues with many senders */
+    uint32_t *order; /* these two only with many senders */
     _Atomic uint32_t *takers;
     uint64_t size;  /* of the block in the segment */
     uint32_t min_posted_len; /* the copy that no peer can change */
@@ -137,16 +138,16 @@ struct hca_cq {
     /* the consumer's side of the ring that peers write */
     struct cq_ring *ring;
     uint32_t ring_size;
-    /* Polls look at these two without the lock: there may be something, or there may not. */
+    /* Polls read these two without the lock, as a hint. */
     _Atomic uint64_t head;
     struct cqe *_Atomic next_entry;
     uint64_t limit_published;
     /* completions of our own sends */
     struct send_completion *sends;
-    uint32_t sends_room; /* power of two */
+    uint32_t sends_capacity; /* power of two */
     _Atomic uint32_t sends_head, sends_tail;
     _Atomic uint32_t event_in_hand; /* 1: the program got an event and has not polled since */
-    /* Counted without the lock by all that poll: a count that is lost does no harm. */
+    /* Incremented without the lock; a lost increment does no harm. */
     _Atomic uint32_t empty_polls; /* in a row */
     _Atomic uint32_t idle_polls;  /* ever */
     _Atomic uint32_t stuck_polls;
@@ -177,7 +178,7 @@ struct hca_srq {
     struct hca_srq *next, **link;
 };
 
-/* A send that could not go yet. Its inline data, if any, follows the scatter list. */
+/* A send WQE. When queued, its inline data, if any, follows the SGEs. */
 struct send_wqe {
     struct send_wqe *next;
     uint64_t wr_id;
@@ -202,7 +203,7 @@ struct send_wqe {
     struct ibv_mw_bind_info bind;
 };
 
-/* A completion queue of a peer, and the ring in which its tickets below `limit` are. */
+/* A completion queue of a peer, and the ring with its tickets below `limit`. */
 struct cq_route {
     struct shared_cq *cq;
     struct cq_ring *ring;
@@ -210,8 +211,8 @@ struct cq_route {
     uint32_t mask;
 };
 
-/* Where short messages of a connected QP go: what a look-up came to, and what must be unchanged for
- * it to hold. */
+/* The cached destination of short messages of a connected QP, and the values that must be unchanged
+ * for it to be valid. */
 struct send_route {
     struct shared_qp *peer;
     struct shared_rq *rq;
@@ -225,7 +226,7 @@ enum stall_reason { NOT_STALLED, STALL_RNR, STALL_NO_RESPONSE };
 
 struct wr_builder;
 
-/* What every send reads comes first and fills two cache lines: with many QPs that is what counts. */
+/* The fields of every send come first and fill two cache lines, which matters with many QPs. */
 struct hca_qp {
     union {
         struct ibv_qp ibv;
@@ -233,24 +234,24 @@ struct hca_qp {
     };
     struct shared_qp *shared cache_aligned;
     struct hca_pd *pd;
-    struct send_wqe *pending; /* sends that have to wait */
+    struct send_wqe *pending; /* queued sends */
     struct spinlock sq_lock;
     uint32_t sq_posted;
     _Atomic uint32_t sq_freed;
     uint16_t every_send_flags;
     uint8_t sl;
     struct ibv_qp_cap cap;
-    /* While a message of ours is with the peer and its own completion not yet in our CQ: its number
-     * from 1 on; else 0. Written with the send queue's lock held. */
+    /* Index + 1 of a send that the peer can see but whose completion is not in our CQ yet; else 0.
+     * Written with the send queue's lock held. */
     _Atomic uint32_t publishing;
     struct send_route route cache_aligned;
-    struct hca_rq rq cache_aligned; /* shared == NULL with an SRQ or without receive side */
+    struct hca_rq rq cache_aligned; /* shared == NULL with an SRQ or without receives */
     struct send_wqe **pending_end;
     enum stall_reason stall;
     unsigned retries_left;
     uint64_t retry_at;
-    uint16_t dest_lid;  /* of the other end; 0: no port of this fabric */
-    uint32_t peer_word; /* process of the other end, when last seen */
+    uint16_t dest_lid;  /* of the peer; 0: no port of this fabric */
+    uint32_t peer_word; /* proc_word of the peer, when last seen */
     int owner;
     struct hca_qp *next_stalled;
     struct hca_xrcd *xrcd;
@@ -259,7 +260,7 @@ struct hca_qp {
     bool flushed;
     bool was_ready; /* has been in RTS */
     uint32_t async_taken;
-    atomic_int opened; /* further handles, of an XRC target */
+    atomic_int opened; /* further handles of an XRC target */
     atomic_int groups; /* multicast groups it is attached to */
     bool mcast_loopback; /* receives its own multicast messages */
     struct wr_builder *builder;

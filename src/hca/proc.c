@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "hca/proc.h"
 
 #include "hca/arena.h"
@@ -27,17 +28,17 @@
 
 atomic_int proc_self = -1;
 
-/* What we remember of each peer. A pidfd is exact: a pid may be given to a stranger. */
+/* What we know of each peer. A pidfd is exact, while a pid may be reused. */
 static struct {
-    int pidfd; /* under the mutex, and whose it is */
+    int pidfd; /* with its generation, guarded by the mutex */
     uint32_t generation;
-    _Atomic uint32_t seen_word; /* the process that was last seen to run, and when */
+    _Atomic uint32_t seen_word; /* the process last seen running, and when */
     _Atomic uint64_t seen_at;
 } peers[MAX_PROCS];
 static pthread_mutex_t peers_mutex = PTHREAD_MUTEX_INITIALIZER;
 
-/* The time the process was started at, 0 if it is gone; and whether it is on its way out: exiting, or
- * killed and not yet scheduled to see it. */
+/* Returns the start time of the process, 0 if it has ended. `ending`: it is exiting, or has a
+ * SIGKILL pending. */
 static uint64_t read_stat(pid_t pid, bool *ending)
 {
     char name[64], text[1024];
@@ -52,7 +53,7 @@ static uint64_t read_stat(pid_t pid, bool *ending)
     size_t n = fread(text, 1, sizeof(text) - 1, f);
     fclose(f);
     text[n] = 0;
-    char *after_name = strrchr(text, ')'); /* the name may hold anything */
+    char *after_name = strrchr(text, ')'); /* the name may contain any character */
     char run_state;
     int threads;
     if (!after_name ||
@@ -62,7 +63,7 @@ static uint64_t read_stat(pid_t pid, bool *ending)
                &run_state, &flags, &threads, &start, &pending) != 5)
         return 0;
     *ending = flags & FLAG_EXITING || pending & 1ul << (SIGKILL - 1);
-    /* The first thread may have ended while others go on: that is a zombie, but not a dead one. */
+    /* A zombie with more than one thread is alive: only its first thread has ended. */
     return run_state == 'Z' && threads <= 1 ? 0 : start;
 }
 
@@ -87,7 +88,7 @@ static int open_pidfd(unsigned index)
         close(fd);
         return -1;
     }
-    /* Programs close their first descriptors, and expect the next ones there. */
+    /* Programs close low descriptors, and expect to get those numbers again. */
     high = fd >= 0 ? fcntl(fd, F_DUPFD_CLOEXEC, FIRST_OWN_FD) : -1;
     if (high < 0)
         return fd;
@@ -111,7 +112,7 @@ int proc_pidfd(unsigned index)
     return fd;
 }
 
-/* The slot of the program that this process was before exec, which keeps pid and start time. */
+/* The slot of this process before exec, which keeps pid and start time. */
 static bool is_former_self(unsigned index)
 {
     return (int)index != proc_self && proc_slot(index)->pid == getpid();
@@ -125,7 +126,7 @@ static bool check_with_kernel(unsigned index)
         return false;
     p.fd = proc_pidfd(index);
     if (p.fd > 0)
-        return poll(&p, 1, 0) <= 0; /* a signal that is pending ends even this: no news */
+        return poll(&p, 1, 0) <= 0; /* < 0: interrupted by a signal, assume that it runs */
     return is_same_process(proc_slot(index)); /* no pidfds here, or no descriptors left */
 }
 
@@ -246,7 +247,7 @@ int proc_join(unsigned node)
     int index = claim_slot(node);
     shm_unlock(&seg->proc_lock);
     if (index < 0) {
-        log_error("the fabric is full: %d processes", MAX_PROCS);
+        log_error("the fabric is full: it has %d processes, the maximum", MAX_PROCS);
         return EUSERS;
     }
     proc_self = index;
@@ -271,9 +272,9 @@ static void make_unfindable(unsigned index)
     atomic_fetch_add(&seg->share_drops, 1);
 }
 
-/* Makes the objects of a dead process unfindable, waits for peers that had found them, and frees them.
- * If the reaper dies meanwhile, or a stopped thread may still write there, the slot stays PROC_DEAD
- * and the next reaper starts again. */
+/* Makes the objects of a dead process unfindable, waits for peers that had found them, and frees
+ * them. If the reaper dies meanwhile, or a stopped thread may still write there, the slot stays
+ * PROC_DEAD and the next reaper starts again. */
 static void free_dead_process(unsigned index)
 {
     struct proc_slot *slot = proc_slot(index);
@@ -302,7 +303,7 @@ void proc_reap_dead(void)
             continue;
         shm_lock_by_pid(&seg->proc_lock);
         if (has_died(i)) {
-            log_info("process %d has died: freeing what it had", slot->pid);
+            log_info("process %d has died: freeing its objects", slot->pid);
             store_release(&slot->state, PROC_DEAD);
         }
         if (load_acquire(&slot->state) == PROC_DEAD)
@@ -312,7 +313,7 @@ void proc_reap_dead(void)
     }
 }
 
-/* Everybody who waits looks at everybody else: with many processes each looks less often. */
+/* Every waiting process checks all others: with many processes, each checks less often. */
 void proc_reap_periodically(void)
 {
     static _Atomic uint64_t next;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "hca/qp.h"
 
 #include "hca/addr.h"
@@ -99,7 +100,7 @@ void qp_complete_send(struct hca_qp *qp, const struct send_wqe *wqe, enum ibv_wc
                  completion_of[wqe->opcode], byte_len);
 }
 
-/* With the receive queue's lock held, and no sender able to take from it any more. */
+/* With the receive queue's lock held, when no sender can take from the queue. */
 static void flush_receives(struct hca_qp *qp)
 {
     struct shared_cq *cq = cq_open(qp->shared->recv_cq);
@@ -123,7 +124,7 @@ static void flush_receives(struct hca_qp *qp)
     epoch_exit();
 }
 
-/* What a sender had taken when it died is neither queued nor completed: it is flushed as well. */
+/* Also flush receives that a sender had taken but not completed when it died. */
 static void recover_lost_receives(struct hca_qp *qp)
 {
     struct hca_cq *cq = (struct hca_cq *)qp->ibv.recv_cq;
@@ -213,7 +214,7 @@ void qp_handle_errors(void)
         bounce_free_abandoned();
 }
 
-/* ---- making and ending ---- */
+/* ---- creating and destroying ---- */
 
 static int publish_number(struct hca_qp *qp)
 {
@@ -345,7 +346,7 @@ void qp_destroy(struct hca_qp *qp)
     free(qp);
 }
 
-/* ---- changing state ---- */
+/* ---- state transitions ---- */
 
 static bool values_are_valid(const struct hca_qp *qp, const struct ibv_qp_attr *a, int mask)
 {
@@ -419,7 +420,7 @@ static void publish_attributes(struct hca_qp *qp, const struct hca_context *cont
                       addr_lid(context->node, context->device->index, qp->attr.port_num));
 }
 
-/* EBUSY: a stopped thread may still be delivering to the QP, which is in error then. */
+/* EBUSY: a stopped thread may still deliver to the QP, which is moved to error. */
 static int reset(struct hca_qp *qp, enum ibv_qp_state from)
 {
     struct ibv_qp_attr blank = { .qp_state = IBV_QPS_RESET };
@@ -456,7 +457,7 @@ static int enter_state(struct hca_qp *qp, enum ibv_qp_state from, enum ibv_qp_st
         atomic_fetch_add(&proc_slot(proc_self)->attention, 1);
         qp_handle_errors();
     } else if (from != to) {
-        /* A peer may have moved the QP to error meanwhile: then it stays there. */
+        /* If a peer has moved the QP to error, it stays there. */
         atomic_compare_exchange_strong(&qp->shared->state, &expected, to);
     }
     if (hca_engine->qp_modified && from != to && (to == IBV_QPS_RTR || to == IBV_QPS_RTS))

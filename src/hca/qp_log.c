@@ -1,4 +1,5 @@
-/* Why a queue pair failed, in words, for those who ask with --log info. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Explains why a queue pair failed, for --log info. */
 
 #include "hca/addr.h"
 #include "hca/epoch.h"
@@ -9,7 +10,7 @@
 
 #include <stdio.h>
 
-/* What keeps the other end of a connected QP from answering. */
+/* Why the peer of a connected QP does not respond. */
 static void explain_silence(const struct hca_qp *qp, char *text, size_t size)
 {
     uint32_t qpn = qp->attr.dest_qp_num;
@@ -101,17 +102,17 @@ void qp_log_receive(uint32_t qpn, uint64_t wr_id, enum ibv_wc_status status)
                  ibv_wc_status_str(status), cause_of(status));
 }
 
-/* A responder has no completion that would tell: peers have left the event. */
+/* A responder has no failed completion, but peers have raised an event. */
 void qp_log_responder(const struct hca_qp *qp)
 {
     uint32_t events = load_relaxed(&qp->shared->events.bits);
 
     if (events & 1u << IBV_EVENT_QP_ACCESS_ERR)
-        log_info("QP 0x%x: went to error, the peer's key does not grant what it asked for",
+        log_info("QP 0x%x: error state: the peer's remote key does not allow the access",
                  qp->ibv.qp_num);
     else if (events & 1u << IBV_EVENT_QP_REQ_ERR)
-        log_info("QP 0x%x: went to error, its rights do not allow what the peer asked for",
+        log_info("QP 0x%x: error state: its access flags do not allow the peer's request",
                  qp->ibv.qp_num);
     else if (events & 1u << IBV_EVENT_QP_FATAL)
-        log_info("QP 0x%x: went to error, its CQ has overrun", qp->ibv.qp_num);
+        log_info("QP 0x%x: error state: its CQ has overrun", qp->ibv.qp_num);
 }

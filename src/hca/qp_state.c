@@ -1,5 +1,6 @@
-/* Which attributes a change of state takes: required and optional ones, by transport (InfiniBand
- * Architecture Specification, volume 1, section 11.2.5.2, table "QP State Transition Properties"). */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Required and optional attributes of each state transition, by transport (InfiniBand Architecture
+ * Specification, volume 1, section 11.2.5.2, table "QP State Transition Properties"). */
 
 #include "hca/qp.h"
 
@@ -87,8 +88,8 @@ static const struct rule rules[IBV_QPS_ERR + 1][IBV_QPS_ERR + 1] = {
     },
 };
 
-/* Each half of an XRC connection lacks the other's attributes; programs that treat both alike may
- * name them all the same, as they may with the kernel. */
+/* XRC initiator and target each lack some attributes of the other. Programs that treat both alike
+ * may set them all, as with the kernel. */
 static const int ignored[KINDS] = {
     [XRC_INI] = RESP,
     [XRC_TGT] = REQ & ~IBV_QP_TIMEOUT,

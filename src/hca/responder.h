@@ -23,8 +23,8 @@ static inline bool responder_is_ready(const struct shared_qp *qp)
     return state >= IBV_QPS_RTR && state <= IBV_QPS_SQE && likely(qp->proc < MAX_PROCS);
 }
 
-/* Finds the memory that a remote key and address name, for a message to `qp`. `srqn` is the SRQ that
- * an XRC message names. False: the key does not allow this access. */
+/* Finds the memory that a remote key and address name, for a message to `qp`. `srqn` is the SRQ
+ * that an XRC message names. False: the key does not allow this access. */
 bool responder_translate(const struct shared_qp *qp, uint32_t srqn, uint32_t rkey, uint64_t addr,
                          uint64_t length, unsigned access, struct mem_ref *ref);
 
@@ -38,7 +38,8 @@ enum responder_status responder_check_atomic(const struct shared_qp *qp, uint32_
                                              uint32_t rkey, uint64_t addr, unsigned access,
                                              struct mem_ref *ref);
 
-/* The value that an atomic stores. `operand` is what fetch-and-add adds, or compare-and-swap stores. */
+/* The value that an atomic stores. `operand` is what fetch-and-add adds, or compare-and-swap
+ * stores. */
 static inline uint64_t responder_atomic(bool add, uint64_t before, uint64_t compare,
                                         uint64_t operand)
 {
@@ -50,8 +51,8 @@ static inline uint64_t responder_atomic(bool add, uint64_t before, uint64_t comp
 /* Send with invalidate: the key must be a type 2 window that is bound to this QP. */
 bool responder_invalidate(const struct shared_qp *qp, uint32_t rkey);
 
-/* The number of the SRQ that serves a message, 0: the QP's own receive queue does. Only an XRC message
- * names one. */
+/* The number of the SRQ that serves a message, 0: the QP's own receive queue does. Only an XRC
+ * message names one. */
 static inline uint32_t responder_srqn(const struct shared_qp *qp, uint32_t named_srqn)
 {
     return qp->type == IBV_QPT_XRC_RECV ? named_srqn : qp->srqn;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "hca/rq.h"
 
 #include "hca/arena.h"
@@ -14,9 +15,9 @@ static uint64_t wqe_stride(uint32_t max_sge)
     return sizeof(struct recv_wqe) + (uint64_t)max_sge * sizeof(((struct recv_wqe *)0)->sge[0]);
 }
 
-/* While a sender reads the order of the next few receives, the owner writes that of the receives it
- * posts, a depth further on. In a ring of just that depth these would be the same cache line, and
- * each message would cost the sender a miss. */
+/* The owner writes the order ring one depth ahead of where the sender reads. In a ring of that
+ * depth both would use the same cache line, and each message would cost the sender a miss: double
+ * it. */
 static uint64_t order_bytes(uint32_t depth)
 {
     return 2 * (uint64_t)depth * sizeof(uint32_t);
@@ -98,8 +99,8 @@ static uint32_t at_most_32_bits(uint64_t n)
     return n < UINT32_MAX ? n : UINT32_MAX;
 }
 
-/* A receive may name more than its regions have, or a key that is bad: what counts is the bytes that
- * a message touches. */
+/* A receive may exceed its regions, or have an invalid key: only the bytes that a message writes
+ * matter. */
 static inline uint32_t reach_of(const struct recv_wqe *wqe, uint32_t max_sge, uint32_t pd)
 {
     uint64_t total = 0;
@@ -252,7 +253,7 @@ static bool is_abandoned(struct hca_rq *rq, uint32_t slot, uint32_t *by)
     return *by && load_relaxed(&rq->receives[slot].out) && !proc_word_runs(*by);
 }
 
-/* A taker that died between its two stores has signed for a receive that is still the next one. */
+/* A sender that died between its two stores has marked a receive that is still queued. */
 static bool is_queued(const struct hca_rq *rq, uint32_t slot)
 {
     uint32_t head = load_relaxed(&rq->shared->head), posted = load_relaxed(&rq->shared->posted);
@@ -260,7 +261,7 @@ static bool is_queued(const struct hca_rq *rq, uint32_t slot)
     return head != posted && own_slot(rq, head) == slot;
 }
 
-/* With the queue's lock held; that of the senders keeps the next receive where it is. */
+/* With the owner's lock held; the senders' lock keeps the head in place. */
 static void put_back(struct hca_rq *rq, uint32_t slot, uint32_t pd)
 {
     uint32_t posted = load_relaxed(&rq->shared->posted);
@@ -275,7 +276,7 @@ static void put_back(struct hca_rq *rq, uint32_t slot, uint32_t pd)
     shm_unlock(&rq->shared->lock);
 }
 
-/* `in_ring` takes a CQ's lock, which comes before ours: so we look twice. */
+/* `in_ring` takes a CQ's lock, which ranks before ours: so check again under our lock. */
 void rq_recover(struct hca_rq *rq, uint32_t pd, bool (*in_ring)(void *arg, uint32_t slot),
                 void *arg)
 {
@@ -305,7 +306,7 @@ void rq_put_back_lost(struct hca_rq *rq, uint8_t *accounted)
     for (uint32_t slot = 0; slot < rq->depth; slot++)
         if (load_relaxed(&rq->receives[slot].out) && !accounted[slot] &&
             posted - head < rq->depth) {
-            head--; /* without an order ring these are the last ones taken, whichever is found first */
+            head--; /* without an order ring these are the last receives taken, in any order */
             if (rq->order)
                 *order_at(rq, head) = slot;
         }

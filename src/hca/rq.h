@@ -1,24 +1,25 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #ifndef HCA_RQ_H
 #define HCA_RQ_H
 
-/* Receive queues. Message i takes receive i. With one sender receives complete in order, and receive
- * i is in slot i modulo the depth; with many they do not, and an order ring in the segment says where
- * it is. The owner keeps the work request ids to itself. */
+/* Receive queues. Message i takes receive i. With one sender, receives complete in order, and
+ * receive i is in slot i modulo the depth. With many senders they do not, and an order ring in the
+ * segment has the slot. The work request ids stay in private memory of the owner. */
 
 #include "hca/objects.h"
 
 int rq_create(struct hca_rq *rq, uint32_t max_wr, uint32_t max_sge, bool many_senders);
 void rq_destroy(struct hca_rq *rq);
-/* Forgets all posted receives. No sender may be able to find the queue. */
+/* Discards all posted receives. The queue must be unfindable for senders. */
 void rq_reset(struct hca_rq *rq);
 
 int rq_post(struct hca_rq *rq, uint32_t pd, const struct ibv_recv_wr *wr);
 
-/* Looks again at the keys of the posted receives, after a region has changed under them. */
+/* Checks the keys of the posted receives again, after a region has changed. */
 void rq_recheck(struct hca_rq *rq, uint32_t pd);
 
-/* The receive in `slot` has completed: its request id, and the slot is free again. False when the
- * slot is none that is out. */
+/* The receive in `slot` has completed: returns its request id and frees the slot. False: no receive
+ * is outstanding in that slot. */
 static inline bool rq_complete(struct hca_rq *rq, uint32_t slot, uint64_t *wr_id)
 {
     bool known = false;
@@ -69,15 +70,16 @@ static inline void rq_advance(struct shared_rq *rq)
 }
 /* Takes the next receive of a queue with many senders. */
 bool rq_take(struct rq_view *view, uint32_t *left);
-/* NULL if it cannot be there. Its owner may write to it at any time: num_sge may exceed `max_sge`. */
+/* NULL: invalid offset. The owner may write to the WQE at any time: num_sge may exceed
+ * `max_sge`. */
 struct recv_wqe *rq_wqe(const struct shared_rq *rq, uint32_t slot, uint32_t *max_sge);
-/* The length of a receive's scatter list, and how much of it from the front on can be written. */
+/* The length of a receive's scatter list, and how many leading bytes of it can be written. */
 struct rq_room {
     uint32_t capacity;
     uint32_t reach;
 };
 struct rq_room rq_room(const struct shared_rq *rq, uint32_t slot);
-/* What becomes of a receive whose message touches its first `length` bytes. */
+/* The status of a receive whose message writes its first `length` bytes. */
 static inline enum ibv_wc_status rq_room_check(struct rq_room room, uint64_t length)
 {
     if (likely(length <= room.reach))
@@ -85,14 +87,14 @@ static inline enum ibv_wc_status rq_room_check(struct rq_room room, uint64_t len
     return room.reach < room.capacity ? IBV_WC_LOC_PROT_ERR : IBV_WC_LOC_LEN_ERR;
 }
 
-/* Puts back what a sender took and, dead now, never completed. `in_ring` tells whether a
- * completion for the slot is on its way. */
+/* Queues receives again that dead senders had taken and not completed. `in_ring` tells whether the
+ * CQ's ring has a completion for the slot. */
 void rq_recover(struct hca_rq *rq, uint32_t pd, bool (*in_ring)(void *arg, uint32_t slot),
                 void *arg);
 
-/* When nobody can take from the queue any more: receives that are out, but neither queued nor
- * marked in `accounted` (by slot), were taken by a sender that died; they are queued again, first.
- * With the queue's lock held. */
+/* Call when no sender can take from the queue, with the queue's lock held. Receives that are
+ * outstanding, but neither queued nor marked in `accounted` (by slot), were taken by a sender that
+ * died: queues them again, at the head. */
 void rq_put_back_lost(struct hca_rq *rq, uint8_t *accounted);
 
 #endif

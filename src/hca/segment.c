@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "hca/segment.h"
 
 #include "hca/arena.h"
@@ -32,7 +33,7 @@ static char path[384];
 static atomic_int file = -1;
 static struct stat file_identity;
 static pthread_mutex_t attach_mutex = PTHREAD_MUTEX_INITIALIZER;
-static atomic_bool has_left; /* for good: the process ends */
+static atomic_bool has_left; /* the process ends: never attach again */
 
 const struct fabric_config *segment_config(void)
 {
@@ -69,7 +70,7 @@ static int read_number(const char *name, unsigned fallback, unsigned min, unsign
         return 0;
     unsigned long n = strtoul(text, &end, 10);
     if (!isdigit((unsigned char)*text) || *end || n < min || n > max) {
-        log_error("%s=%s: a number from %u to %u is wanted", name, text, min, max);
+        log_error("%s=%s: expected a number from %u to %u", name, text, min, max);
         return EINVAL;
     }
     *value = n;
@@ -86,7 +87,7 @@ int segment_read_config(struct fabric_config *c)
     if (strlen(name) >= sizeof(c->name) ||
         strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-") !=
             strlen(name)) {
-        log_error("VERBENA_FABRIC=%s: up to 64 letters, digits, '_', '.', '-' are wanted", name);
+        log_error("VERBENA_FABRIC=%s: expected up to 64 letters, digits, '_', '.', '-'", name);
         return EINVAL;
     }
     strcpy(c->name, name);
@@ -96,7 +97,7 @@ int segment_read_config(struct fabric_config *c)
         return EINVAL;
     }
     strcpy(c->dir, dir);
-    /* 0: whatever the fabric has, or 1 */
+    /* 0: as in the existing fabric, or 1 */
     if ((err = read_number("VERBENA_NODES", 0, 1, 256, &c->nodes)) ||
         (err = read_number("VERBENA_NODE", 0, 0, 255, &c->node)) ||
         (err = read_number("VERBENA_DEVICES", 0, 1, 8, &c->devices)) ||
@@ -144,7 +145,7 @@ bool segment_reaches(uint64_t end)
     return end <= known;
 }
 
-/* Out of the way of programs that expect low descriptors or close the first few. */
+/* Avoid low descriptors, which programs may close or expect to get. */
 static int move_up(int fd)
 {
     int high = fcntl(fd, F_DUPFD_CLOEXEC, 512);
@@ -178,8 +179,8 @@ static int map_file(int fd)
 {
     uint64_t size = (uint64_t)MAX_UNITS << UNIT_SHIFT;
 
-    /* The whole reach is mapped at once, so that growth needs no remapping. A process with a limit
-     * on its address space gets as much as it may have. */
+    /* Map the maximum size at once, so that growth needs no remapping. With a limit on the address
+     * space, map as much as it allows. */
     for (; size >= 2 * sizeof(struct segment); size /= 2) {
         void *base = mmap((void *)hca_engine->base_address, size, PROT_READ | PROT_WRITE,
                           MAP_SHARED | MAP_NORESERVE, fd, 0);
@@ -202,7 +203,7 @@ static void unmap_file(void)
     store_relaxed(&seg_known, 0);
 }
 
-/* Before anybody sees them. LIDs up to 0xbfff are of single ports. */
+/* Called before other processes attach. Unicast LIDs end at 0xbfff. */
 static void choose_numbers(void)
 {
     seg->nodes = config.nodes ? config.nodes : 1;
@@ -227,7 +228,7 @@ static int make_segment(int fd)
     int err;
 
     if ((err = file_reserve(fd, 0, size))) {
-        log_error("%s: no room for the fabric's segment (%lu KiB): %s", path,
+        log_error("%s: not enough memory for the fabric's segment (%lu KiB): %s", path,
                   (unsigned long)(size >> 10), strerror(err));
         return err;
     }
@@ -271,8 +272,8 @@ static int check_header(int fd)
     return err;
 }
 
-/* We hold the exclusive lock: no library holds the file open. Programs that close descriptors they
- * do not know lose theirs, so the process table has the last word. */
+/* We hold the exclusive lock, so no process should use the file. But programs that close unknown
+ * descriptors lose their lock, so also check the process table. */
 static bool in_use(int fd)
 {
     bool alive;
@@ -291,8 +292,8 @@ static bool has_our_name(int fd)
     return stat(path, &linked) == 0 && same_file(fd, &linked);
 }
 
-/* With the exclusive lock. A file that was used before is not made anew, but gives its name to
- * another: threads of a process that is about to end may still have it mapped. */
+/* With the exclusive lock held. A used file is replaced, not reinitialised: threads of an exiting
+ * process may still have it mapped. */
 static int begin_segment(int fd)
 {
     struct stat st;
@@ -312,7 +313,7 @@ static int begin_segment(int fd)
     return err;
 }
 
-/* One try; EAGAIN when the file vanished or was being made by another process. */
+/* One attempt; EAGAIN: the file vanished, or another process was creating it. */
 static int try_attach(void)
 {
     int err = 0, fd = open_file();
@@ -377,10 +378,10 @@ static int attach_locked(void)
 
     if (proc_self >= 0)
         return 0;
-    if (load_acquire(&has_left)) /* a thread that goes on while another ends the process */
+    if (load_acquire(&has_left)) /* another thread is ending the process */
         return ESHUTDOWN;
-    /* A forked child: its parent's mapping may go on being used by inherited objects, except where
-     * the new one must have its address. */
+    /* In a forked child, inherited objects may still use the parent's mapping; unmap it only if the
+     * new mapping needs its address. */
     if (seg && hca_engine->base_address)
         munmap(seg, seg_limit);
     seg = NULL;
@@ -425,8 +426,8 @@ static void forget_in_child(void)
     pthread_mutex_init(&attach_mutex, NULL);
 }
 
-/* Other threads may still be inside a verb, and go on until the process has ended: what they use is
- * left to those who collect the dead, and the file descriptor to the kernel. */
+/* Other threads may be inside a verb until the process has ended: a peer frees the objects they
+ * use, and the kernel closes the file. */
 __attribute__((destructor)) static void leave(void)
 {
     store_release(&has_left, true);
@@ -438,8 +439,8 @@ __attribute__((destructor)) static void leave(void)
     proc_leave();
     if (fd < 0)
         return;
-    /* Given up before it is asked for: of two that leave at once, each would keep the other out.
-     * One that was killed a moment ago may still have it, and will not clean up. */
+    /* Release the shared lock before requesting the exclusive one: two leaving processes would
+     * block each other. A process that was just killed may still hold it, and will not clean up. */
     flock(fd, LOCK_UN);
     for (int tries = 0; tries < 100; tries++) {
         if (flock(fd, LOCK_EX | LOCK_NB) == 0) {

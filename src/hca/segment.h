@@ -1,7 +1,8 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #ifndef HCA_SEGMENT_H
 #define HCA_SEGMENT_H
 
-/* The shared-memory segment of a fabric: finding, making, mapping and leaving it. */
+/* The shared-memory segment of a fabric: finding, creating, mapping and leaving it. */
 
 #include "hca/layout.h"
 
@@ -9,17 +10,17 @@ struct fabric_config {
     char name[65];
     char dir[256];
     unsigned nodes, node, devices, ports;
-    unsigned seed; /* of what begins at random; 0: none is given */
+    unsigned seed; /* 0: choose one at random */
 };
 
 extern struct segment *seg;
 extern uint64_t seg_limit; /* bytes that are mapped */
-extern _Atomic uint64_t seg_known; /* of those, how many the file is known to have: it only grows */
+extern _Atomic uint64_t seg_known; /* known size of the file, which only grows */
 
-/* Looks whether the file has grown to that size. */
+/* Checks whether the file has grown to that size. */
 bool segment_reaches(uint64_t end);
 
-/* Reads VERBENA_*; a bad value is logged and answered with EINVAL. */
+/* Reads VERBENA_*. EINVAL: a value is invalid, and was logged. */
 int segment_read_config(struct fabric_config *config);
 
 /* Idempotent. Returns 0 or an errno value, with the reason logged. */
@@ -27,15 +28,15 @@ int segment_attach(void);
 const struct fabric_config *segment_config(void);
 const char *segment_path(void);
 
-/* What begins at random in each fabric. */
+/* Numbers whose first value is random in each fabric. */
 enum seed_purpose { SEED_LID, SEED_GUID, SEED_QP_GENERATION, SEED_QP, SEED_SRQ, SEED_MR };
-/* Follows from the fabric's seed and the purpose alone. */
+/* Depends only on the fabric's seed and the purpose. */
 uint64_t segment_random(enum seed_purpose purpose);
 
-/* The segment's file, reopened if the program has closed it under us; -1 with errno. */
+/* A descriptor of the segment, reopened if the program has closed it; -1 with errno. */
 int segment_fd(void);
 
-/* A pointer to `size` bytes at `offset`, or NULL when that is not inside the file or misaligned. */
+/* A pointer to `size` bytes at `offset`, or NULL if that is outside the file or misaligned. */
 static inline void *seg_at(uint64_t offset, uint64_t size)
 {
     if (unlikely(offset < sizeof(struct segment) || offset >= seg_limit ||

@@ -95,7 +95,7 @@ void srq_destroy(struct hca_srq *srq)
     list_remove(srq, next, link);
     pthread_mutex_unlock(&qp_list_mutex);
     async_withdraw(&srq->shared->events, srq->ibv.context->async_fd);
-    if (srq->cq) { /* wait out a poll that may be using it */
+    if (srq->cq) { /* wait for a poll that may be using the SRQ */
         spin_lock(&srq->cq->lock);
         spin_unlock(&srq->cq->lock);
         atomic_fetch_sub(&srq->cq->users, 1);
@@ -108,7 +108,7 @@ void srq_destroy(struct hca_srq *srq)
     free(srq);
 }
 
-/* Senders look at how many receives are left only when they take one; here we look ourselves. */
+/* Senders check the limit only when they take a receive; the limit may be reached already. */
 void srq_set_limit(struct hca_srq *srq, uint32_t limit)
 {
     struct shared_rq *rq = srq->rq.shared;

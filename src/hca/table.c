@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "hca/table.h"
 
 #include "hca/arena.h"
@@ -32,14 +33,14 @@ struct table mr_table = { mr_dir, MR_CHUNKS, MR_CHUNK_SHIFT, sizeof(struct share
 
 static bool reserve_room(struct table *t, uint32_t more)
 {
-    if (t->free_count + more <= t->free_room)
+    if (t->free_count + more <= t->free_capacity)
         return true;
     uint32_t room = round_up_pow2(t->free_count + more);
     uint32_t *grown = realloc(t->free_indices, room * sizeof(*grown));
     if (!grown)
         return false;
     t->free_indices = grown;
-    t->free_room = room;
+    t->free_capacity = room;
     return true;
 }
 
@@ -103,7 +104,7 @@ void *table_alloc(struct table *t, uint32_t *index)
     int err = 0;
 
     spin_lock(&t->lock);
-    if (t->owner != proc_self) /* first use, or a forked child: its parent's entries are not ours */
+    if (t->owner != proc_self) /* first use, or a forked child, which owns no entries */
         err = start_afresh(t);
     if (!err && !t->free_count)
         err = add_chunk(t);

@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #ifndef HCA_TABLE_H
 #define HCA_TABLE_H
 
 /*
- * Objects that peers name by number: queue pairs, shared receive queues, memory keys. A directory
- * in the segment leads to chunks; each chunk belongs to one process, which hands out its entries.
+ * Objects that peers find by number: queue pairs, shared receive queues, memory keys. A directory
+ * in the segment points to chunks; each chunk belongs to one process, which allocates its entries.
  */
 
 #include "hca/segment.h"
@@ -14,14 +15,14 @@ struct table {
     uint32_t chunks;
     uint32_t chunk_shift;
     uint32_t entry_size;
-    enum seed_purpose first; /* where the numbers begin in each fabric */
+    enum seed_purpose first; /* seed of the first number */
     struct spinlock lock;
     uint32_t *free_indices;
-    uint32_t free_count, free_room;
+    uint32_t free_count, free_capacity;
     int owner;         /* process slot that the free indices belong to */
-    char **own_chunks; /* by chunk number, those that are ours: found without asking the segment */
+    char **own_chunks; /* by chunk number; NULL: not ours */
     bool has_copies;
-    char **own_copies; /* of own chunks, private: what a broken peer writes does not reach them */
+    char **own_copies; /* private copies of own chunks, which no peer can change */
 };
 
 extern struct table qp_table, srq_table, mr_table;
@@ -30,7 +31,7 @@ extern struct table qp_table, srq_table, mr_table;
 void *table_alloc(struct table *t, uint32_t *index);
 void table_free(struct table *t, uint32_t index);
 
-/* An entry of our own, or NULL. */
+/* An entry of this process, or NULL. */
 static inline void *table_own_entry(const struct table *t, uint32_t index, uint32_t chunk_shift,
                                     uint32_t entry_size)
 {
@@ -41,7 +42,7 @@ static inline void *table_own_entry(const struct table *t, uint32_t index, uint3
     return t->own_chunks[chunk] + (uint64_t)(index & ((1u << chunk_shift) - 1)) * entry_size;
 }
 
-/* The private copy of an entry of our own, or NULL. */
+/* The private copy of an entry of this process, or NULL. */
 static inline void *table_own_copy(const struct table *t, uint32_t index, uint32_t chunk_shift,
                                    uint32_t entry_size)
 {

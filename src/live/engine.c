@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "live/live.h"
 
 #include "dma/agent.h"
@@ -20,7 +21,7 @@ static struct hca_qp *stalled;
 static uint64_t ack_timeout_ns(const struct hca_qp *qp)
 {
     if (!qp->attr.timeout)
-        return UINT64_MAX / 4; /* it means: for ever */
+        return UINT64_MAX / 4; /* wait forever */
     return (4096ull << qp->attr.timeout) * (qp->attr.retry_cnt + 1);
 }
 
@@ -47,7 +48,7 @@ static void begin_wait(struct hca_qp *qp, int why)
                                                    : ack_timeout_ns(qp));
 }
 
-/* The owner of the other end, remembered while it could be found: if it is dead, waiting is over. */
+/* Remembers the peer's process while it can be found: if that is dead, stop waiting. */
 static bool peer_is_dead(struct hca_qp *qp)
 {
     epoch_enter();
@@ -58,8 +59,8 @@ static bool peer_is_dead(struct hca_qp *qp)
     return qp->peer_word && !proc_word_alive(qp->peer_word);
 }
 
-/* Time is up, or not: the status to fail with, or SUCCESS to go on waiting. */
-static enum ibv_wc_status judge_wait(struct hca_qp *qp)
+/* The status to fail with, or IBV_WC_SUCCESS to continue waiting. */
+static enum ibv_wc_status check_timeout(struct hca_qp *qp)
 {
     if (peer_is_dead(qp))
         return IBV_WC_RETRY_EXC_ERR;
@@ -97,9 +98,9 @@ static void unlist_stalled(struct hca_qp *qp)
     spin_unlock(&stalled_lock);
 }
 
-/* ---- the queue of a QP that waits ---- */
+/* ---- queued WQEs ---- */
 
-static struct send_wqe *keep(const struct send_wqe *w)
+static struct send_wqe *copy_wqe(const struct send_wqe *w)
 {
     uint64_t inline_bytes = 0;
 
@@ -126,7 +127,7 @@ static struct send_wqe *keep(const struct send_wqe *w)
 
 static void append(struct hca_qp *qp, const struct send_wqe *w)
 {
-    struct send_wqe *copy = keep(w);
+    struct send_wqe *copy = copy_wqe(w);
 
     if (!copy) {
         qp_complete_send(qp, w, IBV_WC_GENERAL_ERR, 0);
@@ -145,7 +146,7 @@ static void finish(struct hca_qp *qp, const struct send_wqe *w, int status, uint
     uint32_t rts = IBV_QPS_RTS;
 
     if (unlikely(status != IBV_WC_SUCCESS)) {
-        /* Before the completion: who sees it must find the QP in error. */
+        /* Before the completion: a program that sees it must find the QP in error. */
         if (qp->ibv.qp_type == IBV_QPT_UD || qp->ibv.qp_type == IBV_QPT_UC)
             atomic_compare_exchange_strong(&qp->shared->state, &rts, IBV_QPS_SQE);
         else
@@ -212,7 +213,7 @@ static void resume(struct hca_qp *qp)
         int status = wqe_execute(qp, qp->pending, &byte_len);
         if (status < 0) {
             begin_wait(qp, status);
-            status = judge_wait(qp);
+            status = check_timeout(qp);
             if (status == IBV_WC_SUCCESS)
                 return;
         }
@@ -226,7 +227,7 @@ static void sq_progress(void)
     struct hca_qp *batch[64];
     unsigned count = 0;
 
-    /* Marked by their locks, so that none can be destroyed while we work on it. */
+    /* Locked, so that none can be destroyed meanwhile. */
     spin_lock(&stalled_lock);
     for (struct hca_qp *qp = stalled; qp && count < ARRAY_SIZE(batch); qp = qp->next_stalled)
         if (spin_trylock(&qp->sq_lock))
@@ -238,7 +239,7 @@ static void sq_progress(void)
     }
 }
 
-/* For a QP in error its requests complete as flushed, for one being reset they vanish. */
+/* In the error state queued WQEs complete as flushed; a reset discards them. */
 static void sq_flush(struct hca_qp *qp)
 {
     spin_lock(&qp->sq_lock);

@@ -1,25 +1,26 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LIVE_LIVE_H
 #define LIVE_LIVE_H
 
-/* The live engine: the process that posts a work request carries it out, now, by itself. */
+/* The live engine: the process that posts a work request executes it immediately. */
 
 #include "dma/deliver.h"
 #include "hca/engine.h"
 
-/* What became of a WQE: an enum ibv_wc_status, or one of these, and it is tried again later. */
+/* The result of a WQE: an enum ibv_wc_status, or one of these if it must be retried. */
 enum { WAIT_RNR = DELIVER_NO_RECEIVE, WAIT_RESPONSE = -2 };
 
 extern const struct hca_engine live_engine;
 
 /* ---- wqe.c: one WQE, from checks to completion ---- */
 int wqe_execute(struct hca_qp *qp, const struct send_wqe *wqe, uint32_t *byte_len);
-/* The other end of a connected QP, if it is there and connected to us. Inside an epoch. */
+/* The peer of a connected QP, if it exists and is connected to this QP. Inside an epoch. */
 struct shared_qp *wqe_find_peer(const struct hca_qp *qp);
 
-/* Logs how many datagrams of this process nobody took. */
+/* Logs how many datagrams of this process were dropped. */
 void wqe_report_drops(void);
 
-/* ---- send_fast.c: a short send to a connected peer, along a remembered route ---- */
+/* ---- send_fast.c: a short send to a connected peer, with a cached route ---- */
 bool send_fast(struct hca_qp *qp, const struct ibv_sge *sge, unsigned flags);
 
 #endif

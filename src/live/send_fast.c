@@ -1,10 +1,11 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The common case, made short: a send of one piece that fits into a completion entry, from one RC
- * queue pair to another that has its own receive queue and a receive waiting.
+ * The fast path: a send of one SGE that fits into a CQE, between RC queue pairs, to a peer with its
+ * own receive queue and a posted receive.
  *
- * It does what run.c and deliver.c do, with the look-ups left out: they are remembered with the QP
- * and hold while the peer's entry says the same. Whatever is not the common case goes the general
- * way, which also finds out why.
+ * It does what wqe.c and deliver.c do, without the look-ups: their results are cached in the QP,
+ * and are valid while the peer's entry is unchanged. Everything else uses the general path, which
+ * also reports errors.
  */
 
 #include "live/live.h"
@@ -76,7 +77,7 @@ static bool send_along(struct hca_qp *qp, const struct ibv_sge *sge, unsigned fl
     if (unlikely(!payload || !rq_next(rq, &number) || !length ||
                  length > load_relaxed(&rq->min_posted_len)))
         return false;
-    /* An overrun is the general way's to find: it knows what to answer. */
+    /* Leave overruns to the general path, which reports them. */
     uint64_t waiting = load_relaxed(&cq->tail) - load_relaxed(&cq->head_seen);
     if (unlikely(waiting >= load_relaxed(&cq->capacity) || load_relaxed(&cq->overrun)))
         return false;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "hca/shm_lock.h"
 #include "live/live.h"
 
@@ -14,7 +15,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* ---- our own side of a request ---- */
+/* ---- local memory ---- */
 
 static char *own_pointer(const struct mem_ref *ref)
 {
@@ -46,7 +47,7 @@ static bool build_local(const struct hca_qp *qp, const struct send_wqe *w, bool 
     return true;
 }
 
-/* ---- the other side ---- */
+/* ---- the responder ---- */
 
 struct shared_qp *wqe_find_peer(const struct hca_qp *qp)
 {
@@ -95,7 +96,7 @@ static int status_of_copy(int err)
     return err == 0 ? IBV_WC_SUCCESS : err == ESRCH ? IBV_WC_RETRY_EXC_ERR : IBV_WC_REM_OP_ERR;
 }
 
-/* ---- the operations ---- */
+/* ---- operations ---- */
 
 static int run_write(struct hca_qp *qp, const struct send_wqe *w, struct shared_qp *peer,
                      uint32_t *byte_len)
@@ -147,7 +148,8 @@ static struct shm_lock *atomic_lock(const struct mem_ref *ref)
     return &seg->atomic_locks[(ref->addr >> 3) * 0x9e3779b97f4a7c15ull >> 56];
 }
 
-/* With the lock held, by either way: peers may have the word mapped, or reach it by the kernel. */
+/* With the lock held in both cases: some peers map the word, others access it through the
+ * kernel. */
 static int change_word(const struct mem_ref *ref, const struct send_wqe *w, uint64_t *before)
 {
     _Atomic uint64_t *word = copy_mapped_word(ref);
@@ -238,7 +240,7 @@ static int run_send(struct hca_qp *qp, const struct send_wqe *w, struct shared_q
 
 /* ---- datagrams ---- */
 
-/* A datagram that nobody takes is gone, and counted. */
+/* Reasons for dropping a datagram. */
 enum drop { DROP_NO_QP, DROP_QKEY, DROP_PORT_DOWN, DROP_NO_RECEIVE, DROP_REFUSED, DROPS };
 static atomic_ullong dropped[DROPS];
 
@@ -279,7 +281,7 @@ void wqe_report_drops(void)
                   dropped[DROP_REFUSED]);
 }
 
-static unsigned group_members(const struct send_wqe *w, uint32_t *qpns, unsigned room)
+static unsigned group_members(const struct send_wqe *w, uint32_t *qpns, unsigned capacity)
 {
     unsigned count = 0;
 
@@ -287,7 +289,7 @@ static unsigned group_members(const struct send_wqe *w, uint32_t *qpns, unsigned
     for (uint32_t i = 0; i < load_relaxed(&seg->mcast_high) && i < MCAST_ENTRIES; i++) {
         struct mcast_entry *e = &seg->mcast[i];
         bool match = w->has_grh ? !memcmp(e->gid, w->dgid.raw, sizeof(e->gid)) : e->lid == w->dlid;
-        if (e->qpn && match && count < room)
+        if (e->qpn && match && count < capacity)
             qpns[count++] = e->qpn;
     }
     shm_unlock(&seg->mcast_lock);
@@ -319,7 +321,7 @@ static int run_datagram(struct hca_qp *qp, const struct send_wqe *w, uint32_t *b
     return IBV_WC_SUCCESS;
 }
 
-/* ---- one request ---- */
+/* ---- dispatch ---- */
 
 typedef int (*operation)(struct hca_qp *qp, const struct send_wqe *w, struct shared_qp *peer,
                          uint32_t *byte_len);
@@ -346,7 +348,7 @@ static int run_connected(struct hca_qp *qp, const struct send_wqe *w, uint32_t *
     if (qp->ibv.qp_type != IBV_QPT_UC || status == IBV_WC_SUCCESS ||
         status == IBV_WC_LOC_PROT_ERR || status == IBV_WC_LOC_LEN_ERR)
         return status;
-    return IBV_WC_SUCCESS; /* unreliable: what the other side does not take is lost */
+    return IBV_WC_SUCCESS; /* unreliable: a message that the responder rejects is lost */
 }
 
 int wqe_execute(struct hca_qp *qp, const struct send_wqe *w, uint32_t *byte_len)

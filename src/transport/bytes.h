@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #ifndef TRANSPORT_BYTES_H
 #define TRANSPORT_BYTES_H
 

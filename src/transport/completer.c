@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "transport/completer.h"
 
 #include "transport/psn.h"
@@ -48,8 +49,8 @@ static enum completer_state check_psn(struct transport_qp *qp, const struct resp
     return COMPLETER_DONE;
 }
 
-/* Completes every work request before `end`. False: one of them is a read or atomic whose response has
- * not arrived. Since a later request was answered, it was lost: an implied NAK. */
+/* Completes every work request before `end`. False: one of them is a read or atomic whose response
+ * has not arrived. Since a later request was answered, it was lost: an implied NAK. */
 static bool acknowledge_before(struct transport_qp *qp, uint32_t end)
 {
     struct requester *requester = &qp->requester;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "transport/crc.h"
 
 /* Remainders of four bits, lowest bit first; polynomials 0x04C11DB7 (as in Ethernet) and 0x100B. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #ifndef TRANSPORT_FRAME_H
 #define TRANSPORT_FRAME_H
 
@@ -25,8 +26,8 @@ struct frame_path {
 
 size_t frame_bytes(const struct frame_path *path, const struct packet *packet);
 
-/* `payload` has the bytes that the packet references. Returns the frame's length, or 0 if it exceeds
- * `capacity`. */
+/* `payload` has the bytes that the packet references. Returns the frame's length, or 0 if it
+ * exceeds `capacity`. */
 size_t frame_encode(const struct frame_path *path, const struct packet *packet, const void *payload,
                     uint8_t *out, size_t capacity);
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #ifndef TRANSPORT_OPCODE_H
 #define TRANSPORT_OPCODE_H
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #ifndef TRANSPORT_PACKET_H
 #define TRANSPORT_PACKET_H
 
@@ -12,9 +13,9 @@
 #define PACKET_MAX_HEADER_BYTES  (BTH_BYTES + XRCETH_BYTES + ATOMIC_BYTES)
 #define PACKET_MAX_PAYLOAD_BYTES 4096
 
-/* A packet references its payload and has no copy: `length` bytes at `offset` of `source`, which is the
- * `data` of the work request, the region that check_remote() returned for a read, or the address of
- * the decoded bytes. */
+/* A packet references its payload and has no copy: `length` bytes at `offset` of `source`, which is
+ * the `data` of the work request, the region that check_remote() returned for a read, or the
+ * address of the decoded bytes. */
 struct packet_payload {
     uint64_t source;
     uint64_t offset;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #ifndef TRANSPORT_PSN_H
 #define TRANSPORT_PSN_H
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "transport/requester.h"
 
 #include "transport/psn.h"
@@ -316,7 +317,8 @@ void requester_progressed(struct transport_qp *qp, uint64_t now, uint32_t from)
     requester->retries_left = qp->attributes.retry_count;
     requester->rnr_retries_left = qp->attributes.rnr_retry_count;
     requester->rewound = false;
-    /* After a rewind, a response to an earlier transmission may arrive before the retransmission. */
+    /* After a rewind, a response to an earlier transmission may arrive before the
+     * retransmission. */
     if (psn_distance(from, requester->next_psn) < psn_distance(from, requester->unacknowledged))
         send_from_oldest(requester);
     if (requester->unacknowledged == requester->next_psn)

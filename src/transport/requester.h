@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #ifndef TRANSPORT_REQUESTER_H
 #define TRANSPORT_REQUESTER_H
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "transport/responder.h"
 
 #include "transport/psn.h"
@@ -104,7 +105,8 @@ static enum responder_state check_sequence(struct transport_qp *qp, struct arriv
     return RESPONDER_CHECK_LENGTH;
 }
 
-/* IBA volume 1, 9.7.4: every packet but the last is full, and a write has the length of its RETH. */
+/* IBA volume 1, 9.7.4: every packet but the last is full, and a write has the length of its
+ * RETH. */
 static enum responder_state check_length(struct transport_qp *qp, struct arrival *arrival)
 {
     const struct responder_message *message = &qp->responder.message;
@@ -127,8 +129,8 @@ static enum responder_state check_length(struct transport_qp *qp, struct arrival
                                                      : RESPONDER_CHECK_ACCESS;
 }
 
-/* A requester that respects responder_resources sends a new read or atomic only after it has received
- * the oldest response: that resource can be reused. */
+/* A requester that respects responder_resources sends a new read or atomic only after it has
+ * received the oldest response: that resource can be reused. */
 static enum responder_state check_resources(struct transport_qp *qp, struct arrival *arrival)
 {
     const struct responder_resource *oldest = &qp->responder.resources[qp->responder.oldest];
@@ -274,7 +276,8 @@ static enum responder_state accept(struct transport_qp *qp, const struct arrival
 /* ---- duplicates, gaps, errors ---- */
 
 /* Newest first: PSNs wrap, so an old resource may have the PSN of a new one. */
-static struct responder_resource *find_resource(struct transport_qp *qp, const struct packet *packet)
+static struct responder_resource *find_resource(struct transport_qp *qp,
+                                                const struct packet *packet)
 {
     struct responder *responder = &qp->responder;
     unsigned count = qp->attributes.responder_resources;

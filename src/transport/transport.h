@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #ifndef TRANSPORT_TRANSPORT_H
 #define TRANSPORT_TRANSPORT_H
 
@@ -61,8 +62,9 @@ enum transport_access {
 
 struct transport_qp;
 
-/* What the driver provides. It embeds the QP in an object of its own and finds that by container_of().
- * Operations of the responder return TRANSPORT_SUCCESS, or the error for the NAK. */
+/* What the driver provides. It embeds the QP in an object of its own and finds that by
+ * container_of(). Operations of the responder return TRANSPORT_SUCCESS, or the error for the
+ * NAK. */
 struct transport_ops {
     /* Work request number `index`, or NULL if it is not posted yet. Numbers count from 0 and wrap.
      * A work request stays available until it is completed. */
@@ -116,7 +118,7 @@ struct transport_attributes {
     uint8_t rnr_retry_count;
     uint8_t max_reads; /* reads and atomics that may be outstanding; not 0 if any is posted */
 
-    uint8_t responder_resources; /* for reads and atomics of the peer, up to RESPONDER_MAX_RESOURCES */
+    uint8_t responder_resources; /* for the peer's, up to RESPONDER_MAX_RESOURCES */
     uint8_t rnr_timer;   /* code of the delay in our RNR NAKs */
 };
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """The conformance program on the software adapter, live and modelled."""
 import os
 import subprocess

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Two queue pairs of one process on one device, and what became of what was tried on them. Nothing
  * here knows which device it is. */
 #ifndef TESTS_CONFORMANCE_BED_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Completion queues, their events, and shared receive queues. */
 #include "bed.h"
 

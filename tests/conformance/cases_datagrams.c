@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Unreliable services: what is lost is lost in silence. */
 #include "bed.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* What may be created, and what may be destroyed. */
 #include "bed.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* What may be posted, in which state, and what becomes of it when the queue pair fails. */
 #include "bed.h"
 

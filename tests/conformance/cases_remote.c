@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Reliable connections: keys, rights and bounds on both sides, lengths, atomics, what happens when
  * nobody is there to receive, and the order of things. */
 #include "bed.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Which steps of the queue pair's state machine are taken, with which attributes. */
 #include "bed.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* What a verbs device does in cases that programs must be able to rely on. Prints one line for
  * each, "group<TAB>case<TAB>outcome"; which outcome is right is not decided here. */
 #include "bed.h"

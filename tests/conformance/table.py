@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """docs/conformance.md: what each adapter does in each case, and what decides where they differ."""
 import pathlib
 import re

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Keys, bounds, protection domains, access rights, lengths. */
 #include "side.h"
 

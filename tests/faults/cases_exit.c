@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* A process ends while its threads are inside the library. */
 #include "side.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Queues that are full, empty, drained or in the wrong state; timers; unreliable transports. */
 #include "side.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* The machine around the adapter: full memory, other versions, crashes, refusals, forks. */
 #include "side.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* The far end of a connection: carried out here, or asked of another process. */
 #include "side.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Every fault has one defined outcome; each case checks one, in a process of its own. */
 #include "side.h"
 

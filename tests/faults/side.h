@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * One end of a connection with its own queues and memory. The far end of a case is either in the
  * same process or in another one that carries out requests, so that each case runs both ways.

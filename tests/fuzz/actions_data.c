@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Calls that move data, by both interfaces. */
 #include "world.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Calls that make, change, ask about and end objects. */
 #include "world.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Two processes talk; a third overwrites words of the segment they share, as a broken peer might.
  * From then on any error is fine, but neither process may crash or hang.

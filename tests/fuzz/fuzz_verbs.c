@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * libFuzzer target over the exported calls: the input is a program of calls with hostile arguments.
  * Objects are valid, as the API demands; sizes, counts, flags, enumerations, keys, addresses,

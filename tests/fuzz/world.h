@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What the fuzzed calls act on: a few objects of every kind, memory that may be written freely, and
  * a bystander, a connection that no hostile call may disturb.

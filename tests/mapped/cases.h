@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* One process that owns memory and does things to it, and a peer that operates on it when asked. */
 #ifndef TESTS_MAPPED_CASES_H
 #define TESTS_MAPPED_CASES_H

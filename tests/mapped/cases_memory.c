@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Kinds of memory, rights, and what there is too little of. */
 #include "cases.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* What programs do to memory that is registered, and when. */
 #include "cases.h"
 

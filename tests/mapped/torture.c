@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Registered memory under everybody's hands: threads, the kernel on behalf of a thread, and peers
  * by both ways write words of their own, while stretches of the memory are registered, exchanged,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Everything that arrives is compared with what the plan says it must be. */
 #include "worker.h"
 

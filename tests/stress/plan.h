@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What a run does, as a function of its seed alone: who talks to whom, over which transport, and
  * the endless sequence of operations of each direction. Both ends of a link derive the same

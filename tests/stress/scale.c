@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Numbers: hundreds of processes, ten thousand connected queue pairs, a million memory regions. */
 #include "rig.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Random traffic between many processes, every byte checked; in kill mode a process dies by
  * SIGKILL at a random instant and the others must notice in a defined way and go on.

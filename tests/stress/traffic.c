@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Posting, and making sense of completions. */
 #include "worker.h"
 

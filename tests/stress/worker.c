@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* The life of one process: wire up, run its schedule, bury dead peers, meet the survivors again. */
 #include "worker.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* One process of the stress: its endpoints, and what it shares with the process that watches it. */
 #ifndef TESTS_STRESS_WORKER_H
 #define TESTS_STRESS_WORKER_H

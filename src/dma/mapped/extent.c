@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "dma/mapped/extent.h"
 
 #include <errno.h>
@@ -55,7 +56,7 @@ void extent_discard(struct extent *extent)
     free(extent);
 }
 
-/* Forgets files of which nothing is mapped any more. */
+/* Deletes extents whose files are no longer mapped. */
 static void prune(void)
 {
     uint64_t at = 0;
@@ -105,7 +106,7 @@ bool extent_too_many(void)
     return open_fds >= descriptor_limit() / 4;
 }
 
-/* A limit on file sizes holds for these files too, and is enforced with a signal. */
+/* RLIMIT_FSIZE applies to these files too, and exceeding it raises a signal. */
 static uint64_t file_size(uint64_t bytes)
 {
     struct rlimit limit;
@@ -128,7 +129,7 @@ static int make_file(uint64_t bytes)
     if (low < 0)
         return -1;
     fd = fcntl(low, F_DUPFD_CLOEXEC, FIRST_OWN_FD);
-    err = fd < 0 ? EMFILE : 0; /* the low ones are the program's */
+    err = fd < 0 ? EMFILE : 0; /* leave low descriptors to the program */
     close(low);
     if (!err && (ftruncate(fd, size) ||
                  fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))) {
@@ -169,7 +170,7 @@ static int reopen(struct extent *extent, const struct vma *vma)
 
     snprintf(path, sizeof(path), "/proc/self/map_files/%lx-%lx", (unsigned long)vma->start,
              (unsigned long)vma->end);
-    int low = open(path, O_RDWR | O_CLOEXEC); /* an administrator may */
+    int low = open(path, O_RDWR | O_CLOEXEC); /* allowed for privileged processes */
     if (low < 0)
         return -1;
     int fd = fcntl(low, F_DUPFD_CLOEXEC, FIRST_OWN_FD);
@@ -192,7 +193,7 @@ int extent_fd(struct extent *extent, const struct vma *vma)
     if (extent->fd >= 0 && !fstat(extent->fd, &st) && st.st_ino == extent->inode &&
         st.st_dev == extent->dev)
         return extent->fd;
-    if (extent->fd >= 0) { /* the program has closed it, and may use the number itself */
+    if (extent->fd >= 0) { /* the program has closed it, and may have reused the number */
         extent->fd = -1;
         open_fds--;
     }
@@ -204,7 +205,7 @@ void extent_use(struct extent *extent)
     extent->users++;
 }
 
-/* A few stay open for the next registration; with more the memory would outlive its munmap(). */
+/* Keep a few open for the next registration; more would keep memory allocated after munmap(). */
 static void trim_idle(void)
 {
     for (;;) {

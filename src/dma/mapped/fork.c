@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A child must get what it would have got: its own copy of the memory as it was at the fork.
+ * A child must get its own copy of the memory as it was at the fork.
  *
- * Memory that was exchanged is hidden from children (MADV_DONTFORK), or they would share it with
- * their parent. Around fork() it is shown, the child copies it for itself, and the parent waits.
- * Other threads may write meanwhile; so they may while the kernel copies page tables.
+ * Exchanged memory is marked MADV_DONTFORK, or children would share it with their parent. Around
+ * fork() the mark is removed; the child copies the memory while the parent waits. Other threads may
+ * write meanwhile, as they may while the kernel copies page tables.
  */
 
 #include "dma/mapped/extent.h"
@@ -25,9 +26,9 @@
 #define CHILD_START_NS 10000000000ull
 #define LOOK_NS        20000000
 
-/* What parent and child tell each other. */
+/* Shared by parent and child. */
 struct meeting {
-    _Atomic uint32_t child; /* its number, once it runs */
+    _Atomic uint32_t child; /* its pid, once it runs */
     _Atomic uint32_t done;
 };
 
@@ -57,7 +58,7 @@ static void prepare(void)
     if (meeting == MAP_FAILED) {
         meeting = NULL;
         prepared = false;
-        log_error("no memory for a fork: the child will not have the registered memory");
+        log_error("fork: out of memory: the child will not have the registered memory");
         return;
     }
     advise_all(MADV_DOFORK);
@@ -67,7 +68,7 @@ static bool child_is_dead(pid_t child, uint64_t started)
 {
     siginfo_t info = { 0 };
 
-    if (!child) /* it has not said its name: killed on its first steps, or fork() failed */
+    if (!child) /* it was killed at once, or fork() failed */
         return now_ns() - started > CHILD_START_NS;
     if (waitid(P_PID, child, &info, WEXITED | WNOHANG | WNOWAIT))
         return kill(child, 0) && errno == ESRCH;
@@ -98,7 +99,7 @@ static void in_parent(void)
     share_unlock();
 }
 
-/* The file's pages in this mapping become the child's own. */
+/* Replaces the file's pages in this mapping by a private copy. */
 static bool make_own(const struct vma *vma)
 {
     uint64_t length = vma->end - vma->start;
@@ -121,11 +122,11 @@ static void copy_memory(void)
     struct vma vma;
     int view;
 
-    extent_close_all(); /* also leaves a descriptor for this */
+    extent_close_all(); /* also frees a descriptor for vma_open() */
     view = vma_open();
     for (uint64_t at = 0; view >= 0 && vma_next_shared(view, at, &vma); at = vma.end)
         if (extent_find(&vma) && !make_own(&vma))
-            log_error("no memory for the child's copy of %lu KiB: it shares them with its parent",
+            log_error("fork: out of memory: the child shares %lu KiB with its parent",
                       (unsigned long)(vma.end - vma.start) >> 10);
     if (view >= 0)
         close(view);

@@ -1,6 +1,7 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Calls of the C library about memory. It carries them out itself, so that others who watch it
- * there (UCX) see them too.
+ * Intercepts memory calls of the C library. The library's own functions execute them, so that
+ * others that intercept them (UCX) see them too.
  */
 
 /* Both the 32- and 64-bit offset names are defined here. */
@@ -16,9 +17,9 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-/* With a sanitizer in the program itself the next definitions are the C library's, whose memory the
- * sanitizer's free() does not know. The thread sanitizer also maps memory by these calls before it is
- * ready for code that it watches. */
+/* If the program has a sanitizer, the next definitions are the C library's, and the sanitizer's
+ * free() does not know their memory. ThreadSanitizer also uses these calls before instrumented code
+ * may run. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define ALLOCATIONS_STAY 1
 #elif defined(__has_feature)
@@ -36,10 +37,10 @@
 
 #ifndef MAPPINGS_STAY
 
-/* ---- memory that is taken away, or expected to be private ----
+/* ---- unmapping, and calls that expect private memory ----
  *
- * Regions that lay there are brought up to date afterwards. What the C library does inside itself,
- * in free() say, is not seen here. */
+ * Affected regions are updated afterwards. Calls inside the C library, for instance in free(), are
+ * not intercepted. */
 
 EXPORT int munmap(void *addr, size_t length)
 {
@@ -103,7 +104,7 @@ EXPORT int madvise(void *addr, size_t length, int advice)
 
 /* ---- page-aligned allocations get whole pages ----
  *
- * What is registered from there is mapped by peers in whole pages: nothing else should lie in them.
+ * Peers map whole pages of registered memory: no other data should share those pages.
  */
 
 static size_t whole_pages(size_t alignment, size_t size)

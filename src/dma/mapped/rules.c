@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "dma/mapped/rules.h"
 
 #include "dma/agent.h"
@@ -12,20 +13,19 @@
 #define LARGE_BYTES   (1ull << 30)
 #define REMOTE_ACCESS (IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
 
-/* One stretch of memory of a candidate; the same candidate without one when the region is judged.
- */
-struct question {
+/* A candidate and one range of its memory; no range in rules for the whole region. */
+struct rule_input {
     const struct candidate *c;
     const struct vma *vma;
     uint64_t start, length;
 };
 
-static bool copy_asked(const struct question *q)
+static bool copy_asked(const struct rule_input *q)
 {
     return q->c->mode == MR_COPY;
 }
 
-static bool kernel_lacks(const struct question *q)
+static bool kernel_lacks(const struct rule_input *q)
 {
     (void)q;
     return swap_offered(NULL) == SWAP_NONE;
@@ -45,81 +45,81 @@ static unsigned thread_count(void)
     return threads;
 }
 
-/* The service thread does not count: it does not touch the program's memory. */
-static bool threads_unwatched(const struct question *q)
+/* Not counting the service thread, which does not access the program's memory. */
+static bool threads_unwatched(const struct rule_input *q)
 {
     (void)q;
     return swap_offered(NULL) == SWAP_USER_ONLY && thread_count() > 1u + agent_is_running();
 }
 
-static bool not_remote(const struct question *q)
+static bool not_remote(const struct rule_input *q)
 {
     return !(q->c->access & REMOTE_ACCESS);
 }
 
-static bool on_demand(const struct question *q)
+static bool on_demand(const struct rule_input *q)
 {
     return q->c->access & IBV_ACCESS_ON_DEMAND || !q->c->length;
 }
 
-static bool unaligned(const struct question *q)
+static bool unaligned(const struct rule_input *q)
 {
     return q->c->addr % PAGE_BYTES;
 }
 
-/* A second and more for every one of them. */
-static bool too_large(const struct question *q)
+/* The exchange takes a second for each GiB. */
+static bool too_large(const struct rule_input *q)
 {
     return q->c->length > LARGE_BYTES;
 }
 
-static bool is_file(const struct question *q)
+static bool is_file(const struct rule_input *q)
 {
     return q->vma->shared || q->vma->inode;
 }
 
-static bool is_read_only(const struct question *q)
+static bool is_read_only(const struct rule_input *q)
 {
     return !q->vma->writable || !q->vma->readable;
 }
 
-/* The stack that we run on, or the first thread's. */
-static bool is_stack(const struct question *q)
+/* The stack of this thread, or of the first one. */
+static bool is_stack(const struct rule_input *q)
 {
     uintptr_t here = (uintptr_t)__builtin_frame_address(0);
 
     return q->vma->is_stack || (here >= q->vma->start && here < q->vma->end);
 }
 
-static bool is_hugetlb(const struct question *q)
+static bool is_hugetlb(const struct rule_input *q)
 {
     return q->vma->page_size != PAGE_BYTES;
 }
 
-static bool has_huge_pages(const struct question *q)
+static bool has_huge_pages(const struct rule_input *q)
 {
     return vma_has_huge_pages(q->start, q->length);
 }
 
-static bool too_many_descriptors(const struct question *q)
+static bool too_many_descriptors(const struct rule_input *q)
 {
     (void)q;
     return extent_too_many();
 }
 
-/* What a rule looks at: the region, each stretch of its memory, the outcome of the exchange. */
-enum stage { REGION, STRETCH, OUTCOME };
+/* What a rule examines: the region, each range of its memory, the outcome of the exchange. */
+enum stage { REGION, RANGE,   OUTCOME };
 
 struct rule {
     enum share_reason reason;
     enum stage stage;
-    bool thrift; /* holds only where nobody insists on sharing */
-    bool (*applies)(const struct question *q);
+    bool auto_only; /* not with VERBENA_MR=share */
+    bool (*applies)(const struct rule_input *q);
     int err; /* OUTCOME */
     const char *text;
 };
 
-/* In this order; the first that applies decides. */
+/* The first rule that applies decides. */
 /* clang-format off */
 static const struct rule rules[] = {
     { WHY_ASKED,       REGION,  false, copy_asked,           0, "copying was asked for" },
@@ -130,12 +130,12 @@ static const struct rule rules[] = {
     { WHY_LARGE,       REGION,  true,  too_large,            0, "too large to be exchanged unasked" },
     { WHY_THREADS,     REGION,  false, threads_unwatched,    0,
       "userfaultfd serves user mode only, and the program has threads" },
-    { WHY_FILE,        STRETCH, false, is_file,              0, "a file or shared memory of the program's own" },
-    { WHY_READ_ONLY,   STRETCH, false, is_read_only,         0, "mapped without read and write permission" },
-    { WHY_STACK,       STRETCH, false, is_stack,             0, "on a stack" },
-    { WHY_HUGE,        STRETCH, false, is_hugetlb,           0, "huge pages" },
-    { WHY_THP,         STRETCH, true,  has_huge_pages,       0, "transparent huge pages" },
-    { WHY_DESCRIPTORS, STRETCH, true,  too_many_descriptors, 0, "the program needs its descriptors" },
+    { WHY_FILE,        RANGE,   false, is_file,              0, "a file or shared memory of the program's own" },
+    { WHY_READ_ONLY,   RANGE,   false, is_read_only,         0, "mapped without read and write permission" },
+    { WHY_STACK,       RANGE,   false, is_stack,             0, "on a stack" },
+    { WHY_HUGE,        RANGE,   false, is_hugetlb,           0, "huge pages" },
+    { WHY_THP,         RANGE,   true,  has_huge_pages,       0, "transparent huge pages" },
+    { WHY_DESCRIPTORS, RANGE,   true,  too_many_descriptors, 0, "the program needs its descriptors" },
     { WHY_PINNED,      OUTCOME, false, NULL,            EBUSY,  "pages are pinned by the kernel" },
     { WHY_LOCKED,      OUTCOME, false, NULL,            EINVAL, "locked in memory" },
     { WHY_WATCHED,     OUTCOME, false, NULL,            EEXIST, "watched by a userfaultfd of the program" },
@@ -143,7 +143,7 @@ static const struct rule rules[] = {
 };
 /* clang-format on */
 
-/* Found on the way, by no rule. */
+/* Reasons without a rule. */
 static const char *const other_texts[SHARE_REASONS] = {
     [SHARED] = "for peers to map",
     [WHY_NOT_THERE] = "not all of it is mapped",
@@ -160,10 +160,10 @@ const char *rules_reason_text(enum share_reason reason)
     return other_texts[reason];
 }
 
-static enum share_reason judge(enum stage stage, const struct question *q)
+static enum share_reason judge(enum stage stage, const struct rule_input *q)
 {
     for (unsigned i = 0; i < ARRAY_SIZE(rules); i++)
-        if (rules[i].stage == stage && !(rules[i].thrift && q->c->mode == MR_SHARE) &&
+        if (rules[i].stage == stage && !(rules[i].auto_only && q->c->mode == MR_SHARE) &&
             rules[i].applies(q))
             return rules[i].reason;
     return SHARED;
@@ -171,13 +171,13 @@ static enum share_reason judge(enum stage stage, const struct question *q)
 
 enum share_reason rules_for_region(const struct candidate *c)
 {
-    return judge(REGION, &(struct question){ .c = c });
+    return judge(REGION, &(struct rule_input){ .c = c });
 }
 
-enum share_reason rules_for_stretch(const struct candidate *c, const struct vma *vma,
+enum share_reason rules_for_range(const struct candidate *c, const struct vma *vma,
                                     uint64_t start, uint64_t length)
 {
-    return judge(STRETCH, &(struct question){ c, vma, start, length });
+    return judge(RANGE, &(struct rule_input){ c, vma, start, length });
 }
 
 enum share_reason rules_after_swap(int err)

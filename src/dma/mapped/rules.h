@@ -1,14 +1,15 @@
-#ifndef LIVE_RULES_H
-#define LIVE_RULES_H
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef DMA_MAPPED_RULES_H
+#define DMA_MAPPED_RULES_H
 
-/* Which regions peers may map, and why the others stay with the cross-process copy. */
+/* Which regions peers may map, and why others are copied. */
 
 #include "dma/mapped/swap.h"
 #include "dma/mapped/vma.h"
 #include "dma/mr_mode.h"
 
 enum share_reason {
-    SHARED, /* no reason against it */
+    SHARED, /* peers may map it */
     WHY_ASKED,
     WHY_KERNEL,
     WHY_THREADS,
@@ -32,7 +33,7 @@ enum share_reason {
     SHARE_REASONS,
 };
 
-/* For people: "pages are pinned by the kernel". */
+/* A message such as "pages are pinned by the kernel". */
 const char *rules_reason_text(enum share_reason reason);
 
 /* A region that is being registered. */
@@ -42,12 +43,12 @@ struct candidate {
     unsigned access;
 };
 
-/* What can be told without looking at its memory. */
+/* Rules that do not depend on its mappings. */
 enum share_reason rules_for_region(const struct candidate *c);
-/* What one stretch of its memory says, if it is not a file of ours already. */
-enum share_reason rules_for_stretch(const struct candidate *c, const struct vma *vma,
+/* Rules for one range of its memory that is not exchanged yet. */
+enum share_reason rules_for_range(const struct candidate *c, const struct vma *vma,
                                     uint64_t start, uint64_t length);
-/* What an attempt to exchange it came to (swap.h). */
+/* The reason for an error of swap_for_file(). */
 enum share_reason rules_after_swap(int err);
 
 #endif

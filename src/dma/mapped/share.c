@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "dma/mapped/share.h"
 
 #include "hca/arena.h"
@@ -15,20 +16,19 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* What a region that peers map stands on; found by the region's index. */
-struct foundation {
+/* The files of a region that peers map, by the region's index. */
+struct backing {
     struct share_map *map;
     struct extent *extents[SHARE_PIECES];
 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static struct foundation **foundations[MR_CHUNKS]; /* under the mutex */
+static struct backing **backings[MR_CHUNKS]; /* guarded by the mutex */
 static atomic_uint outcomes[SHARE_REASONS];
 static _Atomic uint64_t bytes_exchanged;
 
-/* What the thread that holds the lock had before. A handler that ran here and touched memory which
- * is being exchanged, or forked, would wait for itself; a thread that was cancelled would leave it
- * held. */
+/* The state of the lock's holder to restore. A signal handler that accessed memory under exchange,
+ * or forked, would wait for itself; a cancelled thread would not release the lock. */
 static struct {
     sigset_t signals;
     int cancelling;
@@ -65,7 +65,7 @@ void share_unlock(void)
     release(false);
 }
 
-/* ---- which addresses are registered at all: so that unmapping others costs nothing ---- */
+/* ---- a filter of registered addresses, so that unmapping other memory costs nothing ---- */
 
 #define GRANULE_SHIFT 21
 #define GRANULES      4096
@@ -100,15 +100,15 @@ static bool may_be_registered(uint64_t addr, uint64_t length)
     return false;
 }
 
-/* ---- the memory of a region, stretch by stretch ---- */
+/* ---- the memory of a region, by ranges ---- */
 
-struct stretch {
+struct share_range {
     uint64_t start, length;
     struct vma vma;
-    struct extent *extent; /* NULL: still the program's own */
+    struct extent *extent; /* NULL: not exchanged yet */
 };
 
-static enum share_reason find_stretches(const struct candidate *c, struct stretch *stretches,
+static enum share_reason find_ranges(const struct candidate *c, struct share_range *ranges,
                                         unsigned *count)
 {
     uint64_t end = round_up(c->addr + c->length, PAGE_BYTES);
@@ -119,7 +119,7 @@ static enum share_reason find_stretches(const struct candidate *c, struct stretc
     if (view < 0)
         return WHY_DESCRIPTORS;
     for (uint64_t at = c->addr; at < end && !reason;) {
-        struct stretch *s = &stretches[*count];
+        struct share_range *s = &ranges[*count];
         if (*count == SHARE_PIECES) {
             reason = WHY_PIECES;
             break;
@@ -132,7 +132,7 @@ static enum share_reason find_stretches(const struct candidate *c, struct stretc
         s->length = (s->vma.end < end ? s->vma.end : end) - at;
         s->extent = extent_find(&s->vma);
         if (!s->extent)
-            reason = rules_for_stretch(c, &s->vma, s->start, s->length);
+            reason = rules_for_range(c, &s->vma, s->start, s->length);
         else if (extent_fd(s->extent, &s->vma) < 0)
             reason = WHY_LET_GO;
         at += s->length;
@@ -142,8 +142,8 @@ static enum share_reason find_stretches(const struct candidate *c, struct stretc
     return reason;
 }
 
-/* Peers whose access the kernel refuses meanwhile see by the count that it was not for good. */
-static int exchange(struct stretch *s)
+/* The counter tells peers whose access fails meanwhile to try again. */
+static int exchange(struct share_range *s)
 {
     bool kernel_waits = swap_offered(NULL) == SWAP_FULL;
     struct proc_slot *slot = proc_slot(proc_self);
@@ -157,7 +157,7 @@ static int exchange(struct stretch *s)
     return err;
 }
 
-static enum share_reason make_shared(struct stretch *s)
+static enum share_reason make_shared(struct share_range *s)
 {
     int err;
 
@@ -173,26 +173,26 @@ static enum share_reason make_shared(struct stretch *s)
         atomic_fetch_add(&bytes_exchanged, s->length);
         return SHARED;
     }
-    /* The first pieces of a long stretch may be its file's by now. */
+    /* The first pieces of a long range may be exchanged already. */
     extent_use(s->extent);
     extent_unuse(s->extent);
     return rules_after_swap(err);
 }
 
-static struct foundation **foundation_slot(uint32_t index)
+static struct backing **backing_slot(uint32_t index)
 {
-    struct foundation ***chunk = &foundations[index >> MR_CHUNK_SHIFT];
+    struct backing ***chunk = &backings[index >> MR_CHUNK_SHIFT];
 
     if (!*chunk)
         *chunk = calloc(1u << MR_CHUNK_SHIFT, sizeof(**chunk));
     return *chunk ? *chunk + (index & ((1u << MR_CHUNK_SHIFT) - 1)) : NULL;
 }
 
-static enum share_reason publish(struct shared_mr *mr, const struct stretch *stretches,
+static enum share_reason publish(struct shared_mr *mr, const struct share_range *ranges,
                                  unsigned count)
 {
-    struct foundation **slot = foundation_slot(mr->index);
-    struct foundation *f = slot ? calloc(1, sizeof(*f)) : NULL;
+    struct backing **slot = backing_slot(mr->index);
+    struct backing *f = slot ? calloc(1, sizeof(*f)) : NULL;
     struct share_map *map = f ? arena_alloc(sizeof(*map)) : NULL;
 
     if (!map) {
@@ -204,7 +204,7 @@ static enum share_reason publish(struct shared_mr *mr, const struct stretch *str
     map->length = 0;
     store_relaxed(&map->mapped, 0);
     for (unsigned i = 0; i < count; i++) {
-        const struct stretch *s = &stretches[i];
+        const struct share_range *s = &ranges[i];
         map->pieces[i] = (struct share_piece){
             .inode = s->extent->inode,
             .offset = s->vma.offset + (s->start - s->vma.start),
@@ -225,13 +225,13 @@ static enum share_reason publish(struct shared_mr *mr, const struct stretch *str
 
 static enum share_reason attach_locked(struct shared_mr *mr, const struct candidate *c)
 {
-    struct stretch stretches[SHARE_PIECES];
+    struct share_range ranges[SHARE_PIECES];
     unsigned count;
-    enum share_reason reason = find_stretches(c, stretches, &count);
+    enum share_reason reason = find_ranges(c, ranges, &count);
 
     for (unsigned i = 0; i < count && !reason; i++)
-        reason = make_shared(&stretches[i]);
-    return reason ? reason : publish(mr, stretches, count);
+        reason = make_shared(&ranges[i]);
+    return reason ? reason : publish(mr, ranges, count);
 }
 
 void share_attach(struct shared_mr *mr)
@@ -250,9 +250,9 @@ void share_attach(struct shared_mr *mr)
               (unsigned long)mr->addr, rules_reason_text(reason));
 }
 
-/* ---- the end of it ---- */
+/* ---- detaching ---- */
 
-/* Who has it mapped unmaps it when it gets round to it; the key is gone, so it uses it no more. */
+/* Peers unmap it later; since its key is invalid, they no longer use it. */
 static void tell_peers(void)
 {
     atomic_fetch_add(&seg->share_drops, 1);
@@ -264,8 +264,8 @@ static void tell_peers(void)
 
 static bool undo(struct shared_mr *mr)
 {
-    struct foundation **slot = foundation_slot(mr->index);
-    struct foundation *f = slot ? *slot : NULL;
+    struct backing **slot = backing_slot(mr->index);
+    struct backing *f = slot ? *slot : NULL;
 
     if (!f)
         return false;
@@ -285,14 +285,14 @@ void share_detach(struct shared_mr *mr)
 
     note_range(mr->addr, mr->length, -1);
     share_lock();
-    if (foundations[mr->index >> MR_CHUNK_SHIFT])
+    if (backings[mr->index >> MR_CHUNK_SHIFT])
         mapped = undo(mr);
     share_unlock();
     if (mapped)
         tell_peers();
 }
 
-/* ---- what the program does to the memory ---- */
+/* ---- changes of the memory by the program ---- */
 
 struct range {
     uint64_t addr, length;
@@ -323,7 +323,7 @@ static void end_share(struct shared_mr *mr, void *context)
 {
     struct range *r = context;
 
-    if (overlaps(mr, r) && foundations[mr->index >> MR_CHUNK_SHIFT] && undo(mr))
+    if (overlaps(mr, r) && backings[mr->index >> MR_CHUNK_SHIFT] && undo(mr))
         r->found = true;
 }
 
@@ -374,13 +374,13 @@ bool share_discard(uint64_t addr, uint64_t length, int advice, int *result)
     return ours;
 }
 
-/* ---- forks, figures ---- */
+/* ---- fork, statistics ---- */
 
 void share_forget(void)
 {
     for (unsigned c = 0; c < MR_CHUNKS; c++) {
-        free(foundations[c]);
-        foundations[c] = NULL;
+        free(backings[c]);
+        backings[c] = NULL;
     }
     memset(granules, 0, sizeof(granules));
     atomic_store(&wide_regions, 0);

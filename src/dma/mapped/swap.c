@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "dma/mapped/swap.h"
 
 #include "dma/mapped/vma.h"
@@ -15,9 +16,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define PIECE_BYTES (2ull << 20) /* so long others wait, and so much memory is needed twice */
+#define PIECE_BYTES (2ull << 20) /* bounds the waiting time of others, and the extra memory */
 
-/* Programs and libraries watch the C library's memory calls and would react to ours. */
+/* Bare system calls: programs and libraries intercept those of the C library. */
 static void *map(void *at, uint64_t length, int prot, int flags, int file, uint64_t offset)
 {
     return (void *)syscall(SYS_mmap, at, length, prot, flags, file, offset);
@@ -102,7 +103,7 @@ static int put_file_there(const struct swap *s, uint64_t addr, uint64_t length, 
 
     if (at == MAP_FAILED)
         return errno;
-    syscall(SYS_madvise, addr, length, MADV_DONTFORK); /* fork.c gives a child its copy */
+    syscall(SYS_madvise, addr, length, MADV_DONTFORK); /* fork.c gives children a copy */
     return 0;
 }
 
@@ -126,14 +127,14 @@ static int swap_piece(const struct swap *s, uint64_t addr, uint64_t length, uint
 
 move_back:
     if (userfault_move(s->uffd, addr, s->staging, moved, &back))
-        log_error("%lu KiB at %#lx cannot be put back: %s", (unsigned long)(moved - back) >> 10,
+        log_error("cannot move %lu KiB at %#lx back: %s", (unsigned long)(moved - back) >> 10,
                   (unsigned long)(addr + back), strerror(errno));
     struct uffdio_range range = { addr, length };
     ioctl(s->uffd, UFFDIO_UNREGISTER, &range);
     return err;
 }
 
-/* For tests: what happens when nobody is held off. */
+/* For tests: exchange without blocking other threads. */
 static bool is_unguarded(void)
 {
     const char *asked = getenv("VERBENA_TEST_SWAP");

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "dma/mapped/vma.h"
 
 #include "util/kernel.h"
@@ -18,7 +19,7 @@ static bool query(int view, uint64_t addr, uint64_t flags, struct vma *vma)
                                       .vma_name_size = sizeof(name) };
 
     int err = ioctl(view, KERNEL_PROCMAP_QUERY, &q) ? errno : 0;
-    if (err == ENAMETOOLONG) { /* the path of a file: its name does not matter */
+    if (err == ENAMETOOLONG) { /* the path does not matter */
         q.vma_name_addr = 0;
         q.vma_name_size = 0;
         err = ioctl(view, KERNEL_PROCMAP_QUERY, &q) ? errno : 0;

@@ -1,7 +1,8 @@
-#ifndef LIVE_VMA_H
-#define LIVE_VMA_H
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef DMA_MAPPED_VMA_H
+#define DMA_MAPPED_VMA_H
 
-/* What the kernel says about mappings of this process. */
+/* Queries the mappings of this process. */
 
 #include "util/util.h"
 
@@ -17,13 +18,13 @@ struct vma {
     bool is_stack;
 };
 
-/* A view to ask many questions with; -1 with errno where the kernel has none (Linux 6.11). */
+/* A descriptor for queries; -1 with errno: needs Linux 6.11. */
 int vma_open(void);
 /* The mapping that covers the address; false if there is none. */
 bool vma_at(int view, uint64_t addr, struct vma *vma);
-/* The first shared mapping of a file at or behind the address. */
+/* The first shared file mapping at or after the address. */
 bool vma_next_shared(int view, uint64_t addr, struct vma *vma);
-/* Whether any of it is in pages larger than usual that the kernel made by itself. */
+/* Whether any of it is in transparent huge pages. */
 bool vma_has_huge_pages(uint64_t addr, uint64_t length);
 
 #endif
