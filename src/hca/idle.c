@@ -60,7 +60,7 @@ void idle_warn(void)
         atomic_exchange(&seg->idle_told, 1))
         return;
     log_warn("the program connected queue pairs (%u in this process) and sent nothing over them: "
-             "its data went another way, probably through shared memory. With UCX, UCX_TLS=rc_v,self "
-             "restricts it to the adapter",
+             "its data went another way, probably through shared memory. With UCX, UCX_TLS=rc_v,"
+             "self restricts it to the adapter",
              count);
 }

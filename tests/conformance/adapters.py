@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The conformance program on the software adapter, live and modelled."""
+"""Runs the conformance program on the software adapter, live and modelled."""
 import os
 import subprocess
 

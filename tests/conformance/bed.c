@@ -137,7 +137,7 @@ void outcome_event(struct bed *bed, bool expected)
     ibv_ack_async_event(&event);
 }
 
-static bool complain(const char *what, int error)
+static bool print_error(const char *what, int error)
 {
     fprintf(stderr, "%s: %s\n", what, strerror(error));
     return false;
@@ -163,7 +163,7 @@ static bool open_srq(struct bed *bed)
     struct ibv_srq_init_attr init = { .attr = { .max_wr = BED_DEPTH, .max_sge = BED_SEGMENTS } };
 
     bed->srq = ibv_create_srq(bed->rig.pd, &init);
-    return bed->srq || complain("ibv_create_srq", errno);
+    return bed->srq || print_error("ibv_create_srq", errno);
 }
 
 bool bed_open(struct bed *bed, enum ibv_qp_type type, bool with_srq)
@@ -175,14 +175,14 @@ bool bed_open(struct bed *bed, enum ibv_qp_type type, bool with_srq)
     bed->timing = usual;
     error = rig_open(&bed->rig);
     if (error)
-        return complain("the device cannot be opened", error);
+        return print_error("cannot open the device", error);
     error = ibv_query_device(bed->rig.ctx, &bed->limits);
     if (error)
-        return complain("ibv_query_device", error);
+        return print_error("ibv_query_device", error);
     bed->memory = aligned_alloc(BED_BYTES, BED_BYTES);
     bed->mr = bed->memory ? ibv_reg_mr(bed->rig.pd, bed->memory, BED_BYTES, RIG_ACCESS_ALL) : NULL;
     if (!bed->mr)
-        return complain("ibv_reg_mr", errno);
+        return print_error("ibv_reg_mr", errno);
     memset(bed->memory, 0x5a, BED_BYTES);
     if (with_srq && !open_srq(bed))
         return false;
@@ -191,11 +191,11 @@ bool bed_open(struct bed *bed, enum ibv_qp_type type, bool with_srq)
 
         bed->cq[side] = ibv_create_cq(bed->rig.ctx, 4 * BED_DEPTH, NULL, NULL, 0);
         if (!bed->cq[side])
-            return complain("ibv_create_cq", errno);
+            return print_error("ibv_create_cq", errno);
         init = bed_qp_init(bed, side);
         bed->qp[side] = ibv_create_qp(bed->rig.pd, &init);
         if (!bed->qp[side])
-            return complain("ibv_create_qp", errno);
+            return print_error("ibv_create_qp", errno);
     }
     return true;
 }
@@ -282,7 +282,7 @@ int bed_step(struct bed *bed, enum side side, enum ibv_qp_state to, struct ibv_q
     }
 }
 
-/* RTS may be refused before. */
+/* The transition to RTS may have failed before. */
 static void wait_until_drained(struct ibv_qp *qp)
 {
     struct ibv_qp_init_attr init;

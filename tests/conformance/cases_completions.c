@@ -31,7 +31,7 @@ static void take_event(struct bed *bed, struct ibv_comp_channel *channel, bool e
     }
 }
 
-/* The responder's CQ is replaced by one with a channel; its queue pair with it. */
+/* Replaces the responder's CQ by one with a channel, and its queue pair. */
 static struct ibv_comp_channel *with_channel(struct bed *bed)
 {
     struct ibv_comp_channel *channel = ibv_create_comp_channel(bed->rig.ctx);
@@ -168,7 +168,7 @@ static void fields(struct bed *bed)
     outcome(bed, "QP %s", wc.qp_num == bed->qp[RESPONDER]->qp_num ? "right" : "wrong");
 }
 
-/* More completions than a queue holds; the event, and what the queue pair comes to. */
+/* More completions than the CQ holds: the event, and the state of the queue pair. */
 static void overrun(struct bed *bed)
 {
     struct ibv_cq *small = ibv_create_cq(bed->rig.ctx, 1, NULL, NULL, 0), *usual;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Unreliable services: what is lost is lost in silence. */
+/* Unreliable services: losses are silent. */
 #include "bed.h"
 
 #include <string.h>

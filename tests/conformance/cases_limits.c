@@ -98,7 +98,7 @@ static void cq_shrinks(struct bed *bed)
         request.wr.send_flags = IBV_SEND_SIGNALED;
         bed_post(bed, &request);
     }
-    /* A read is answered after all writes before it are done. */
+    /* The read completes after all earlier writes. */
     bed_request(bed, IBV_WR_RDMA_READ, &request);
     request.wr.send_flags = 0;
     bed_post(bed, &request);

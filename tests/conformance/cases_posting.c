@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What may be posted, in which state, and what becomes of it when the queue pair fails. */
+/* Posting in each state, and flushing when the queue pair fails. */
 #include "bed.h"
 
 #include <errno.h>
@@ -7,7 +7,7 @@
 
 #define MANY 3
 
-/* The queue pairs of these are brought to a state, not connected. */
+/* These queue pairs are moved to a state, but not connected. */
 static void post_in(struct bed *bed, enum ibv_qp_state state)
 {
     struct request request;
@@ -26,7 +26,7 @@ static void receive_in(struct bed *bed, enum ibv_qp_state state)
 
     if (!bed_walk(bed, RESPONDER, state))
         return;
-    /* Nothing of the step itself may be under way any more. */
+    /* Wait until the transition has no more effects. */
     rig_poll(bed->cq[RESPONDER], &wc, 100);
     outcome_call(bed, "", bed_receive(bed, 1, 8, bed->mr->lkey));
     if (state == IBV_QPS_ERR)
@@ -85,7 +85,7 @@ static void chain(struct bed *bed)
     outcome_nothing(bed, REQUESTER);
 }
 
-/* Refused at once, or when it is carried out. */
+/* Refused at once, or on execution. */
 static void post_opcode(struct bed *bed, enum ibv_wr_opcode opcode, int flags)
 {
     struct request request;
@@ -140,7 +140,7 @@ static void too_many_sends(struct bed *bed)
     uint32_t posted = 0;
     int error = 0;
 
-    /* In SQD nothing leaves the queue. */
+    /* In SQD nothing is sent. */
     ibv_query_qp(bed->qp[REQUESTER], &attr, IBV_QP_CAP, &init);
     if (!bed_walk(bed, REQUESTER, IBV_QPS_SQD))
         return;
@@ -261,7 +261,7 @@ static void discard_by_reset(struct bed *bed)
     outcome_nothing(bed, RESPONDER);
 }
 
-/* SQD holds back what is posted in it; RTS lets it go. */
+/* Requests posted in SQD wait for RTS. */
 static void drained(struct bed *bed)
 {
     struct request request;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Reliable connections: keys, rights and bounds on both sides, lengths, atomics, what happens when
- * nobody is there to receive, and the order of things. */
+/* Reliable connections: keys, access flags and bounds on both sides, lengths, atomics, missing
+ * receives and peers, and order. */
 #include "bed.h"
 
 #include <string.h>
 #include <unistd.h>
 
-/* Both completions, both states: the usual account of a request that goes wrong. */
+/* Both completions and both states, the usual outcome of a failing request. */
 static void account(struct bed *bed, struct request *request)
 {
     int error = bed_post(bed, request);
@@ -32,7 +32,7 @@ static void refused_key(struct bed *bed, enum ibv_wr_opcode opcode, uint32_t rke
     account(bed, &request);
 }
 
-/* The responder's half, registered with fewer rights. */
+/* The responder's half, registered with fewer access flags. */
 static void without_rights(struct bed *bed, enum ibv_wr_opcode opcode, int access)
 {
     struct ibv_mr *mr = ibv_reg_mr(bed->rig.pd, bed->memory, BED_BYTES, access);
@@ -251,7 +251,7 @@ static void atomic_short_result(struct bed *bed)
     atomic_at(bed, 0, 4);
 }
 
-/* What was there comes back; what is there now is what the operation says. */
+/* Returns the old value; stores the result of the operation. */
 static void atomic_values(struct bed *bed, enum ibv_wr_opcode opcode, uint64_t compare_add,
                           uint64_t swap)
 {
@@ -365,7 +365,7 @@ static void peer_gone(struct bed *bed)
     outcome_state(bed, REQUESTER);
 }
 
-/* Ten writes of growing numbers, then a send: what has been written when the send is received? */
+/* Ten writes of increasing numbers, then a send: which number is visible when it is received? */
 static void order_of_data(struct bed *bed)
 {
     volatile uint64_t *target = (uint64_t *)(bed->memory + HALF + 64);
@@ -424,7 +424,7 @@ static void write_then_read(struct bed *bed)
     outcome(bed, "the read sees %llu", (unsigned long long)*(volatile uint64_t *)&source[1]);
 }
 
-/* A window of type 2, bound; a peer may take its key back with a send. */
+/* A bound type 2 window, which a peer may invalidate with a send. */
 static void invalidated_window(struct bed *bed)
 {
     struct ibv_mr *mr = ibv_reg_mr(bed->rig.pd, bed->memory, BED_BYTES,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Which steps of the queue pair's state machine are taken, with which attributes. */
+/* State transitions of the queue pair, and their attributes. */
 #include "bed.h"
 
 struct step {
@@ -7,7 +7,7 @@ struct step {
     enum ibv_qp_type type;
     enum ibv_qp_state from;
     enum ibv_qp_state to;
-    int left_out; /* of the attributes that the step needs */
+    int left_out; /* required attributes that are missing */
     int added;
     void (*spoil)(struct bed *bed, struct ibv_qp_attr *attr);
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a verbs device does in cases that programs must be able to rely on. Prints one line for
- * each, "group<TAB>case<TAB>outcome"; which outcome is right is not decided here. */
+/* Tests behaviour of a verbs device that programs rely on. Prints one line for each case,
+ * "group<TAB>case<TAB>outcome", and does not judge the outcome. */
 #include "bed.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""docs/conformance.md: what each adapter does in each case, and what decides where they differ."""
+"""Reads and writes docs/conformance.md: the outcome of each case on each adapter."""
 import pathlib
 import re
 
@@ -10,7 +10,7 @@ END = '<!-- end -->'
 
 
 def read_cases(lines):
-    """{(group, case): outcome} of what the program printed."""
+    """Returns {(group, case): outcome} from the program's output."""
     cases = {}
     for line in lines:
         fields = line.rstrip('\n').split('\t')
@@ -28,7 +28,7 @@ def part(text, name):
 
 
 def write_part(page, name, lines):
-    """Puts a table between its marks on a page."""
+    """Writes a table between its marks on a page."""
     pattern = re.escape(begin(name)) + '.*?' + re.escape(END)
     block = '\n'.join([begin(name), *lines, END])
     page.write_text(re.sub(pattern, lambda _: block, page.read_text(), count=1, flags=re.S))
@@ -54,8 +54,8 @@ class Table:
                 self.outcomes[column][group, case] = outcome
             self.reasons[group, case] = reason
 
-    def complaints(self, column, cases):
-        """One line for each case whose outcome is not the one on the page."""
+    def mismatches(self, column, cases):
+        """Yields a line for each case whose outcome differs from the page."""
         expected = self.outcomes[column]
         for key in expected.keys() | cases.keys():
             if expected.get(key) != cases.get(key):
@@ -63,10 +63,10 @@ class Table:
                        f'on the page: {expected.get(key, "not there")}')
         for key, reason in self.reasons.items():
             if not reason:
-                yield f'{" / ".join(key)}: nothing on the page says what decides'
+                yield f'{" / ".join(key)}: the page gives no reason for the difference'
 
     def write(self, found):
-        """The page again, with what was found; reasons stay."""
+        """Writes the page with new outcomes; reasons stay."""
         differ = ['| group | case | live | modelled | rxe | what decides |', '|---|---|---|---|---|---|']
         alike = ['| group | case | outcome |', '|---|---|---|']
         for key in found['live']:

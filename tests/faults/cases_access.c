@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Keys, bounds, protection domains, access rights, lengths. */
+/* Keys, bounds, protection domains, access flags, lengths. */
 #include "side.h"
 
 #include <errno.h>
@@ -83,7 +83,7 @@ static void mr_without_right(bool remote)
     }
 }
 
-/* The QP's own rights; the specification calls this an invalid request, not an access violation. */
+/* The QP's access flags: by the specification an invalid request, not an access violation. */
 static void qp_without_right(bool remote)
 {
     for (size_t i = 0; i < sizeof(rights) / sizeof(rights[0]); i++) {
@@ -116,7 +116,7 @@ static void misaligned_atomic(bool remote)
     pair_close(&pair);
 }
 
-/* The address that the requester names is aligned, the memory behind it is not. */
+/* The remote address is aligned, but not the memory it refers to. */
 static void atomic_on_misaligned_memory(bool remote)
 {
     struct pair pair;
@@ -228,7 +228,7 @@ static void small_receive(bool remote)
     small_receive_of(remote, 65536, 400000);
 }
 
-/* A receive may be longer than its region, as long as its messages are not. */
+/* A receive may be longer than its region if its messages are not. */
 static void receive_past_region_of(bool remote, bool use_srq, uint32_t reach, uint32_t sent)
 {
     struct side_config config = side_usual;
@@ -286,7 +286,7 @@ static void unmapped(bool remote, enum ibv_wr_opcode opcode)
     if (opcode == IBV_WR_ATOMIC_FETCH_AND_ADD)
         request.len = 8;
     if (opcode == IBV_WR_SEND)
-        request.len = 65536; /* a short one is copied by the receiver, who would touch it itself */
+        request.len = 65536; /* the receiver itself would copy a short one */
     pair_open(&pair, remote, &side_usual, &rig_patient);
     if (opcode == IBV_WR_SEND)
         CHECK_INT(far_post_recv(&pair.b, 1, 0, 65536), 0);

@@ -16,7 +16,7 @@
 
 static struct pair pair;
 
-/* On the last core, so that it runs on while the process ends on another. */
+/* On the last core, so that it keeps running while the process ends on another. */
 static void move_away(void)
 {
     cpu_set_t set;
@@ -75,7 +75,7 @@ static void await_end(pid_t pid, int round)
     CHECK_INT(WEXITSTATUS(status), 0);
 }
 
-/* The last to leave takes the segment along, also when two leave at once. */
+/* The last process removes the segment, also if two leave at once. */
 static void exit_while_threads_work(bool remote)
 {
     char path[256];
@@ -90,7 +90,7 @@ static void exit_while_threads_work(bool remote)
     }
 }
 
-/* One that stays collects what each leaves to it. */
+/* A process that stays frees the objects of those that leave. */
 static void exits_leak_nothing(bool remote)
 {
     char path[256];

@@ -106,7 +106,7 @@ static void rnr_exhausted(bool remote)
     }
 }
 
-/* The error must also wake a program that sleeps until something happens. */
+/* The error must also wake a program that waits on a completion channel. */
 static void wait_for_event(struct pair *pair, int timeout_ms)
 {
     struct pollfd fd = { .fd = pair->a.channel->fd, .events = POLLIN };
@@ -308,7 +308,7 @@ static void dead_peer(bool remote)
         CHECK_INT(far_post_recv(&pair.b, 1, 0, 64), 0);
         far_kill(&pair.b);
         enum ibv_wc_status status = pair_do(&pair, &request);
-        /* A receive that the dead had posted may still take the message; none is left then. */
+        /* A receive posted by the dead process may still take the message. */
         if (opcodes[i] == IBV_WR_SEND && status == IBV_WC_SUCCESS)
             status = pair_do(&pair, &request);
         CHECK_STATUS(status, IBV_WC_RETRY_EXC_ERR);
@@ -317,7 +317,7 @@ static void dead_peer(bool remote)
     }
 }
 
-/* Many receives are left behind, and the sender is in no hurry. */
+/* Many receives remain, and the sender sends slowly. */
 static void dead_with_receives(bool remote)
 {
     struct pair pair;
@@ -408,7 +408,7 @@ static void flush_in_order(bool remote)
     pair_close(&pair);
 }
 
-/* What arrived before the error keeps its success. */
+/* Messages that arrived before the error keep their success. */
 static void flush_after_success(bool remote)
 {
     struct pair pair;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The machine around the adapter: full memory, other versions, crashes, refusals, forks. */
+/* The system: full memory, other versions, crashes, refused system calls, forks. */
 #include "side.h"
 
 #include <errno.h>
@@ -51,7 +51,7 @@ static int open_and_close(void)
     return err ? err : rig_close(&rig);
 }
 
-/* Sends, writes, reads and adds, of several sizes, every byte compared. */
+/* Sends, writes, reads and fetch-and-adds of several sizes, comparing every byte. */
 static void exercise(struct pair *pair)
 {
     const uint32_t lengths[] = { 1, 100, 5000, 200000 };
@@ -465,7 +465,7 @@ static void refused_membarrier(bool remote)
 
 #define MESSAGES 600
 
-/* Enough that completions need memory which is given back as a whole. */
+/* So many that completions need memory in whole units. */
 static int send_and_poll_all(void)
 {
     struct side_config config = side_usual;
@@ -491,7 +491,7 @@ static int send_and_poll_all(void)
     return 0;
 }
 
-/* Where the file system makes no holes, memory comes back as it was left. */
+/* Without hole punching, freed memory keeps its contents. */
 static void refused_holes(bool remote)
 {
     struct sock_filter filter[] = {
@@ -505,7 +505,7 @@ static void refused_holes(bool remote)
     struct side side;
 
     install_filter(filter, sizeof(filter) / sizeof(filter[0]));
-    side_open(&side, &side_usual); /* keeps the segment from one process to the next */
+    side_open(&side, &side_usual); /* keeps the segment alive between processes */
     for (int i = 0; i < 3; i++)
         CHECK_INT(run_in_child(send_and_poll_all), 0);
     side_close(&side);
@@ -537,7 +537,7 @@ static void fork_with_fork_init(bool remote)
     fork_with_objects(remote);
 }
 
-/* The child writes to its copy of registered pages while the parent's traffic goes on. */
+/* The child writes to its copy of registered pages during the parent's traffic. */
 static void fork_and_write(bool remote)
 {
     struct pair pair;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The far end of a connection: carried out here, or asked of another process. */
+/* The far end of a connection, in this process or in another. */
 #include "side.h"
 
 #include <errno.h>

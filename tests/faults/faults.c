@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Every fault has one defined outcome; each case checks one, in a process of its own. */
+/* Every fault has a defined outcome; each case checks one, in its own process. */
 #include "side.h"
 
 #include <stdio.h>

@@ -92,7 +92,7 @@ void side_close(struct side *side)
     munmap(side->buf, side->config.bytes);
 }
 
-/* The range stays reserved, so that nothing else comes to live there. */
+/* Keep the range reserved, so that nothing else is mapped there. */
 int side_unmap(struct side *side)
 {
     void *none = mmap(side->buf, side->config.bytes, PROT_NONE,
@@ -139,7 +139,7 @@ void pair_open(struct pair *pair, bool remote, const struct side_config *config,
 {
     struct side_info mine;
 
-    /* The far end is forked off before this process has anything open. */
+    /* Fork the far end before this process opens anything. */
     far_open(&pair->b, remote, config);
     side_open(&pair->a, config);
     side_info(&pair->a, &mine);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One end of a connection with its own queues and memory. The far end of a case is either in the
- * same process or in another one that carries out requests, so that each case runs both ways.
+ * One end of a connection with its own queues and memory. The far end of a case is in the
+ * same process or in another one that executes commands, so that each case runs in both setups.
  */
 #ifndef TESTS_FAULTS_SIDE_H
 #define TESTS_FAULTS_SIDE_H

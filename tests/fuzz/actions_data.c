@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Calls that move data, by both interfaces. */
+/* Calls that post and poll, in both interfaces. */
 #include "world.h"
 
 #include <errno.h>
@@ -145,7 +145,7 @@ static void bind_mw(struct world *world, struct input *in)
         ibv_bind_mw(qp, mw, &bind);
 }
 
-/* The builder calls one after the other, in any order, some of them twice. */
+/* Calls of the extended interface in any order, some of them twice. */
 static void build_one(struct world *world, struct input *in, struct ibv_qp_ex *qp,
                       const struct ibv_sge *sge, int count)
 {

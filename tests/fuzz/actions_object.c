@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Calls that make, change, ask about and end objects. */
+/* Calls that create, modify, query and destroy objects. */
 #include "world.h"
 
 #include <errno.h>
@@ -7,7 +7,7 @@
 #include <poll.h>
 #include <string.h>
 
-/* Where a new object goes; NULL when the pool is full. Place 0 of the PDs is never given up. */
+/* A free slot for a new object, or NULL. The PD in slot 0 is never destroyed. */
 #define FREE_PLACE(pool)                             \
     ({                                               \
         __typeof__(&(pool)[0]) place_ = NULL;        \
@@ -370,7 +370,7 @@ static void modify_qp(struct world *world, struct input *in)
         ibv_modify_qp(qp, &attr, (int)take32(in) & (shape & 4 ? -1 : 0x1fffff));
 }
 
-/* The usual way up, so that traffic flows between fuzzed queue pairs. */
+/* The regular transitions, so that fuzzed queue pairs exchange traffic. */
 static void connect_qp(struct world *world, struct input *in)
 {
     struct ibv_qp *qp = PICK(world, qp, in);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Two processes talk; a third overwrites words of the segment they share, as a broken peer might.
- * From then on any error is fine, but neither process may crash or hang.
+ * Two processes communicate while a third overwrites words of their segment, as a faulty peer
+ * might. From then on any error is allowed, but neither process may crash or hang.
  */
 #include "rig.h"
 
@@ -211,7 +211,7 @@ static void end_objects(struct talker *talker)
     rig_close(&talker->rig);
 }
 
-/* A crash says where, then happens. */
+/* Prints a backtrace, then crashes. */
 static void report_crash(int sig)
 {
     void *frames[24];
@@ -242,7 +242,7 @@ static int talker_main(int fd, uint64_t seed)
     return 0;
 }
 
-/* ---- the one that overwrites ---- */
+/* ---- the process that overwrites ---- */
 
 struct damage {
     uint64_t *words;
@@ -282,7 +282,7 @@ static uint64_t bad_value(struct damage *damage, uint64_t old)
     }
 }
 
-/* Words that mean something, that is, are not zero; now and then any. */
+/* Mostly words that are in use, that is, not zero; sometimes any word. */
 static void list_meaningful(struct damage *damage)
 {
     damage->meaningful = 0;
@@ -391,7 +391,7 @@ static void wait_both(struct trial *trial)
                 snprintf(trial->reason, sizeof(trial->reason), "%d processes hang", left);
             for (int i = 0; i < 2; i++)
                 if (trial->pid[i])
-                    kill(trial->pid[i], SIGABRT); /* which says where it hangs */
+                    kill(trial->pid[i], SIGABRT); /* prints where it hangs */
             usleep(100000);
             for (int i = 0; i < 2; i++)
                 if (trial->pid[i])

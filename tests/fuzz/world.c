@@ -74,7 +74,7 @@ uint32_t take_edge(struct input *in)
     return take32(in);
 }
 
-/* Inside the arena, in the reserved room behind it, or where nothing can be. */
+/* Inside the arena, in the reserved range behind it, or invalid. */
 uint64_t wild_address(struct world *world, struct input *in)
 {
     uint64_t arena = (uintptr_t)world->arena;
@@ -91,7 +91,7 @@ uint64_t wild_address(struct world *world, struct input *in)
     return shape < 240 ? UINT64_MAX - shape % 16 : 0xffff800000000000ull + take32(in);
 }
 
-/* Short of the reserved room, or so long that any address would wrap around. */
+/* Shorter than the reserved range, or so long that any address would wrap. */
 uint64_t wild_length(struct input *in)
 {
     uint8_t shape = take8(in);

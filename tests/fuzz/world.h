@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the fuzzed calls act on: a few objects of every kind, memory that may be written freely, and
- * a bystander, a connection that no hostile call may disturb.
+ * The objects of the fuzzed calls: a few of every kind, memory that may be overwritten, and a
+ * bystander, a connection that no hostile call may affect.
  */
 #ifndef TESTS_FUZZ_WORLD_H
 #define TESTS_FUZZ_WORLD_H
@@ -25,10 +25,10 @@ uint8_t take8(struct input *in);
 uint32_t take32(struct input *in);
 uint64_t take64(struct input *in);
 void take_bytes(struct input *in, void *out, size_t len);
-/* Values that bugs like: small, powers of two, extremes, or anything. */
+/* Values that often reveal bugs: small, powers of two, extremes, or any. */
 uint32_t take_edge(struct input *in);
 
-/* A queue pair cannot be destroyed before it has left its groups. */
+/* A queue pair can be destroyed only after it has left its groups. */
 struct membership {
     struct ibv_qp *qp;
     union ibv_gid gid;
@@ -60,14 +60,14 @@ void world_begin(struct world *world);
 void world_end(struct world *world);
 void bystander_check(void);
 
-/* An object of the pool, or NULL when the chosen place is empty. */
+/* An object of the pool, or NULL if the chosen slot is empty. */
 #define PICK(world, kind, in) ((world)->kind[take8(in) % POOL])
 
 uint64_t wild_address(struct world *world, struct input *in);
 uint64_t wild_length(struct input *in);
 uint32_t wild_key(struct world *world, struct input *in, bool remote);
 
-/* Says what was violated and stops, so that the fuzzer keeps the input. */
+/* Prints the violation and aborts, so that the fuzzer keeps the input. */
 void violated(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));
 
 /* One call with arguments from the input. */

@@ -14,7 +14,7 @@
 
 enum task { IDLE, CONNECT, OPERATE, WRITE_ON, ANSWERED };
 
-/* What owner and peer share. */
+/* Shared by owner and peer. */
 struct desk {
     atomic_int task;
     struct rig_addr owner, peer;
@@ -127,7 +127,7 @@ static void be_peer(const char *way)
     }
 }
 
-/* ---- asking it ---- */
+/* ---- commands to the peer ---- */
 
 static void ask(int task)
 {
@@ -292,9 +292,9 @@ void check_both_ways(uint8_t *memory, uint32_t key)
     words[1] = keep[1];
 }
 
-/* ---- running them ---- */
+/* ---- running the cases ---- */
 
-/* The peer goes first, so that the owner is the last to leave and cleans up. */
+/* The peer ends first, so that the owner leaves last and cleans up. */
 static void run(const void *argument)
 {
     const struct mapped_case *c = argument;

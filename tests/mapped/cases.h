@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* One process that owns memory and does things to it, and a peer that operates on it when asked. */
+/* A process that owns memory, and a peer that accesses it on command. */
 #ifndef TESTS_MAPPED_CASES_H
 #define TESTS_MAPPED_CASES_H
 
@@ -19,32 +19,32 @@ struct mapped_case {
 
 extern const struct mapped_case program_cases[], memory_cases[];
 
-/* Opens the adapter here and in a peer, which takes its way of VERBENA_MR, and connects them. */
+/* Opens the adapter in this process and in a peer, whose VERBENA_MR is given, and connects them. */
 void owner_open(const char *own_way, const char *peer_way);
-/* New queue pairs in place of those that an error has ended. */
+/* Replaces queue pairs that are in error. */
 void owner_reconnect(void);
 extern struct rig owner;
 extern pid_t peer_pid;
 
-/* Pages that are the program's own, filled with a pattern. */
+/* Private pages, filled with a pattern. */
 uint8_t *fresh_pages(size_t pages);
-/* Whether it is still there, from one byte of those pages to another. */
+/* Whether the pattern is intact in a part of those pages. */
 bool has_pattern(const uint8_t *memory, size_t from, size_t to);
 struct ibv_mr *must_register(void *memory, size_t bytes, int access);
-/* Whether the memory there has been exchanged. */
+/* Whether that memory has been exchanged. */
 bool is_exchanged(const void *at);
 
-/* The peer writes, reads or adds a word. */
+/* The peer writes, reads or fetch-and-adds a word. */
 enum ibv_wc_status peer_write(const void *at, uint32_t key, uint64_t value);
 enum ibv_wc_status peer_read(const void *at, uint32_t key, uint64_t *value);
 enum ibv_wc_status peer_add(const void *at, uint32_t key, uint64_t more);
-/* Goes on writing rising numbers until a write fails; returns at once. */
+/* The peer writes increasing numbers until a write fails; returns at once. */
 void peer_write_on(const void *at, uint32_t key);
-/* The status that ended it. */
+/* The status of the failed write. */
 enum ibv_wc_status peer_stopped(void);
-/* How many of the regions it has mapped, with these rights ("r--s", "rw-s"). */
+/* How many regions the peer maps with these permissions ("r--s", "rw-s"). */
 unsigned peer_mappings(const char *rights);
-/* A word that the peer writes arrives, and one that we write is read. */
+/* The peer writes a word that we see, and reads a word that we write. */
 void check_both_ways(uint8_t *memory, uint32_t key);
 
 #endif

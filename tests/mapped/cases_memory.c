@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Kinds of memory, rights, and what there is too little of. */
+/* Kinds of memory, access flags, and exhausted resources. */
 #include "cases.h"
 
 #include <fcntl.h>
@@ -16,7 +16,7 @@
 
 #define HUGE (2ul << 20)
 
-/* It stays the program's own, and works. */
+/* The memory is not exchanged, and works. */
 static void stays(uint8_t *memory, size_t bytes)
 {
     struct ibv_mr *mr = must_register(memory, bytes, RIG_ACCESS_ALL);
@@ -128,8 +128,7 @@ static void transparent_huge_pages_insisted(void)
     check_both_ways(memory, mr->rkey);
 }
 
-/* Memory that is aligned to a page has its pages to itself, so that nothing else is mapped with it.
- */
+/* Page-aligned allocations do not share their pages, so that peers map no other data. */
 static void aligned_allocations(void)
 {
     enum { BLOCKS = 50 };
@@ -155,7 +154,7 @@ static void aligned_allocations(void)
           "an allocation is not aligned");
 }
 
-/* ---- rights ---- */
+/* ---- access flags ---- */
 
 static void read_only_region(void)
 {
@@ -191,8 +190,8 @@ static void *sleep_for_ever(void *argument)
     return argument;
 }
 
-/* Without privileges only threads wait in userfaultfd, not the kernel: with one thread that is
- * enough. */
+/* Without privileges, accesses by the kernel do not block in userfaultfd: that is enough for one
+ * thread. */
 static void ordinary_user(void)
 {
     pthread_t thread;
@@ -214,7 +213,7 @@ static void ordinary_user(void)
         stays(fresh_pages(1), PAGE);
 }
 
-/* Copies by the kernel that come in the middle of an exchange succeed all the same. */
+/* Copies by the kernel in the middle of an exchange succeed. */
 static void ordinary_user_written_to(void)
 {
     if (geteuid())
@@ -243,7 +242,7 @@ static void ordinary_user_written_to(void)
     }
 }
 
-/* ---- too little ---- */
+/* ---- exhausted resources ---- */
 
 static void hundreds_of_regions(void)
 {
@@ -292,7 +291,7 @@ static void no_descriptors(void)
     CHECK_INT(*(volatile uint64_t *)memory, 78);
 }
 
-/* As programs do that close what they do not know; others take the numbers. */
+/* Like programs that close unknown descriptors; the numbers are reused. */
 static int close_region_files(void)
 {
     char path[64], target[64];
@@ -324,7 +323,7 @@ static void descriptors_closed(void)
     CHECK(fcntl(taken, F_GETFD) >= 0, "a descriptor of the program was closed");
 }
 
-/* The limit that the fabric's segment fits in, too. */
+/* A limit that the fabric's segment just fits in. */
 static void small_files_only(void)
 {
     enum { PAGES = 17000 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What programs do to memory that is registered, and when. */
+/* What programs do to registered memory. */
 #include "cases.h"
 
 #include <pthread.h>
@@ -47,7 +47,7 @@ static void copy_keeps_memory(void)
     check_both_ways(memory, mr->rkey);
 }
 
-/* Each overlaps the one before it by a page; all of them hold, in any order of their ends. */
+/* Each region overlaps the previous one by a page; they are deregistered in any order. */
 static void overlapping_regions(void)
 {
     enum { REGIONS = 5 };
@@ -95,7 +95,7 @@ static void re_registration(void)
     CHECK(has_pattern(second, 0, 2 * PAGE), "it was written without the right to");
 }
 
-/* The same index and tag come again: an old mapping must not be taken for the new one. */
+/* Index and tag are reused: an old mapping must not be used for the new region. */
 static void keys_come_again(void)
 {
     owner_open("share", "share");
@@ -129,7 +129,7 @@ static void deregister_under_way(void)
     }
 }
 
-/* Gone with the key, and its memory with it, though the peer does nothing more. */
+/* The peer unmaps the memory although it does nothing more. */
 static void peers_let_go(void)
 {
     owner_open("share", "share");
@@ -152,7 +152,7 @@ static void unmapped(void)
 
     check_both_ways(memory, mr->rkey);
     CHECK_INT(munmap(memory + PAGE, PAGE), 0);
-    check_both_ways(memory, mr->rkey); /* the rest of it is still there */
+    check_both_ways(memory, mr->rkey); /* the rest is still mapped */
     enum ibv_wc_status status = peer_write(memory + PAGE, mr->rkey, 1);
     CHECK(status == IBV_WC_REM_OP_ERR || status == IBV_WC_REM_ACCESS_ERR,
           "a write to unmapped memory gave '%s'", ibv_wc_status_str(status));
@@ -168,7 +168,7 @@ static void replaced(void)
     CHECK(mmap(memory, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
                0) == memory,
           "mmap: %s", strerror(errno));
-    check_both_ways(memory, mr->rkey); /* the key grants an address: what is there now */
+    check_both_ways(memory, mr->rkey); /* the key grants access to the address */
 }
 
 static void moved_and_grown(void)
@@ -237,7 +237,7 @@ static void discarded_later(void)
     discarded(MADV_FREE);
 }
 
-/* The child has its own; the parent's, with the peer in it, goes on. */
+/* The child has its own copy; parent and peer continue with the original. */
 static void forked(void)
 {
     int status;
@@ -299,7 +299,7 @@ static void other_programs_started(void)
     check_both_ways(memory, mr->rkey);
 }
 
-/* Another program in the same process: the peer's operations fail, and hurt nobody. */
+/* After exec the peer's operations fail, without other effects. */
 static void another_program_here(void)
 {
     owner_open("share", "share");

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Registered memory under everybody's hands: threads, the kernel on behalf of a thread, and peers
- * by both ways write words of their own, while stretches of the memory are registered, exchanged,
- * deregistered, and children are forked. Every word must hold what its writer wrote last.
+ * Concurrent accesses to registered memory: threads, the kernel on behalf of a thread, and peers
+ * that map or copy write to their own words, while ranges of the memory are registered, exchanged
+ * and deregistered, and children are forked. Every word must have the value that its writer wrote
+ * last.
  *
  * Rounds of some milliseconds, each on fresh memory, because a page is exchanged only once.
  */
@@ -28,16 +29,16 @@
 #define AREA             ((size_t)PAGES * PAGE)
 #define WORDS            (AREA / 8)
 #define RANGES           6
-#define BATCH            2000 /* stores between two looks whether to pause */
+#define BATCH            2000 /* stores between two checks for a pause */
 #define STEPS            40   /* registrations in a round */
 #define RESPONSE_SECONDS 20
 
-/* Who writes a word: its number, modulo this. */
+/* The writer of a word is its number modulo WRITERS. */
 enum writer { THREAD_A, THREAD_B, KERNEL, MAPPER, COPIER, SUM, SENTINEL, NOBODY, WRITERS };
 
 enum phase { PAUSE, RUN, STOP };
 
-/* A region that peers may use, if they count themselves as users first. */
+/* A region that peers may use after they have incremented `users`. */
 struct range {
     _Atomic uint32_t key; /* 0: none */
     atomic_uint users;
@@ -46,7 +47,7 @@ struct range {
 
 struct control {
     _Atomic uint32_t phase;
-    atomic_uint pauses, idle; /* how many there were, and writers that have seen the last */
+    atomic_uint pauses, idle; /* number of pauses, and of writers that have seen the last one */
     atomic_uint failures;
     uint64_t area;
     uint32_t
@@ -62,7 +63,7 @@ struct control {
 static struct control *control;
 static uint64_t seed;
 
-static void complain(const char *who, unsigned word, uint64_t is, uint64_t want)
+static void report_mismatch(const char *who, unsigned word, uint64_t is, uint64_t want)
 {
     if (atomic_fetch_add(&control->failures, 1) < 5) {
         printf("# %s: word %u of page %u is %lu, not %lu\n", who, word % 512, word / 512,
@@ -81,7 +82,7 @@ static unsigned own_word(uint64_t *random, enum writer writer)
     return next_random(random) % (WORDS / WRITERS) * WRITERS + writer;
 }
 
-/* Waits out the pauses; false when all is over. */
+/* Waits for the end of a pause; false: the test is over. */
 static bool may_write(void)
 {
     static _Thread_local unsigned seen;
@@ -93,7 +94,7 @@ static bool may_write(void)
     }
     for (; phase == PAUSE; phase = atomic_load(&control->phase)) {
         unsigned pause = atomic_load(&control->pauses);
-        if (pause != seen) { /* it may have slept through all of a round */
+        if (pause != seen) { /* it may have missed a whole round */
             seen = pause;
             atomic_fetch_add(&control->idle, 1);
         }
@@ -114,7 +115,7 @@ static void *write_by_stores(void *argument)
         for (int i = 0; i < BATCH; i++) {
             unsigned w = own_word(&random, writer);
             if (area[w] != control->expected[w])
-                complain("thread", w, area[w], control->expected[w]);
+                report_mismatch("thread", w, area[w], control->expected[w]);
             area[w] = ++control->expected[w];
         }
         atomic_fetch_add(&control->writes[writer], BATCH);
@@ -137,16 +138,16 @@ static void *write_by_kernel(void *argument)
             unsigned w = own_word(&random, KERNEL);
             uint64_t value = ++control->expected[w];
             if (write(ends[1], &value, 8) != 8 || read(ends[0], &area[w], 8) != 8)
-                complain(strerror(errno), w, 0, value);
+                report_mismatch(strerror(errno), w, 0, value);
             if (area[w] != value)
-                complain("kernel", w, area[w], value);
+                report_mismatch("kernel", w, area[w], value);
         }
         atomic_fetch_add(&control->writes[KERNEL], 20);
     }
     return argument;
 }
 
-/* Blocks of all sizes come and go beside it, some of them registered. */
+/* Allocates and frees blocks of all sizes next to it, some of them registered. */
 static void *churn(void *argument)
 {
     struct ibv_pd *pd = argument;
@@ -163,12 +164,12 @@ static void *churn(void *argument)
             mr = ibv_reg_mr(pd, block, size, RIG_ACCESS_ALL);
         for (size_t i = 0; i < size; i += 61)
             if (block[i] != fill)
-                complain("allocator", 0, block[i], fill);
+                report_mismatch("allocator", 0, block[i], fill);
         if (mr)
             ibv_dereg_mr(mr);
         if (next_random(&random) % 2 && (block = realloc(block, size * 3)) &&
             block[size - 1] != fill)
-            complain("realloc", 0, block[size - 1], fill);
+            report_mismatch("realloc", 0, block[size - 1], fill);
         free(block);
     }
     return NULL;
@@ -222,7 +223,7 @@ static bool operate(struct peer *p, enum ibv_wr_opcode opcode, unsigned word, ui
     return true;
 }
 
-/* A key that holds for the word until it is given back. */
+/* A key that is valid for the word until it is returned. */
 static struct range *borrow(uint64_t *random, unsigned word, uint32_t *key)
 {
     struct range *r = &control->ranges[next_random(random) % RANGES];
@@ -249,7 +250,7 @@ static bool step(struct peer *p, enum writer writer, uint64_t *random)
     struct range *r;
     bool good = true;
 
-    if (!w) /* outside of the region of all */
+    if (!w) /* not in the region with base_key */
         return true;
     r = borrow(random, w, &key);
     if (add) {
@@ -258,7 +259,7 @@ static bool step(struct peer *p, enum writer writer, uint64_t *random)
     } else {
         good = operate(p, IBV_WR_RDMA_READ, w, key);
         if (good && *p->word != control->expected[w])
-            complain("peer", w, *p->word, control->expected[w]);
+            report_mismatch("peer", w, *p->word, control->expected[w]);
         *p->word = ++control->expected[w];
         good = good && operate(p, IBV_WR_RDMA_WRITE, w, key);
     }
@@ -305,7 +306,7 @@ static int be_peer(unsigned number)
     return 0;
 }
 
-/* ---- the owner: registers, forks, and judges ---- */
+/* ---- the owner: registers, forks, and checks ---- */
 
 struct owner {
     struct rig rig;
@@ -324,11 +325,11 @@ static void withdraw(struct owner *o, unsigned i)
     while (atomic_load(&r->users))
         sched_yield();
     if (ibv_dereg_mr(o->mrs[i]))
-        complain("ibv_dereg_mr", 0, 0, 0);
+        report_mismatch("ibv_dereg_mr", 0, 0, 0);
     o->mrs[i] = NULL;
 }
 
-/* Any stretch of pages: it may overlap others, lie beside them, or have been registered before. */
+/* Any range of pages: it may overlap or adjoin others, or have been registered before. */
 static void offer(struct owner *o, unsigned i)
 {
     struct range *r = &control->ranges[i];
@@ -337,20 +338,20 @@ static void offer(struct owner *o, unsigned i)
 
     if (pages > PAGES - first)
         pages = PAGES - first;
-    while (atomic_load(&r->users)) /* who looked at it and found nothing */
+    while (atomic_load(&r->users)) /* peers that found no key */
         sched_yield();
     r->start = control->area + (uint64_t)first * PAGE;
     r->length = (uint64_t)pages * PAGE;
     o->mrs[i] = ibv_reg_mr(o->rig.pd, (void *)r->start, r->length, RIG_ACCESS_ALL);
     if (!o->mrs[i]) {
-        complain("ibv_reg_mr", 0, errno, 0);
+        report_mismatch("ibv_reg_mr", 0, errno, 0);
         return;
     }
     o->registrations++;
     atomic_store(&r->key, o->mrs[i]->rkey);
 }
 
-/* The child has its own memory: as it was, at rest, and nobody else's. */
+/* The child has a private copy of the memory at the fork. */
 static int be_child(void)
 {
     volatile uint64_t *area = (volatile uint64_t *)control->area;
@@ -380,9 +381,9 @@ static void fork_child(struct owner *o)
     if (!child)
         _exit(be_child());
     for (unsigned w = SENTINEL; w < WORDS; w += WRITERS * 16)
-        area[w] = control->expected[w]; /* written again, the same: COW must not matter */
+        area[w] = control->expected[w]; /* the same value again: copy-on-write must not matter */
     if (child < 0 || waitpid(child, &status, 0) < 0 || status)
-        complain("child", 0, child < 0 ? 255 : WEXITSTATUS(status), 0);
+        report_mismatch("child", 0, child < 0 ? 255 : WEXITSTATUS(status), 0);
     o->forks++;
 }
 
@@ -412,7 +413,7 @@ static bool end_round(struct owner *o, unsigned writers)
 
     atomic_store(&control->idle, 0);
     atomic_store(&control->phase, PAUSE);
-    atomic_fetch_add(&control->pauses, 1); /* who sees this sees the pause */
+    atomic_fetch_add(&control->pauses, 1); /* publishes the pause */
     while (atomic_load(&control->idle) < writers && waited++ < RESPONSE_SECONDS * 10000)
         usleep(100);
     if (atomic_load(&control->idle) < writers) {
@@ -423,7 +424,7 @@ static bool end_round(struct owner *o, unsigned writers)
     for (unsigned w = 0; w < WORDS; w++) {
         uint64_t want = w % WRITERS == SUM ? atomic_load(&control->added[w]) : control->expected[w];
         if (area[w] != want)
-            complain("end of round", w, area[w], want);
+            report_mismatch("end of round", w, area[w], want);
     }
     for (unsigned i = 0; i < RANGES; i++)
         withdraw(o, i);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Everything that arrives is compared with what the plan says it must be. */
+/* Compares everything that arrives with the plan. */
 #include "worker.h"
 
 #include <stdlib.h>
@@ -29,7 +29,7 @@ static bool is_poison(const uint8_t *buf, uint32_t len)
     return true;
 }
 
-/* Advances to the next message of the peer; the plain writes on the way are kept for checking. */
+/* Advances to the next message of the peer; keeps the plain writes before it for checking. */
 static void next_message(struct endpoint *ep, struct op *op)
 {
     ep->rx_unchecked_count = 0;
@@ -121,7 +121,7 @@ void check_receive(struct endpoint *ep, const struct ibv_wc *wc, uint8_t *buf, u
     }
     for (int i = 0; i < ep->rx_unchecked_count && !ep->link->lossy; i++)
         check_slot(ep, &ep->rx_unchecked[i]);
-    /* A shared receive that somebody was writing to when killed is used again as it is. */
+    /* A shared receive that a killed process was writing to is reused with its contents. */
     bool as_posted = !ep->worker->plan->with_kills || !ep->link->side[ep->side].use_srq;
     if (as_posted && !is_poison(buf + used, TAIL_BYTES))
         endpoint_fail(ep, "%s %u of %u bytes wrote beyond its end", op_name[op.kind], op.seq,

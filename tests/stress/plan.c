@@ -89,7 +89,8 @@ void plan_make(struct plan *plan, uint64_t seed, int procs, uint32_t ops)
     plan->procs = procs ? procs : 4 + (int)roll(&dice, MAX_PROCS - 4 + 1);
     for (int p = 0; p < plan->procs; p++)
         plan_proc(&plan->proc[p], &dice);
-    /* A ring, so that everyone has a neighbour, then random chords (a process may meet itself). */
+    /* A ring, so that each process has a neighbour, then random links (also of a process to
+     * itself). */
     for (int p = 0; p < plan->procs; p++)
         plan_link(plan, &plan->link[plan->links++], p, (p + 1) % plan->procs, ops, &dice);
     for (int extra = (int)roll(&dice, MAX_LINKS - MAX_PROCS); extra > 0; extra--)
@@ -97,7 +98,7 @@ void plan_make(struct plan *plan, uint64_t seed, int procs, uint32_t ops)
                   (int)roll(&dice, plan->procs), ops, &dice);
     for (int l = 0; l < plan->links; l++)
         plan->link[l].index = l;
-    /* Large receives are few, or the pools of a process would not fit. */
+    /* Few large receives, or the pools of a process would be too large. */
     for (int p = 0; p < plan->procs; p++) {
         if (plan->proc[p].srq_len > 65536 && plan->proc[p].srq_depth > 16)
             plan->proc[p].srq_depth = 16;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a run does, as a function of its seed alone: who talks to whom, over which transport, and
- * the endless sequence of operations of each direction. Both ends of a link derive the same
- * sequence, so a receiver knows every byte before it arrives.
+ * A run depends only on its seed: which processes communicate, over which transport, and the
+ * endless sequence of operations in each direction. Both ends of a link derive the same sequence,
+ * so a receiver knows every byte before it arrives.
  */
 #ifndef TESTS_STRESS_PLAN_H
 #define TESTS_STRESS_PLAN_H
@@ -96,7 +96,7 @@ struct op {
     uint64_t add;
 };
 
-/* Walks one direction of a link. */
+/* Iterates over the operations in one direction of a link. */
 struct op_walk {
     const struct plan_link *link;
     int side;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Numbers: hundreds of processes, ten thousand connected queue pairs, a million memory regions. */
+/* Hundreds of processes, ten thousand connected queue pairs, a million memory regions. */
 #include "rig.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Random traffic between many processes, every byte checked; in kill mode a process dies by
- * SIGKILL at a random instant and the others must notice in a defined way and go on.
+ * Random traffic between many processes, with every byte checked. In kill mode a process is killed
+ * by SIGKILL at a random instant; the others must get defined errors and continue.
  */
 #include "worker.h"
 
@@ -162,7 +162,7 @@ static void wait_all(struct trial *trial)
             end_hung(trial, left);
             ended = true;
         } else if (!ended && atomic_load(&trial->board->failed)) {
-            /* The others would only wait for the one that gave up. */
+            /* The others would only wait for the process that gave up. */
             usleep(1000);
             snprintf(trial->reason, sizeof(trial->reason), "%s", trial->board->report);
             for (int p = 0; p < trial->plan.procs; p++)
@@ -185,7 +185,7 @@ static void visit(void)
     waitpid(pid, NULL, 0);
 }
 
-/* A victim that outlived the others could not clean up; then the next user does. */
+/* If the killed process was the last, it could not clean up: the next process does. */
 static void check_segment(struct trial *trial)
 {
     char path[256];

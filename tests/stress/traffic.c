@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Posting, and making sense of completions. */
+/* Posting, and processing completions. */
 #include "worker.h"
 
 #include <errno.h>
@@ -197,7 +197,7 @@ static void post_chain(struct endpoint *ep, struct ibv_send_wr *wr, int count, u
         endpoint_fail(ep, "ibv_post_send of operation %u: %s", first, strerror(err));
     for (int i = 0; i < count; i++) {
         const struct op *op = &ep->ring[(first + i) % ep->plan->sq_depth].op;
-        if (op->inline_data) /* inline data is the caller's again at once */
+        if (op->inline_data) /* the caller may reuse inline data at once */
             memset(send_slot(ep, first + i), 0xee, op->len);
     }
     atomic_store(&ep->worker->board->side[ep->link->index][ep->side].posted, ep->head);

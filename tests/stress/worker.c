@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The life of one process: wire up, run its schedule, bury dead peers, meet the survivors again. */
+/* One process: connect, run the schedule, disconnect dead peers, reconnect to survivors. */
 #include "worker.h"
 
 #include <errno.h>
@@ -246,7 +246,7 @@ static void mourn(struct endpoint *ep)
                       ep->rx_count);
     if (awaits_completion(ep))
         return;
-    /* Receives that the dead posted may still take a message; then the loss must show. */
+    /* Receives posted by a dead process may still take a message; its loss must be detected. */
     if (reliable && !ep->broken) {
         endpoint_send_probe(ep);
         return;
@@ -263,7 +263,7 @@ static bool is_finished(struct endpoint *ep)
 {
     if (!ep->peer_done || !ep->done_sent)
         return false;
-    /* All that the peer sent had been delivered before it said so. */
+    /* All messages of the peer were delivered before it reported so. */
     if (ep->link->lossy)
         return ep->worker->empty_rounds - ep->done_at_round >= 2;
     return ep->rx_count == ep->rx_total;
@@ -422,7 +422,7 @@ static void meet_again(struct worker *worker, int with)
         worker_fail(worker, "destroying the new connection");
 }
 
-/* Every process takes the pairs in the same order, so that nobody waits in a circle. */
+/* Every process handles the pairs in the same order, which prevents deadlock. */
 static void meet_survivors(struct worker *worker)
 {
     for (int a = 0; a < worker->plan->procs; a++) {
@@ -437,7 +437,7 @@ static void meet_survivors(struct worker *worker)
     }
 }
 
-/* Objects that come and go beside the traffic. */
+/* Creates and destroys objects during the traffic. */
 static void *churn(void *arg)
 {
     struct worker *worker = arg;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* One process of the stress: its endpoints, and what it shares with the process that watches it. */
+/* One process of the stress test: its endpoints, and what it shares with the watcher. */
 #ifndef TESTS_STRESS_WORKER_H
 #define TESTS_STRESS_WORKER_H
 
@@ -146,13 +146,13 @@ struct worker {
     struct endpoint endpoint[MAX_ENDPOINTS];
     int endpoints;
     bool someone_died;
-    bool awaits_credit;    /* which comes without any event */
-    uint32_t empty_rounds; /* of looking at all CQs and finding nothing */
+    bool awaits_credit;    /* which causes no event */
+    uint32_t empty_rounds; /* rounds of polling in which all CQs were empty */
     pthread_t churn;
     atomic_bool churn_stop;
 };
 
-/* Writes the reason where the watcher finds it and ends the process. */
+/* Records the reason for the watcher and ends the process. */
 void worker_fail(struct worker *worker, const char *fmt, ...)
     __attribute__((format(printf, 2, 3), noreturn));
 void endpoint_fail(struct endpoint *ep, const char *fmt, ...)
