@@ -1,7 +1,8 @@
-/* pml/cm of Open MPI 4.1 cannot start a persistent buffered send twice: the second time it packs
- * the message out of the buffer that held the first one and was given back since, or, if the first
- * one is still under way, sends as many elements as the message has bytes. So the requests that
- * MPI_Bsend_init makes are of a kind of their own, each start of which is an MPI_Ibsend. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* pml/cm of Open MPI 4.1 cannot start a persistent buffered send twice. The second start packs the
+ * message out of the buffer of the first one, which has been freed; or, if the first one is still
+ * in progress, it sends as many elements as the message has bytes. MPI_Bsend_init therefore creates
+ * requests of our own, and each start of them is an MPI_Ibsend. */
 #include "mtl/bsend.h"
 
 #include <ompi_config.h>
@@ -34,7 +35,7 @@ static int send_copy(const bsend_request *request)
     return status == OMPI_SUCCESS ? ompi_request_free(&sent) : status;
 }
 
-/* An error is found by MPI_Wait: MPI_Startall would ignore it, and MPI_Start calls no handler. */
+/* MPI_Wait reports errors: MPI_Startall ignores them, and MPI_Start calls no error handler. */
 static int start(size_t count, ompi_request_t **requests)
 {
     for (size_t i = 0; i < count; i++) {
@@ -85,7 +86,7 @@ static int isend_init(const void *buffer, size_t count, ompi_datatype_t *datatyp
     return OMPI_SUCCESS;
 }
 
-void bsend_take_over(void)
+void bsend_install(void)
 {
     if (pml_isend_init)
         return;
@@ -93,7 +94,7 @@ void bsend_take_over(void)
     mca_pml.pml_isend_init = isend_init;
 }
 
-void bsend_give_back(void)
+void bsend_remove(void)
 {
     if (!pml_isend_init)
         return;

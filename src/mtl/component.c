@@ -1,4 +1,5 @@
-/* What Open MPI finds in the library: registration, start and end. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The component as Open MPI sees it: registration, initialization, and the lock. */
 #include "mtl/connection.h"
 #include "mtl/log.h"
 #include "mtl/protocol.h"
@@ -17,7 +18,7 @@
 
 struct mtl mtl;
 
-#define LOCK_TRY_NS 50
+#define LOCK_RETRY_NS 50 /* of virtual time */
 
 static struct address self;
 
@@ -57,8 +58,8 @@ static void read_word(const char *path, char *text, size_t size)
     fclose(file);
 }
 
-/* Same name, same node: one kernel, one view of process numbers, and one node of the software or
- * modelled fabric. */
+/* Processes with the same name are on the same node: one kernel, one PID namespace, and one node of
+ * the software or modelled fabric. */
 static void name_node(char *name, size_t size)
 {
     const char *fabric = dlsym(RTLD_DEFAULT, "verbena_is_virtual") ? getenv("VERBENA_NODE") : NULL;
@@ -70,16 +71,16 @@ static void name_node(char *name, size_t size)
     snprintf(name, size, "%s %s %s", boot, space, fabric ? fabric : "");
 }
 
-static void describe_self(uint32_t greeter)
+static void fill_own_address(uint32_t ud_qpn)
 {
     self = (struct address){
         .pid = getpid(),
-        .inbox = mtl.parameters.shared ? inbox_open() : -1,
+        .inbox = mtl.parameters.shared_memory ? shared_open() : -1,
         .window = mtl.parameters.window,
         .slot_size = protocol_slot_size(),
         .qps = mtl.parameters.qps,
-        .written = protocol_slots_are_written(),
-        .greeter = greeter,
+        .polls_slots = protocol_polls_slots(),
+        .ud_qpn = ud_qpn,
         .path_count = devices.path_count,
     };
     name_node(self.node, sizeof(self.node));
@@ -95,7 +96,7 @@ static void read_costs(void)
         (int (*)(const char *, double *))dlsym(RTLD_DEFAULT, "verbena_parameter");
     static const struct {
         const char *key;
-        double *place;
+        double *value;
     } costs[] = {
         { "mpi.send", &mtl.costs.send },
         { "mpi.receive", &mtl.costs.receive },
@@ -103,15 +104,15 @@ static void read_costs(void)
         { "mpi.shared_latency", &mtl.costs.shared_latency },
         { "mpi.shared_rate", &mtl.costs.shared_rate },
     };
-    double value;
+    double found;
 
     for (size_t i = 0; i < ARRAY_SIZE(costs) && parameter; i++) {
-        if (!parameter(costs[i].key, &value))
-            *costs[i].place = value;
+        if (!parameter(costs[i].key, &found))
+            *costs[i].value = found;
     }
 }
 
-/* Among the processes of its host, which may be one of several that the fabric has here. */
+/* The machine may hold several hosts of the fabric. */
 static uint32_t rank_on_host(void)
 {
     const char *placed = getenv("VERBENA_LOCAL_RANK");
@@ -131,19 +132,19 @@ static void set_policy(void)
     rails_traffic_init(&mtl.traffic, parameters_policy(), &limits);
 }
 
-/* Contexts of queue pairs beyond those that the adapter can hold cost more than rails gain. */
+/* Queue pairs whose contexts do not fit into the adapter cost more than additional rails gain. */
 static void limit_queue_pairs(void)
 {
-    uint32_t most = mtl.parameters.active_qps, all = ompi_process_info.num_procs;
+    uint32_t limit = mtl.parameters.active_qps, procs = ompi_process_info.num_procs;
 
-    if (!most)
+    if (!limit)
         return;
-    while (mtl.parameters.qps > 1 && mtl.parameters.qps * all > most)
+    while (mtl.parameters.qps > 1 && mtl.parameters.qps * procs > limit)
         mtl.parameters.qps--;
 }
 
-/* See sim/guest/mpi.c. Until MPI is ready its processes deal with each other in real time. */
-static void meet_after_init(void)
+/* Until MPI_Init is over, processes run in real time; see sim/guest/mpi.c. */
+static void join_after_init(void)
 {
     void (**meet)(void) = dlsym(RTLD_DEFAULT, "verbena_mpi_meet");
 
@@ -154,7 +155,7 @@ static void meet_after_init(void)
 
 static mca_mtl_base_module_t *component_init(bool progress_threads, bool mpi_threads)
 {
-    uint32_t greeter;
+    uint32_t ud_qpn;
     int status;
 
     mtl.threads = mpi_threads;
@@ -166,27 +167,27 @@ static mca_mtl_base_module_t *component_init(bool progress_threads, bool mpi_thr
     limit_queue_pairs();
     if (devices_open())
         goto leave;
-    if (greeter_open(&greeter))
+    if (wireup_open(&ud_qpn))
         goto close_devices;
     if (protocol_init() || registrations_init(mtl.parameters.registrations))
-        goto close_greeter;
+        goto close_wireup;
     set_policy();
-    describe_self(greeter);
+    fill_own_address(ud_qpn);
     OPAL_MODEX_SEND(status, OPAL_PMIX_GLOBAL, &mca_mtl_verbena_component.mtl_version, &self,
                     sizeof(self));
     if (status != OMPI_SUCCESS) {
-        mtl_log("this process's address cannot be published");
-        goto close_greeter;
+        mtl_log("cannot publish the address of this process (modex)");
+        goto close_wireup;
     }
     endpoints_init(&self);
     mtl.module = module_functions;
     mtl.module.mtl_request_size = sizeof(struct mtl_request) - sizeof(mca_mtl_request_t);
     opal_progress_register(module_progress);
     if (vtime.on)
-        meet_after_init();
+        join_after_init();
     return &mtl.module;
-close_greeter:
-    greeter_close();
+close_wireup:
+    wireup_close();
 close_devices:
     devices_close();
 leave:
@@ -212,7 +213,7 @@ __attribute__((visibility("default"))) mca_mtl_base_component_2_0_0_t mca_mtl_ve
 
 /* ---- entering and leaving ---- */
 
-/* All processes of the job begin at the same time, when each of them first uses MPI. */
+/* Called on the first use of MPI. All processes of the job start at the same virtual time. */
 void mtl_join(void)
 {
     void (*started)(void) = (void (*)(void))dlsym(RTLD_DEFAULT, "verbena_mpi_started");
@@ -226,12 +227,12 @@ void mtl_join(void)
         started();
 }
 
-/* In virtual time whoever has the lock may not have the turn, and gets it only if time passes. */
+/* In virtual time the thread that holds the lock runs only if time passes. */
 void mtl_wait_for_lock(void)
 {
     if (vtime.on) {
         while (!spin_trylock(&mtl.lock))
-            vtime.compute(LOCK_TRY_NS);
+            vtime.compute(LOCK_RETRY_NS);
     } else if (!spin_trylock(&mtl.lock)) {
         atomic_fetch_add_explicit(&mtl.waiting, 1, memory_order_relaxed);
         spin_lock(&mtl.lock);
@@ -250,7 +251,7 @@ void mtl_report_done(void)
         next = request->next;
         request->super.completion_callback(&request->super);
     }
-    /* Another thread may be resting until its request is over. */
+    /* Another thread may be sleeping until its request completes. */
     if (vtime.on && mtl.threads)
         vtime.wrote(getpid());
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "mtl/connection.h"
 
 #include "mtl/log.h"
@@ -7,13 +8,14 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#define GREETING_NS 100000000ull
+#define WIREUP_RETRY_NS 100000000ull
 
 struct connection *connections;
+static int wireups; /* connections in CONNECTION_WIREUP */
 
-/* A message that came before its turn. */
-struct held {
-    struct held *next;
+/* A message that arrived out of order. */
+struct reordered {
+    struct reordered *next;
     struct wire_header header;
     char body[];
 };
@@ -23,8 +25,7 @@ static uint32_t smaller(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
-/* Every rail has its words of credit, then come the slots in which messages arrive, then those from
- * which they leave. */
+/* Layout of the memory: a cache line of credit words for each rail, receive slots, send slots. */
 static size_t ring_offset(const struct connection *connection, uint32_t rail)
 {
     return (size_t)connection->rail_count * CACHE_LINE +
@@ -37,7 +38,7 @@ static size_t staging_offset(const struct connection *connection, uint32_t rail)
            (size_t)rail * connection->window * connection->slot_size;
 }
 
-static int lay_out(struct connection *connection)
+static int allocate_memory(struct connection *connection)
 {
     const struct address *peer = &connection->endpoint->address;
     uint32_t paths = smaller(devices.path_count, peer->path_count);
@@ -47,11 +48,11 @@ static int lay_out(struct connection *connection)
     connection->signal_interval = smaller(mtl.parameters.signal_interval, connection->window / 2);
     connection->rail_count = smaller(smaller(mtl.parameters.qps, peer->qps) * paths, RAILS_MAX);
     if (!connection->rail_count) {
-        mtl_log("process %u has no port that can be reached", connection->endpoint->name.vpid);
+        mtl_log("process %u has no active port", connection->endpoint->name.vpid);
         return ENETUNREACH;
     }
-    connection->write_theirs = peer->written;
-    connection->written_ours = protocol_slots_are_written();
+    connection->peer_polls_slots = peer->polls_slots;
+    connection->polls_slots = protocol_polls_slots();
     connection->memory_size = staging_offset(connection, connection->rail_count);
     connection->memory = mmap(NULL, connection->memory_size, PROT_READ | PROT_WRITE,
                               MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -64,15 +65,15 @@ static int lay_out(struct connection *connection)
             ibv_reg_mr(devices.device[i].pd, connection->memory, connection->memory_size,
                        IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
         if (!connection->regions[i]) {
-            mtl_log("%zu bytes for a connection cannot be registered: %s", connection->memory_size,
-                    strerror(errno));
+            mtl_log("cannot register %zu bytes for a connection: %s (check ulimit -l)",
+                    connection->memory_size, strerror(errno));
             return errno;
         }
     }
     return 0;
 }
 
-static int make_rail(struct connection *connection, uint32_t index, uint32_t paths)
+static int init_rail(struct connection *connection, uint32_t index, uint32_t paths)
 {
     struct rail_link *link = &connection->rails[index];
 
@@ -92,7 +93,7 @@ static int make_rail(struct connection *connection, uint32_t index, uint32_t pat
         link->receives[i] = (struct work){ .kind = WORK_RECEIVE, .index = i, .link = link };
     }
     link->credit_work = (struct work){ .kind = WORK_CREDIT, .link = link };
-    link->lead_work = (struct work){ .kind = WORK_LEAD, .link = link };
+    link->head_work = (struct work){ .kind = WORK_HEAD, .link = link };
     rails_add(&connection->set, link->path->device->index, link->path->port, index / paths);
     return rail_create(link);
 }
@@ -106,13 +107,13 @@ struct connection *connection_new(struct endpoint *endpoint)
         return NULL;
     connection->endpoint = endpoint;
     rails_set_init(&connection->set, &mtl.traffic);
-    if (lay_out(connection))
+    if (allocate_memory(connection))
         goto free_connection;
     connection->rails = calloc(connection->rail_count, sizeof(*connection->rails));
     if (!connection->rails)
         goto free_connection;
     for (uint32_t i = 0; i < connection->rail_count; i++) {
-        if (make_rail(connection, i, paths))
+        if (init_rail(connection, i, paths))
             goto free_connection;
     }
     connection->next = connections;
@@ -139,116 +140,121 @@ void connection_free(struct connection *connection)
     }
     if (connection->memory)
         munmap(connection->memory, connection->memory_size);
-    if (connection->greeter)
-        ibv_destroy_ah(connection->greeter);
-    for (struct held *held = connection->held, *next; held; held = next) {
-        next = held->next;
-        free(held);
+    if (connection->ud_ah)
+        ibv_destroy_ah(connection->ud_ah);
+    for (struct reordered *reordered = connection->reordered, *next; reordered; reordered = next) {
+        next = reordered->next;
+        free(reordered);
     }
     free(connection);
 }
 
-static void greet(struct connection *connection)
+static void send_wireup(struct connection *connection)
 {
-    struct greeting greeting = {
+    struct wireup_message message = {
         .name = protocol_own_name(),
-        .heard = connection->heard,
+        .connected = connection->connected,
         .ready = connection->state == CONNECTION_READY,
         .rail_count = connection->rail_count,
         .memory = (uintptr_t)connection->memory,
     };
 
     for (uint32_t i = 0; i < devices.count; i++)
-        greeting.rkeys[i] = connection->regions[i]->rkey;
+        message.rkeys[i] = connection->regions[i]->rkey;
     for (uint32_t i = 0; i < connection->rail_count; i++)
-        greeting.qps[i] = connection->rails[i].qp->qp_num;
-    greeter_send(connection, &greeting);
-    connection->next_greeting = mtl_now() + GREETING_NS;
+        message.qps[i] = connection->rails[i].qp->qp_num;
+    wireup_send(connection, &message);
+    connection->next_wireup_ns = mtl_now() + WIREUP_RETRY_NS;
 }
 
-void connection_begin(struct connection *connection)
+void connection_start_wireup(struct connection *connection)
 {
     if (connection->state != CONNECTION_NEW)
         return;
-    connection->state = CONNECTION_GREETING;
-    protocol_greeting(1);
-    greet(connection);
+    connection->state = CONNECTION_WIREUP;
+    wireups++;
+    send_wireup(connection);
 }
 
-void connections_greet_again(void)
+bool connections_in_wireup(void)
+{
+    return wireups != 0;
+}
+
+void connections_retry_wireup(void)
 {
     uint64_t now = mtl_now();
 
     for (struct connection *connection = connections; connection; connection = connection->next) {
-        if (connection->state == CONNECTION_GREETING && now >= connection->next_greeting)
-            greet(connection);
+        if (connection->state == CONNECTION_WIREUP && now >= connection->next_wireup_ns)
+            send_wireup(connection);
     }
 }
 
-uint64_t connections_next_greeting(void)
+uint64_t connections_next_wireup(void)
 {
     uint64_t next = UINT64_MAX;
 
     for (struct connection *connection = connections; connection; connection = connection->next) {
-        if (connection->state == CONNECTION_GREETING && connection->next_greeting < next)
-            next = connection->next_greeting;
+        if (connection->state == CONNECTION_WIREUP && connection->next_wireup_ns < next)
+            next = connection->next_wireup_ns;
     }
     return next;
 }
 
-/* The other side's numbers are known. */
-static int hear(struct connection *connection, const struct greeting *greeting)
+static int connect_rails(struct connection *connection, const struct wireup_message *message)
 {
-    if (greeting->rail_count != connection->rail_count) {
-        mtl_log("process %u wants %u rails, here it is %u: parameters differ",
-                connection->endpoint->name.vpid, greeting->rail_count, connection->rail_count);
+    if (message->rail_count != connection->rail_count) {
+        mtl_log("process %u has %u rails, this process has %u: give both the same "
+                "mtl_verbena_qps, mtl_verbena_ports and mtl_verbena_devices",
+                connection->endpoint->name.vpid, message->rail_count, connection->rail_count);
         return EINVAL;
     }
     for (uint32_t i = 0; i < connection->rail_count; i++) {
         struct rail_link *link = &connection->rails[i];
 
-        link->remote_credit = greeting->memory + (uint64_t)i * CACHE_LINE;
-        link->remote_ring = greeting->memory + ring_offset(connection, i);
-        link->remote_rkey = greeting->rkeys[link->path->device->index];
-        if (rail_connect(link, greeting->qps[i]))
+        link->remote_credit = message->memory + (uint64_t)i * CACHE_LINE;
+        link->remote_ring = message->memory + ring_offset(connection, i);
+        link->remote_rkey = message->rkeys[link->path->device->index];
+        if (rail_connect(link, message->qps[i]))
             return ECONNREFUSED;
         link->up = true;
     }
-    connection->heard = true;
+    connection->connected = true;
     return 0;
 }
 
-void connection_greeted(const struct greeting *greeting)
+void connection_wireup_arrived(const struct wireup_message *message)
 {
-    opal_process_name_t name = { .jobid = greeting->name >> 32, .vpid = greeting->name };
+    opal_process_name_t name = { .jobid = message->name >> 32, .vpid = message->name };
     struct endpoint *endpoint = endpoint_of_name(&name);
     struct connection *connection = endpoint ? endpoint->connection : NULL;
 
     if (!connection || endpoint->failed)
         return;
     if (connection->state == CONNECTION_NEW) {
-        connection->state = CONNECTION_GREETING;
-        protocol_greeting(1);
+        connection->state = CONNECTION_WIREUP;
+        wireups++;
     }
-    if (!connection->heard && hear(connection, greeting)) {
-        protocol_greeting(-1);
+    if (!connection->connected && connect_rails(connection, message)) {
+        wireups--;
         endpoint_fail(endpoint);
         return;
     }
-    if (greeting->heard && connection->state == CONNECTION_GREETING) {
+    if (message->connected && connection->state == CONNECTION_WIREUP) {
         connection->state = CONNECTION_READY;
-        protocol_greeting(-1);
+        wireups--;
     }
-    if (!greeting->ready)
-        greet(connection);
+    if (!message->ready)
+        send_wireup(connection);
 }
 
-/* The rail that the policy chooses for a message that is not divided, once per message: if it has
- * no room, the message, which is the first of those that wait then, keeps its rail. */
+/* The rail for an eager message. The policy is asked once for each message: if the rail has no free
+ * slot, the message becomes the first pending one, and keeps its rail unless that fails. */
 static struct rail_link *planned_rail(struct connection *connection, const struct message *message,
                                       enum rails_class class)
 {
-    struct rails_message kind = { .class = class, .size = message_length(message) };
+    struct rails_message kind = { .class = class, .size = endpoint_message_length(message) };
     struct sent *next = &connection->next_sent;
     struct rails_plan plan;
 
@@ -265,19 +271,19 @@ static struct rail_link *planned_rail(struct connection *connection, const struc
     return &connection->rails[next->rails.rail];
 }
 
-/* Control messages take the first rail that has room. */
+/* Control messages take the first rail with a free slot. */
 static struct rail_link *any_rail(struct connection *connection)
 {
     for (uint32_t i = 0; i < connection->rail_count; i++) {
-        if (rail_has_room(&connection->rails[i]))
+        if (rail_can_send(&connection->rails[i]))
             return &connection->rails[i];
     }
     return NULL;
 }
 
-static bool is_matched(const struct wire_header *header)
+static bool is_ordered(const struct wire_header *header)
 {
-    return header->type == WIRE_EAGER || header->type == WIRE_OFFER;
+    return header->type == WIRE_EAGER || header->type == WIRE_RTS;
 }
 
 bool connection_send(struct connection *connection, struct message *message, enum rails_class class)
@@ -286,27 +292,27 @@ bool connection_send(struct connection *connection, struct message *message, enu
     struct rail_link *link;
 
     if (connection->state != CONNECTION_READY) {
-        connection_begin(connection);
+        connection_start_wireup(connection);
         return false;
     }
     if (message->header.type == WIRE_EAGER)
         link = planned_rail(connection, message, class);
     else
         link = any_rail(connection);
-    if (!link || !rail_has_room(link))
+    if (!link || !rail_can_send(link))
         return false;
     if (message->header.type == WIRE_EAGER) {
         sent = connection->next_sent;
         connection->next_sent.planned = false;
     }
-    if (is_matched(&message->header))
+    if (is_ordered(&message->header))
         message->header.sequence = sent.sequence = connection->next_sequence++;
     rail_send(link, message, &sent);
     return true;
 }
 
-/* It has its place among the others already. */
-bool connection_send_again(struct connection *connection, struct message *message)
+/* The message keeps the sequence number that it had. */
+bool connection_resend(struct connection *connection, struct message *message)
 {
     struct sent sent = { .planned = false };
     struct rail_link *link = any_rail(connection);
@@ -316,24 +322,25 @@ bool connection_send_again(struct connection *connection, struct message *messag
     return link != NULL;
 }
 
-static void hold(struct connection *connection, const struct wire_header *header, const void *body)
+static void queue_reordered(struct connection *connection, const struct wire_header *header,
+                            const void *body)
 {
-    struct held **place = &connection->held, *held;
+    struct reordered **at = &connection->reordered, *reordered;
 
-    while (*place && (int32_t)((*place)->header.sequence - header->sequence) < 0)
-        place = &(*place)->next;
-    if (*place && (*place)->header.sequence == header->sequence)
+    while (*at && (int32_t)((*at)->header.sequence - header->sequence) < 0)
+        at = &(*at)->next;
+    if (*at && (*at)->header.sequence == header->sequence)
         return;
-    held = malloc(sizeof(*held) + header->length);
-    if (!held) {
-        mtl_log("no memory for a message of %u bytes", header->length);
+    reordered = malloc(sizeof(*reordered) + header->length);
+    if (!reordered) {
+        mtl_log("out of memory: cannot keep a message of %u bytes", header->length);
         endpoint_fail(connection->endpoint);
         return;
     }
-    held->header = *header;
-    memcpy(held->body, body, header->length);
-    held->next = *place;
-    *place = held;
+    reordered->header = *header;
+    memcpy(reordered->body, body, header->length);
+    reordered->next = *at;
+    *at = reordered;
 }
 
 void connection_arrived(struct connection *connection, const struct wire_header *header,
@@ -341,7 +348,7 @@ void connection_arrived(struct connection *connection, const struct wire_header 
 {
     int32_t early;
 
-    if (!is_matched(header)) {
+    if (!is_ordered(header)) {
         protocol_arrived(connection->endpoint, header, body);
         return;
     }
@@ -349,17 +356,18 @@ void connection_arrived(struct connection *connection, const struct wire_header 
     if (early < 0)
         return;
     if (early > 0) {
-        hold(connection, header, body);
+        queue_reordered(connection, header, body);
         return;
     }
     connection->expected_sequence++;
     protocol_arrived(connection->endpoint, header, body);
-    while (connection->held && connection->held->header.sequence == connection->expected_sequence) {
-        struct held *held = connection->held;
+    while (connection->reordered &&
+           connection->reordered->header.sequence == connection->expected_sequence) {
+        struct reordered *reordered = connection->reordered;
 
-        connection->held = held->next;
+        connection->reordered = reordered->next;
         connection->expected_sequence++;
-        protocol_arrived(connection->endpoint, &held->header, held->body);
-        free(held);
+        protocol_arrived(connection->endpoint, &reordered->header, reordered->body);
+        free(reordered);
     }
 }

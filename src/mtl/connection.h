@@ -1,9 +1,10 @@
-/* The rails to one process: reliable queue pairs, brought up when the first message is to go.
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The rails to one process: RC queue pairs, brought up when the first message is sent.
  *
- * Each rail carries messages through a window of slots. A slot at the receiver is used again only
- * after the receiver has said how many messages it has taken out (in every message that goes back,
- * or by writing the number into a word of the sender), so that nothing is ever overrun, and memory
- * per process is bounded. */
+ * A rail carries messages through a window of slots. The sender reuses a slot only after the
+ * receiver has reported that it has consumed the message: in the header of every message that goes
+ * back, or by writing the count into a credit word of the sender. Slots are never overrun, and
+ * memory per process is bounded. */
 #ifndef MTL_CONNECTION_H
 #define MTL_CONNECTION_H
 
@@ -16,12 +17,12 @@ enum work_kind {
     WORK_RECEIVE,
     WORK_CREDIT,
     WORK_READ,
-    WORK_LEAD,
-    WORK_GREETING_IN,
-    WORK_GREETING_OUT
+    WORK_HEAD,
+    WORK_WIREUP_RECV,
+    WORK_WIREUP_SEND
 };
 
-/* What a completion is for. */
+/* What the wr_id of a completion points at. */
 struct work {
     enum work_kind kind;
     uint32_t index;
@@ -30,8 +31,8 @@ struct work {
 
 /* A message in a slot, until it is known to have arrived. */
 struct sent {
-    struct piece *piece; /* the data that went before it, if any */
-    bool planned;        /* the policy has chosen the rail, and is told when it is over */
+    struct piece *piece; /* the data written before it, if it is a FIN */
+    bool planned;        /* the policy chose the rail, and must be told when the message is done */
     enum rails_class class;
     uint32_t sequence; /* if planned */
     uint64_t begun, sharing;
@@ -43,28 +44,28 @@ struct rail_link {
     const struct path *path;
     struct ibv_qp *qp;
     uint32_t index;
-    bool open;       /* its queue pair is connected: messages may come */
-    bool up;         /* and go */
-    bool shut_there; /* the other side has taken out all it ever will */
-    bool shut_here;  /* so has this one, and has said so */
+    bool connected;    /* the queue pair can receive */
+    bool up;           /* and may send: the peer's queue pair is connected, too */
+    bool peer_drained; /* the peer has consumed everything that arrived on the failed rail */
+    bool drained;      /* so has this side, and has said so */
 
-    uint32_t life; /* how often it was brought up again; what concerns another one is out of date */
-    bool asked;    /* the other side for a queue pair, and not answered yet */
-    uint64_t since, next_try, patience;
+    uint32_t generation; /* incremented by each reconnect; messages about others are stale */
+    bool req_sent;       /* a WIRE_RAIL_REQ has not been answered yet */
+    uint64_t up_since_ns, retry_at_ns, retry_ns;
 
-    uint32_t posted, completed, freed; /* messages sent, so far */
-    uint32_t arrived;                  /* of them, so that the policy has been told */
+    uint32_t posted, completed, peer_consumed; /* messages sent, so far */
+    uint32_t arrived; /* of them, those that the policy has been told about */
     uint32_t credits_posted;
     uint32_t reads;
     char *staging;
     struct sent *sent;
     struct work *sends;
     struct work credit_work;
-    struct work lead_work;
-    struct piece *leading; /* only its beginning is under way */
-    _Atomic uint32_t *credit; /* what the other side has taken out; it writes here */
+    struct work head_work;
+    struct piece *head_piece; /* only its head has been posted */
+    _Atomic uint32_t *credit; /* the peer writes here how many messages it has consumed */
 
-    uint32_t consumed, told; /* messages received */
+    uint32_t consumed, reported; /* messages received, and how many of them the peer knows of */
     char *ring;
     struct work *receives;
 
@@ -72,27 +73,27 @@ struct rail_link {
     uint32_t remote_rkey;
 };
 
-enum connection_state { CONNECTION_NEW, CONNECTION_GREETING, CONNECTION_READY };
+enum connection_state { CONNECTION_NEW, CONNECTION_WIREUP, CONNECTION_READY };
 
 struct connection {
     struct endpoint *endpoint;
     struct connection *next;
     enum connection_state state;
-    bool heard; /* the queue pairs know their peers */
-    uint64_t next_greeting;
-    struct ibv_ah *greeter;
+    bool connected; /* our queue pairs are */
+    uint64_t next_wireup_ns;
+    struct ibv_ah *ud_ah;
     uint32_t window, slot_size, signal_interval;
-    bool write_theirs, written_ours;
+    bool peer_polls_slots, polls_slots;
     uint32_t rail_count;
     struct rails_set set;
     struct rail_link *rails;
     char *memory;
     size_t memory_size;
     struct ibv_mr *regions[DEVICES_MAX];
-    struct sent next_sent; /* its rail has been chosen, if 'planned' */
+    struct sent next_sent; /* the next message, if its rail has been planned already */
     uint32_t next_sequence, expected_sequence;
-    uint16_t other_heard; /* what the other side said last of 'next_sequence' */
-    struct held *held;    /* messages that came before their turn, in order */
+    uint16_t acked_sequence; /* low bits of the next sequence number that the peer expects */
+    struct reordered *reordered; /* messages that arrived out of order, sorted */
 };
 
 /* ---- connection.c ---- */
@@ -100,26 +101,32 @@ struct connection {
 struct connection *connection_new(struct endpoint *endpoint);
 void connection_free(struct connection *connection);
 
-/* All there are. */
+/* The list of all connections. */
 extern struct connection *connections;
 
-/* Brings it up; messages wait meanwhile. */
-void connection_begin(struct connection *connection);
+/* Starts to connect; messages are queued meanwhile. */
+void connection_start_wireup(struct connection *connection);
 
 bool connection_send(struct connection *connection, struct message *message,
                      enum rails_class class);
-bool connection_send_again(struct connection *connection, struct message *message);
+bool connection_resend(struct connection *connection, struct message *message);
 
-/* A message came in. Those to be matched go on in the order in which they were sent, once each. */
+/* Handles a message. Eager and RTS messages are passed on in the order of their sequence numbers,
+ * once each. */
 void connection_arrived(struct connection *connection, const struct wire_header *header,
                         const void *body);
 
-/* ---- greeting.c: how queue pairs learn of each other, by datagrams ---- */
+/* Wireup messages are repeated until the peer answers. */
+bool connections_in_wireup(void);
+void connections_retry_wireup(void);
+uint64_t connections_next_wireup(void);
 
-struct greeting {
+/* ---- wireup.c: exchanges queue pair numbers over a UD endpoint ---- */
+
+struct wireup_message {
     uint64_t name;
-    uint32_t heard; /* this side's queue pairs know their peers */
-    uint32_t ready; /* and it knows that the other side's do */
+    uint32_t connected; /* the sender's queue pairs are connected */
+    uint32_t ready;     /* and the sender knows that the receiver's are, too */
     uint32_t rail_count;
     uint32_t unused;
     uint64_t memory;
@@ -127,72 +134,66 @@ struct greeting {
     uint32_t qps[RAILS_MAX];
 };
 
-int greeter_open(uint32_t *number);
-void greeter_close(void);
-bool greeter_send(struct connection *connection, const struct greeting *greeting);
-void greeter_completed(const struct ibv_wc *completion, const struct work *work);
-
-/* Says it again to those who have not answered. */
-void connections_greet_again(void);
-uint64_t connections_next_greeting(void);
-void connection_greeted(const struct greeting *greeting);
+int wireup_open(uint32_t *qp_num);
+void wireup_close(void);
+bool wireup_send(struct connection *connection, const struct wireup_message *message);
+void wireup_completed(const struct ibv_wc *completion, const struct work *work);
+void connection_wireup_arrived(const struct wireup_message *message);
 
 /* ---- rail.c ---- */
 
 int rail_create(struct rail_link *link);
-int rail_connect(struct rail_link *link, uint32_t number);
+int rail_connect(struct rail_link *link, uint32_t qp_num);
 void rail_destroy(struct rail_link *link);
 
-/* A new queue pair in place of the one that has failed; nothing has been sent or received on it. */
+/* Replaces a queue pair that has failed by a new one, and resets all counters. */
 int rail_renew(struct rail_link *link);
 
-bool rail_has_room(struct rail_link *link);
+bool rail_can_send(struct rail_link *link);
 void rail_send(struct rail_link *link, struct message *message, const struct sent *sent);
 
-/* Data, from one memory to the other. Writes are followed by a message on the same rail, and have
- * arrived when that has. */
+/* An RDMA write or read. A write is followed by a message on the same rail, and has arrived when
+ * that message has. */
 struct remote_copy {
-    uint64_t here, there;
+    uint64_t local, remote;
     uint64_t length;
     uint32_t lkey, rkey;
 };
 
 void rail_write(struct rail_link *link, const struct remote_copy *copy);
-/* The beginning of a piece; piece_led() is called when half of it has arrived. */
-void rail_lead(struct rail_link *link, const struct remote_copy *copy, struct piece *piece);
+/* Writes the head of a piece; calls rendezvous_head_done() when half of it has arrived. */
+void rail_write_head(struct rail_link *link, const struct remote_copy *copy, struct piece *piece);
 bool rail_can_read(const struct rail_link *link);
 void rail_read(struct rail_link *link, const struct remote_copy *copy, struct work *work);
 
-/* Takes messages out of the slots of all rails. Returns how many. */
-int rails_look(void);
+/* Handle all messages in the slots of all rails; handle completions. Both return how many. */
+int rails_poll_slots(void);
+int rails_poll_cqs(void);
 
-/* Takes completions. Returns how many. */
-int rails_poll(void);
-
-/* Makes sure that failures are noticed; called now and then while there is nothing to do. */
+/* Tries all idle rails, so that failures are noticed. Called now and then by an idle process. */
 void rails_probe(void);
 
-/* Not used from here on; what is known not to have arrived goes over others. */
+/* Stops using the rail, and tells the peer. */
 void rail_fail(struct rail_link *link, const char *reason);
 
-/* ---- revival.c: rails that come back ---- */
+/* The peer has stopped using the rail; the peer has consumed everything that arrived on it. */
+void rail_peer_down(struct rail_link *link);
+void rail_peer_drained(struct rail_link *link);
 
-/* It has failed, and is tried again later. */
-void rail_await(struct rail_link *link);
+/* ---- rail_recovery.c: reconnecting failed rails ---- */
 
-/* Asks for those that could be up again. */
-void rails_revive(void);
+/* Sets the time of the next attempt. */
+void rail_schedule_retry(struct rail_link *link);
 
-/* The other side speaks of a rail. */
-void rail_arrived(struct connection *connection, enum wire_type type, const struct wire_rail *body);
-void rail_tell(struct rail_link *link, enum wire_type type);
+/* Sends a WIRE_RAIL_REQ for each failed rail that is due. */
+void rails_recover(void);
 
-/* Something came over it, so the other side is connected. */
-void rail_heard(struct rail_link *link);
+/* Handles and sends WIRE_RAIL_* messages. */
+void rail_control_arrived(struct connection *connection, enum wire_type type,
+                          const struct wire_rail *body);
+void rail_send_control(struct rail_link *link, enum wire_type type);
 
-/* ---- rail.c: what it says of one that has failed ---- */
-
-void rail_down(struct rail_link *link);
-void rail_shut(struct rail_link *link);
+/* The peer's queue pair is connected: the rail may be used. */
+void rail_peer_connected(struct rail_link *link);
 
 #endif

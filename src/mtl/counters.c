@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Counters as MPI_T performance variables, and as text on request. */
 #include "mtl/mtl.h"
 
@@ -18,18 +19,20 @@ static const struct counter {
     }
     COUNTER(class_messages, RAILS_CLASSES,
             "Messages sent: blocking, non-blocking, persistent, collective"),
-    COUNTER(class_bytes, RAILS_CLASSES, "Their bytes"),
+    COUNTER(class_bytes, RAILS_CLASSES, "Bytes of those messages"),
     COUNTER(rail_messages, RAILS_MAX, "Messages sent on each rail, control messages included"),
     COUNTER(rail_bytes, RAILS_MAX, "Bytes sent or read on each rail"),
     COUNTER(shared_messages, 1, "Messages sent through shared memory"),
-    COUNTER(shared_bytes, 1, "Their bytes, without those copied straight from process to process"),
-    COUNTER(helped_bytes, 1, "Bytes of its messages that this process copied for their receivers"),
-    COUNTER(unexpected, 1, "Messages that came before they were asked for"),
+    COUNTER(shared_bytes, 1,
+            "Bytes of those messages, without data copied directly from process to process"),
+    COUNTER(coop_copy_bytes, 1,
+            "Bytes that this process, as the sender, copied into its receivers' memory"),
+    COUNTER(unexpected, 1, "Messages that arrived before their receive was posted"),
     COUNTER(connections, 1, "Processes connected by rails"),
-    COUNTER(registrations, 1, "Times that user memory was registered"),
-    COUNTER(rail_failures, 1, "Rails that have failed"),
-    COUNTER(rail_revivals, 1, "Rails that came up again"),
-    COUNTER(repeated, 1, "Messages and pieces sent again after that"),
+    COUNTER(registrations, 1, "Registrations of user memory"),
+    COUNTER(rail_failures, 1, "Failures of rails"),
+    COUNTER(rail_recoveries, 1, "Failed rails that were reconnected"),
+    COUNTER(resent, 1, "Messages and pieces sent again after a failure"),
 };
 
 static int read_counter(const mca_base_pvar_t *variable, void *value, void *object)
@@ -41,8 +44,7 @@ static int read_counter(const mca_base_pvar_t *variable, void *value, void *obje
     return OMPI_SUCCESS;
 }
 
-static int tell_count(mca_base_pvar_t *variable, mca_base_pvar_event_t event, void *object,
-                      int *count)
+static int notify(mca_base_pvar_t *variable, mca_base_pvar_event_t event, void *object, int *count)
 {
     const struct counter *counter = variable->ctx;
 
@@ -59,14 +61,14 @@ void counters_register(void)
             OPAL_INFO_LVL_4, MCA_BASE_PVAR_CLASS_COUNTER, MCA_BASE_VAR_TYPE_UNSIGNED_LONG_LONG,
             NULL, MCA_BASE_VAR_BIND_NO_OBJECT,
             MCA_BASE_PVAR_FLAG_READONLY | MCA_BASE_PVAR_FLAG_CONTINUOUS, read_counter, NULL,
-            tell_count, (void *)&counters[i]);
+            notify, (void *)&counters[i]);
 }
 
-/* One line per counter that has counted, all of it in one write. */
+/* One line for each counter that is not zero, all in one write. */
 void counters_report(void)
 {
     char text[4096];
-    int length = 0, room = sizeof(text);
+    int length = 0, size = sizeof(text);
 
     for (size_t i = 0; i < ARRAY_SIZE(counters); i++) {
         const unsigned long long *value =
@@ -77,14 +79,14 @@ void counters_report(void)
             used--;
         if (!used)
             continue;
-        length += snprintf(text + length, room - length, "[verbena %u] %s", OMPI_PROC_MY_NAME->vpid,
+        length += snprintf(text + length, size - length, "[verbena %u] %s", OMPI_PROC_MY_NAME->vpid,
                            counters[i].name);
-        for (int k = 0; k < used && length < room; k++)
-            length += snprintf(text + length, room - length, " %llu", value[k]);
-        if (length < room)
-            length += snprintf(text + length, room - length, "\n");
-        if (length >= room)
+        for (int k = 0; k < used && length < size; k++)
+            length += snprintf(text + length, size - length, " %llu", value[k]);
+        if (length < size)
+            length += snprintf(text + length, size - length, "\n");
+        if (length >= size)
             break;
     }
-    fwrite(text, 1, length < room ? length : room - 1, stderr);
+    fwrite(text, 1, length < size ? length : size - 1, stderr);
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "mtl/device.h"
 
 #include "mtl/log.h"
@@ -6,22 +7,22 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define FIRST_COMPLETIONS 1024
+#define INITIAL_CQ_SIZE 1024
 
 struct devices devices;
 
-/* By name, or the first so many. */
+/* The list holds names, or the number of devices to use. */
 static bool is_wanted(const char *list, const char *name)
 {
     size_t length = strlen(name);
     char *end;
-    unsigned long most;
+    unsigned long limit;
 
     if (!list || !*list)
         return true;
-    most = strtoul(list, &end, 10);
+    limit = strtoul(list, &end, 10);
     if (!*end)
-        return devices.count < most;
+        return devices.count < limit;
     for (const char *word = list; word; word = strchr(word, ',')) {
         word += *word == ',';
         if (!strncmp(word, name, length) && (!word[length] || word[length] == ','))
@@ -35,7 +36,7 @@ static bool has_gid(struct ibv_context *context, uint8_t port, int index, union 
     return !ibv_query_gid(context, port, index, gid) && gid->global.interface_id;
 }
 
-/* RoCE keeps the address that passes routers behind the one that does not. */
+/* On RoCE, GID 0 is link-local, and GID 1 is routable. */
 static int choose_gid(struct ibv_context *context, uint8_t port, bool ethernet, union ibv_gid *gid)
 {
     if (mtl.parameters.gid_index >= 0)
@@ -88,7 +89,7 @@ static int open_device(struct ibv_device *found)
     device->index = devices.count;
     device->context = ibv_open_device(found);
     if (!device->context) {
-        mtl_log("%s cannot be opened: %s", ibv_get_device_name(found), strerror(errno));
+        mtl_log("cannot open %s: %s", ibv_get_device_name(found), strerror(errno));
         return errno;
     }
     if (ibv_query_device(device->context, &attr))
@@ -101,15 +102,15 @@ static int open_device(struct ibv_device *found)
     if (!ports)
         goto close;
     device->pd = ibv_alloc_pd(device->context);
-    device->cq = ibv_create_cq(device->context, FIRST_COMPLETIONS, NULL, NULL, 0);
+    device->cq = ibv_create_cq(device->context, INITIAL_CQ_SIZE, NULL, NULL, 0);
     if (!device->pd || !device->cq) {
-        mtl_log("%s: no protection domain or completion queue: %s", ibv_get_device_name(found),
-                strerror(errno));
+        mtl_log("%s: cannot create a protection domain or completion queue: %s",
+                ibv_get_device_name(found), strerror(errno));
         devices.count++;
         return errno;
     }
-    device->cq_room = FIRST_COMPLETIONS;
-    device->cq_used = 0;
+    device->cq_size = INITIAL_CQ_SIZE;
+    device->cq_reserved = 0;
     devices.count++;
     return 0;
 close:
@@ -123,7 +124,7 @@ int devices_open(void)
     int err = 0;
 
     if (!list) {
-        mtl_log("no list of RDMA devices: %s", strerror(errno));
+        mtl_log("cannot list RDMA devices: %s", strerror(errno));
         return errno;
     }
     devices = (struct devices){ .count = 0 };
@@ -133,7 +134,8 @@ int devices_open(void)
     }
     ibv_free_device_list(list);
     if (!err && !devices.path_count) {
-        mtl_log("no RDMA device has an active port");
+        mtl_log("no RDMA device with an active port found; check ibv_devinfo and the parameters "
+                "mtl_verbena_devices and mtl_verbena_gid_index");
         err = ENODEV;
     }
     if (err)
@@ -157,25 +159,25 @@ void devices_close(void)
 
 int device_reserve(struct device *device, uint32_t completions)
 {
-    uint32_t room = device->cq_room;
+    uint32_t size = device->cq_size;
     int err;
 
-    while (room < device->cq_used + completions)
-        room *= 2;
-    if (room != device->cq_room) {
-        err = ibv_resize_cq(device->cq, room);
+    while (size < device->cq_reserved + completions)
+        size *= 2;
+    if (size != device->cq_size) {
+        err = ibv_resize_cq(device->cq, size);
         if (err) {
-            mtl_log("%s: no completion queue of %u entries: %s",
-                    ibv_get_device_name(device->context->device), room, strerror(err));
+            mtl_log("%s: cannot resize the completion queue to %u entries: %s",
+                    ibv_get_device_name(device->context->device), size, strerror(err));
             return err;
         }
-        device->cq_room = room;
+        device->cq_size = size;
     }
-    device->cq_used += completions;
+    device->cq_reserved += completions;
     return 0;
 }
 
-bool path_is_active(const struct path *path)
+bool device_path_is_active(const struct path *path)
 {
     struct ibv_port_attr attr;
 
@@ -183,9 +185,10 @@ bool path_is_active(const struct path *path)
            attr.state == IBV_PORT_ACTIVE;
 }
 
-void path_vector(const struct path *path, const struct path_address *to, struct ibv_ah_attr *vector)
+void device_path_ah_attr(const struct path *path, const struct path_address *to,
+                         struct ibv_ah_attr *ah_attr)
 {
-    *vector = (struct ibv_ah_attr){
+    *ah_attr = (struct ibv_ah_attr){
         .dlid = to->lid,
         .port_num = path->port,
         .is_global = path->global,

@@ -1,4 +1,5 @@
-/* The adapters of this process, and the paths into the network: one per port in use. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The adapters of this process, and its paths into the network: one for each port in use. */
 #ifndef MTL_DEVICE_H
 #define MTL_DEVICE_H
 
@@ -12,8 +13,8 @@ struct device {
     struct ibv_context *context;
     struct ibv_pd *pd;
     struct ibv_cq *cq;
-    uint32_t cq_room;
-    uint32_t cq_used; /* completions that could come at a time */
+    uint32_t cq_size;
+    uint32_t cq_reserved; /* the most completions that can be outstanding */
 };
 
 struct path {
@@ -26,7 +27,7 @@ struct path {
     union ibv_gid gid;
 };
 
-/* As others see a path. */
+/* The address of a path, as published to peers. */
 struct path_address {
     union ibv_gid gid;
     uint16_t lid;
@@ -43,18 +44,17 @@ struct devices {
 
 extern struct devices devices;
 
-/* Opens those that the parameters name. Returns 0, or an errno value with the reason in the log. */
+/* Opens the devices that the parameters name. Returns 0, or an errno value after logging why. */
 int devices_open(void);
 void devices_close(void);
 
-/* Room for so many more completions. Returns 0 or an errno value. */
+/* Grows the CQ for this many more completions. Returns 0 or an errno value. */
 int device_reserve(struct device *device, uint32_t completions);
 
-/* Its port is up, as far as the adapter knows. */
-bool path_is_active(const struct path *path);
+bool device_path_is_active(const struct path *path);
 
-/* How a queue pair on that path reaches another one. */
-void path_vector(const struct path *path, const struct path_address *to,
-                 struct ibv_ah_attr *vector);
+/* Fills in the address vector from a local path to a peer's. */
+void device_path_ah_attr(const struct path *path, const struct path_address *to,
+                         struct ibv_ah_attr *ah_attr);
 
 #endif

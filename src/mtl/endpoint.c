@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "mtl/endpoint.h"
 
 #include "mtl/connection.h"
@@ -14,11 +15,11 @@
 
 #define BUCKETS 256
 
-/* Something that waits for room. Either a request has its message sent, or a message is here. */
+/* A message that waits for a free slot: that of a request, or the header and body here. */
 struct pending {
     struct pending *next;
     struct mtl_request *request;
-    bool again; /* has been sent before, and keeps its place */
+    bool resend; /* has been sent before, and keeps its sequence number */
     struct wire_header header;
     char body[];
 };
@@ -28,10 +29,9 @@ static struct endpoint *busy, **last_busy = &busy;
 static struct endpoint *flushing;
 static const struct address *own;
 
-int endpoints_init(const struct address *self)
+void endpoints_init(const struct address *self)
 {
     own = self;
-    return 0;
 }
 
 static struct endpoint **bucket_of(const opal_process_name_t *name)
@@ -47,7 +47,8 @@ static bool read_address(const opal_process_name_t *name, struct address *addres
 
     OPAL_MODEX_RECV(status, &mca_mtl_verbena_component.mtl_version, name, (void **)&found, &size);
     if (status != OMPI_SUCCESS || size != sizeof(*found)) {
-        mtl_log("process %u does not say how to reach it: does it run with mtl verbena, too?",
+        mtl_log("process %u has not published an address; start all processes with --mca mtl "
+                "verbena and the same version of the component",
                 name->vpid);
         return false;
     }
@@ -56,7 +57,7 @@ static bool read_address(const opal_process_name_t *name, struct address *addres
     return true;
 }
 
-/* osc/rdma runs on one node only. Whoever asks for it by name wants all hosts to be that node. */
+/* osc/rdma runs on one node only. A user who selects it wants all hosts to count as one node. */
 static bool wants_one_node(void)
 {
     const char *const *names;
@@ -67,7 +68,7 @@ static bool wants_one_node(void)
     return **names != '^' && strstr(*names, "rdma");
 }
 
-void endpoints_part_nodes(size_t count, struct ompi_proc_t **procs)
+void endpoints_mark_remote(size_t count, struct ompi_proc_t **procs)
 {
     struct address address;
 
@@ -82,26 +83,26 @@ void endpoints_part_nodes(size_t count, struct ompi_proc_t **procs)
     }
 }
 
-static enum way way_to(const struct endpoint *endpoint)
+static enum transport transport_to(const struct endpoint *endpoint)
 {
     if (((uint64_t)endpoint->name.jobid << 32 | endpoint->name.vpid) == protocol_own_name())
-        return WAY_SELF;
-    if (mtl.parameters.shared && own->inbox >= 0 && endpoint->address.inbox >= 0 &&
+        return TRANSPORT_SELF;
+    if (mtl.parameters.shared_memory && own->inbox >= 0 && endpoint->address.inbox >= 0 &&
         !strcmp(own->node, endpoint->address.node))
-        return WAY_SHARED;
-    return WAY_RAILS;
+        return TRANSPORT_SHARED;
+    return TRANSPORT_RAILS;
 }
 
-static bool open_way(struct endpoint *endpoint)
+static bool open_transport(struct endpoint *endpoint)
 {
-    endpoint->way = way_to(endpoint);
-    if (endpoint->way == WAY_SHARED) {
+    endpoint->transport = transport_to(endpoint);
+    if (endpoint->transport == TRANSPORT_SHARED) {
         endpoint->shared = shared_attach(&endpoint->address);
         if (endpoint->shared)
             return true;
-        endpoint->way = WAY_RAILS;
+        endpoint->transport = TRANSPORT_RAILS;
     }
-    if (endpoint->way == WAY_RAILS) {
+    if (endpoint->transport == TRANSPORT_RAILS) {
         endpoint->connection = connection_new(endpoint);
         return endpoint->connection != NULL;
     }
@@ -116,7 +117,7 @@ static struct endpoint *make(const opal_process_name_t *name)
         return NULL;
     endpoint->name = *name;
     endpoint->last_pending = &endpoint->pending;
-    if (!read_address(name, &endpoint->address) || !open_way(endpoint)) {
+    if (!read_address(name, &endpoint->address) || !open_transport(endpoint)) {
         free(endpoint);
         return NULL;
     }
@@ -176,13 +177,13 @@ void endpoints_free(void)
 
 /* ---- messages ---- */
 
-uint32_t message_length(const struct message *message)
+uint32_t endpoint_message_length(const struct message *message)
 {
     return message->body_length +
            (message->request ? message->request->size : message->data_length);
 }
 
-uint32_t message_write(void *to, struct message *message)
+uint32_t endpoint_write_message(void *to, struct message *message)
 {
     char *data = (char *)to + message->body_length;
 
@@ -193,14 +194,14 @@ uint32_t message_write(void *to, struct message *message)
         mtl_charge_copy(message->data_length);
         memcpy(data, message->data, message->data_length);
     }
-    return message_length(message);
+    return endpoint_message_length(message);
 }
 
-bool endpoint_try(struct endpoint *endpoint, struct message *message, enum rails_class class)
+bool endpoint_try_send(struct endpoint *endpoint, struct message *message, enum rails_class class)
 {
     if (endpoint->pending && endpoint != flushing)
         return false;
-    if (endpoint->way == WAY_SHARED)
+    if (endpoint->transport == TRANSPORT_SHARED)
         return shared_send(endpoint->shared, message);
     return connection_send(endpoint->connection, message, class);
 }
@@ -224,15 +225,15 @@ static struct pending *pending_new(struct endpoint *endpoint, uint32_t length)
 
     if (pending) {
         pending->request = NULL;
-        pending->again = false;
+        pending->resend = false;
         return pending;
     }
-    mtl_log("no memory for a message that has to wait");
+    mtl_log("out of memory: cannot queue a message to process %u", endpoint->name.vpid);
     endpoint_fail(endpoint);
     return NULL;
 }
 
-void endpoint_wait(struct endpoint *endpoint, struct mtl_request *request)
+void endpoint_queue(struct endpoint *endpoint, struct mtl_request *request)
 {
     struct pending *pending = pending_new(endpoint, 0);
 
@@ -242,8 +243,8 @@ void endpoint_wait(struct endpoint *endpoint, struct mtl_request *request)
     append(endpoint, pending);
 }
 
-static struct pending *keep_message(struct endpoint *endpoint, const struct wire_header *header,
-                                    const void *body)
+static struct pending *queue_message(struct endpoint *endpoint, const struct wire_header *header,
+                                     const void *body)
 {
     struct pending *pending = pending_new(endpoint, header->length);
 
@@ -255,7 +256,7 @@ static struct pending *keep_message(struct endpoint *endpoint, const struct wire
     return pending;
 }
 
-void endpoint_control(struct endpoint *endpoint, enum wire_type type, const void *body,
+void endpoint_send_control(struct endpoint *endpoint, enum wire_type type, const void *body,
                       uint32_t length)
 {
     struct message message = { .header = { .type = type, .length = length },
@@ -263,16 +264,16 @@ void endpoint_control(struct endpoint *endpoint, enum wire_type type, const void
                                .body_length = length };
 
     mtl_charge(mtl.costs.control);
-    if (!endpoint_try(endpoint, &message, RAILS_NONBLOCKING))
-        keep_message(endpoint, &message.header, body);
+    if (!endpoint_try_send(endpoint, &message, RAILS_NONBLOCKING))
+        queue_message(endpoint, &message.header, body);
 }
 
-void endpoint_repeat(struct endpoint *endpoint, const struct wire_header *header, const void *body)
+void endpoint_resend(struct endpoint *endpoint, const struct wire_header *header, const void *body)
 {
-    struct pending *pending = keep_message(endpoint, header, body);
+    struct pending *pending = queue_message(endpoint, header, body);
 
     if (pending)
-        pending->again = true;
+        pending->resend = true;
 }
 
 static bool try_pending(struct endpoint *endpoint, struct pending *pending)
@@ -282,10 +283,10 @@ static bool try_pending(struct endpoint *endpoint, struct pending *pending)
                                .body_length = pending->header.length };
 
     if (pending->request)
-        return protocol_send_waiting(pending->request);
-    if (pending->again)
-        return connection_send_again(endpoint->connection, &message);
-    return endpoint_try(endpoint, &message, RAILS_NONBLOCKING);
+        return protocol_send_queued(pending->request);
+    if (pending->resend)
+        return connection_resend(endpoint->connection, &message);
+    return endpoint_try_send(endpoint, &message, RAILS_NONBLOCKING);
 }
 
 static int flush(struct endpoint *endpoint)
@@ -327,7 +328,7 @@ int endpoints_flush(void)
     return count;
 }
 
-/* ---- the end of the way ---- */
+/* ---- failure ---- */
 
 static void fail_receive(struct match_receive *receive, void *endpoint)
 {
@@ -344,11 +345,12 @@ void endpoint_fail(struct endpoint *endpoint)
     if (endpoint->failed)
         return;
     endpoint->failed = true;
-    mtl_log("process %u cannot be reached any more", endpoint->name.vpid);
+    mtl_log("process %u cannot be reached any more: MPI calls that involve it fail",
+            endpoint->name.vpid);
     for (struct pending *pending = endpoint->pending, *next; pending; pending = next) {
         next = pending->next;
-        /* What has a name given to the other side is ended by that. */
-        if (pending->request && !pending->request->cookie)
+        /* rendezvous_fail() completes the requests that have an ID. */
+        if (pending->request && !pending->request->id)
             request_done(pending->request, MPI_ERR_OTHER);
         free(pending);
     }

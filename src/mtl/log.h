@@ -1,4 +1,5 @@
-/* What goes wrong is said once, with the name of the process in front, through Open MPI. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Messages for the user, through Open MPI, which prefixes the name of the process. */
 #ifndef MTL_LOG_H
 #define MTL_LOG_H
 

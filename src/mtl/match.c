@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "mtl/match.h"
 
 #include "util/util.h"
@@ -7,10 +8,10 @@
 
 #define FIRST_BUCKETS 64
 
-/* All with the same key, oldest first. It exists only while somebody is in it. */
+/* All entries with one key, oldest first. An empty queue is removed. */
 struct match_queue {
     struct match_key key;
-    struct match_queue *next; /* of the same bucket, or spare */
+    struct match_queue *next; /* in its bucket, or among the spare ones */
     struct match_link first;  /* head of a ring */
 };
 
@@ -60,7 +61,7 @@ static void table_free(struct match_table *table)
     free(table->buckets);
 }
 
-/* Without memory it stays as it is, and gets slower. */
+/* Without memory the table keeps its size and becomes slower. */
 static void table_grow(struct match_table *table)
 {
     struct match_table larger;
@@ -133,15 +134,15 @@ static int append(struct matching *matching, struct match_table *table, const st
 
 static void detach(struct matching *matching, struct match_table *table, struct match_link *link)
 {
-    struct match_queue *queue = link->queue, **place;
+    struct match_queue *queue = link->queue, **at;
 
     ring_remove(link);
     link->queue = NULL;
     if (queue->first.next != &queue->first)
         return;
-    for (place = bucket_of(table, &queue->key); *place != queue;)
-        place = &(*place)->next;
-    *place = queue->next;
+    for (at = bucket_of(table, &queue->key); *at != queue;)
+        at = &(*at)->next;
+    *at = queue->next;
     table->queue_count--;
     queue->next = matching->spare;
     matching->spare = queue;
@@ -153,8 +154,8 @@ static int kind_of(const struct match_key *key)
            (key->tag == MATCH_ANY ? MATCH_ANY_TAG : 0);
 }
 
-/* The key as a receive of that kind would have it. False: no receive of that kind takes it. */
-static bool opened(const struct match_key *key, int kind, struct match_key *out)
+/* The key of a receive of that kind that would match. False if there is none. */
+static bool with_wildcards(const struct match_key *key, int kind, struct match_key *out)
 {
     *out = *key;
     if (kind & MATCH_ANY_SOURCE)
@@ -164,7 +165,7 @@ static bool opened(const struct match_key *key, int kind, struct match_key *out)
     return !(kind & MATCH_ANY_TAG) || key->tag >= 0;
 }
 
-int matching_init(struct matching *matching)
+int match_init(struct matching *matching)
 {
     *matching = (struct matching){ .indexed[MATCH_EXACT] = true };
     matching->all.next = matching->all.previous = &matching->all;
@@ -176,7 +177,7 @@ int matching_init(struct matching *matching)
     return ENOMEM;
 }
 
-void matching_free(struct matching *matching)
+void match_free(struct matching *matching)
 {
     table_free(&matching->receives);
     table_free(&matching->messages);
@@ -206,7 +207,7 @@ bool match_is_posted(const struct match_receive *receive)
     return receive->link.queue != NULL;
 }
 
-bool match_is_waiting(const struct matching *matching)
+bool match_any_posted(const struct matching *matching)
 {
     uint64_t count = 0;
 
@@ -224,7 +225,7 @@ struct match_receive *match_arrived(struct matching *matching, const struct matc
         struct match_queue *queue;
         struct match_key asked;
 
-        if (!matching->waiting[kind] || !opened(key, kind, &asked))
+        if (!matching->waiting[kind] || !with_wildcards(key, kind, &asked))
             continue;
         queue = find_queue(&matching->receives, &asked);
         if (!queue)
@@ -246,11 +247,11 @@ static void forget(struct matching *matching, struct match_message *message)
     }
 }
 
-static int keep_as(struct matching *matching, struct match_message *message, int kind)
+static int index_as(struct matching *matching, struct match_message *message, int kind)
 {
     struct match_key key;
 
-    if (!opened(&message->key, kind, &key))
+    if (!with_wildcards(&message->key, kind, &key))
         return 0;
     return append(matching, &matching->messages, &key, &message->link[kind]);
 }
@@ -260,7 +261,7 @@ int match_keep(struct matching *matching, struct match_message *message)
     for (int kind = 0; kind < MATCH_KINDS; kind++)
         message->link[kind].queue = NULL;
     for (int kind = 0; kind < MATCH_KINDS; kind++) {
-        if (matching->indexed[kind] && keep_as(matching, message, kind)) {
+        if (matching->indexed[kind] && index_as(matching, message, kind)) {
             forget(matching, message);
             return ENOMEM;
         }
@@ -275,14 +276,15 @@ static struct match_message *message_of(struct match_link *age)
     return container_of(age, struct match_message, age);
 }
 
-/* Most programs ask in one way, and what is kept for the others would double the memory that a
- * message touches. Without memory for it, it is tried again the next time. */
+/* Indexes messages by one more kind of key, on its first use: most programs use one kind, and the
+ * other indexes would double the memory that a message touches. Without memory, the next call tries
+ * again. */
 static bool make_index(struct matching *matching, int kind)
 {
     struct match_link *age;
 
     for (age = matching->all.next; age != &matching->all; age = age->next) {
-        if (keep_as(matching, message_of(age), kind))
+        if (index_as(matching, message_of(age), kind))
             break;
     }
     matching->indexed[kind] = age == &matching->all;
@@ -302,7 +304,7 @@ static struct match_message *search(struct matching *matching, const struct matc
     for (struct match_link *age = matching->all.next; age != &matching->all; age = age->next) {
         struct match_message *message = message_of(age);
 
-        if (opened(&message->key, kind_of(key), &asked) && same(&asked, key))
+        if (with_wildcards(&message->key, kind_of(key), &asked) && same(&asked, key))
             return message;
     }
     return NULL;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* The functions of the MTL interface. */
 #include "mtl/bsend.h"
 #include "mtl/connection.h"
@@ -13,12 +14,12 @@
 
 #include <sched.h>
 
-#define PROBE_LOOKS 1024 /* between two looks at the clock while nothing happens */
-/* Virtual time: looks in vain before resting. What else Open MPI calls when it looks, such as the
- * steps of a collective, may go on without a message; some of it is called every eighth time only.
- */
-#define RESTLESS_LOOKS 16
-#define QUIET_LOOKS    32 /* between two looks for greetings while there are no connections */
+#define PROBE_INTERVAL 1024 /* idle polls between two calls of rails_probe() */
+/* Idle polls before a thread sleeps in virtual time. Other progress functions of Open MPI, such as
+ * the steps of a collective, may proceed without a message, and some are called only every eighth
+ * time. */
+#define POLLS_BEFORE_SLEEP   16
+#define WIREUP_POLL_INTERVAL 32 /* idle polls between two polls of the CQ without connections */
 
 static enum rails_class class_of(const struct mtl_request *request, int tag, bool blocking)
 {
@@ -88,36 +89,36 @@ static int module_isend(mca_mtl_base_module_t *module, struct ompi_communicator_
     return begin_send((struct mtl_request *)request, comm, dest, tag, convertor, mode, blocking);
 }
 
-/* ---- looking ---- */
+/* ---- polling ---- */
 
-static int look_at_memory(void)
+static int poll_memory(void)
 {
-    int count = inbox_look();
+    int count = shared_poll();
 
     if (connections)
-        count += rails_look();
-    if (protocol_is_greeting())
-        connections_greet_again();
-    return count + endpoints_flush() + rendezvous_go_on();
+        count += rails_poll_slots();
+    if (connections_in_wireup())
+        connections_retry_wireup();
+    return count + endpoints_flush() + rendezvous_progress();
 }
 
-/* Greetings from processes that are not known yet can wait. */
-static int look_everywhere(void)
+/* Without connections only wireup messages can arrive, which may wait. */
+static int poll_all(void)
 {
-    static uint32_t quiet;
-    int count = look_at_memory();
+    static uint32_t idle;
+    int count = poll_memory();
 
-    quiet += !count;
-    if (connections || (!count && quiet % QUIET_LOOKS == 0))
-        count += rails_poll();
-    if (!count && connections && quiet % PROBE_LOOKS == 0)
+    idle += !count;
+    if (connections || (!count && idle % WIREUP_POLL_INTERVAL == 0))
+        count += rails_poll_cqs();
+    if (!count && connections && idle % PROBE_INTERVAL == 0)
         rails_probe();
     return count;
 }
 
 /* ---- receives ---- */
 
-/* A receive from one process fails with it; one from anybody belongs to no endpoint. */
+/* A receive from one process fails with its endpoint; MPI_ANY_SOURCE has none. */
 static struct endpoint *source_of(struct ompi_communicator_t *comm, int source)
 {
     struct ompi_proc_t *proc;
@@ -166,7 +167,7 @@ static int module_imrecv(mca_mtl_base_module_t *module, struct opal_convertor_t 
     return OMPI_SUCCESS;
 }
 
-/* MPI_ERROR is the caller's: MPI sets it only where there are several statuses. */
+/* MPI_ERROR belongs to the caller: MPI sets it only in calls with several statuses. */
 static void fill_status(struct ompi_status_public_t *status, const struct unexpected *message)
 {
     if (status == MPI_STATUS_IGNORE)
@@ -177,7 +178,7 @@ static void fill_status(struct ompi_status_public_t *status, const struct unexpe
     status->_cancelled = 0;
 }
 
-/* Looks, and if there is nothing, looks again after whatever has come meanwhile was taken in. */
+/* Looks for a matching unexpected message, makes progress if there is none, and looks again. */
 static struct unexpected *probe(struct ompi_communicator_t *comm, int source, int tag, bool take)
 {
     struct match_key key = key_of(comm, source, tag);
@@ -186,8 +187,8 @@ static struct unexpected *probe(struct ompi_communicator_t *comm, int source, in
     mtl_enter();
     found = match_find(&mtl.matching, &key);
     if (!found && mtl.threads && !vtime.on) {
-        /* Threads that only probe may keep each other from looking. */
-        look_everywhere();
+        /* Threads that only probe may keep each other from polling. */
+        poll_all();
         found = match_find(&mtl.matching, &key);
     }
     if (!found) {
@@ -235,7 +236,7 @@ static int module_improbe(mca_mtl_base_module_t *module, struct ompi_communicato
     return OMPI_SUCCESS;
 }
 
-/* A receive that has not matched can be taken back. A send is on its way. */
+/* Only a receive that has not matched can be cancelled. */
 static int module_cancel(mca_mtl_base_module_t *module, mca_mtl_request_t *mtl_request, int flag)
 {
     struct mtl_request *request = (struct mtl_request *)mtl_request;
@@ -250,45 +251,44 @@ static int module_cancel(mca_mtl_base_module_t *module, mca_mtl_request_t *mtl_r
     return OMPI_SUCCESS;
 }
 
-/* ---- the rest ---- */
+/* ---- progress, processes and communicators ---- */
 
-/* Looking at completions takes time, and is not done twice in vain: only after something has
- * happened. When there is nothing, time goes on to whatever comes next; not with the lock held, for
- * which others may be waiting. */
+/* Polling a CQ costs modelled time, so an empty CQ is not polled again until something has changed.
+ * An idle thread sleeps until the next event, without the lock, which other threads may need. */
 static int progress_in_virtual_time(void)
 {
     static __thread bool changed = true;
-    static __thread uint32_t looked_after, quiet;
+    static __thread uint32_t polled_at, idle;
     uint64_t until = UINT64_MAX;
     uint32_t changes;
-    bool rests = false;
+    bool sleeps = false;
     int count;
 
     if (!mtl.joined && ompi_mpi_state < OMPI_MPI_STATE_INIT_COMPLETED)
         return 0;
     mtl_enter();
     changes = vtime.changes();
-    count = look_at_memory();
+    count = poll_memory();
     if (!count && changed) {
         changed = false;
-        looked_after = changes;
-        count = rails_poll();
-    } else if (!count && ++quiet > RESTLESS_LOOKS) {
-        rests = true;
-        until = connections_next_greeting();
+        polled_at = changes;
+        count = rails_poll_cqs();
+    } else if (!count && ++idle > POLLS_BEFORE_SLEEP) {
+        sleeps = true;
+        until = connections_next_wireup();
     }
     changed |= count > 0;
     mtl_leave();
-    if (count || rests)
-        quiet = 0;
-    if (rests && vtime.spin(looked_after, until))
+    if (count || sleeps)
+        idle = 0;
+    if (sleeps && vtime.spin(polled_at, until))
         changed = true;
     return count;
 }
 
-/* Who has something to do goes before those who only look: they would take the lock again as soon
- * as they have given it back, before anybody who waits for it gets a processor. */
-static bool may_look(void)
+/* Threads that wait for the lock go before threads that only poll. Otherwise a polling thread would
+ * take the lock again before any waiting thread is scheduled. */
+static bool may_poll(void)
 {
     if (!mtl.threads)
         return true;
@@ -305,17 +305,17 @@ int module_progress(void)
 
     if (vtime.on)
         return progress_in_virtual_time();
-    if (!may_look())
+    if (!may_poll())
         return 0;
-    count = look_everywhere();
+    count = poll_all();
     mtl_leave();
     return count;
 }
 
-/* Processes are connected when they are first used. */
+/* Connections come up on first use. */
 static int module_add_procs(mca_mtl_base_module_t *module, size_t count, struct ompi_proc_t **procs)
 {
-    endpoints_part_nodes(count, procs);
+    endpoints_mark_remote(count, procs);
     return OMPI_SUCCESS;
 }
 
@@ -326,10 +326,10 @@ static int module_del_procs(mca_mtl_base_module_t *module, size_t count, struct 
     return OMPI_SUCCESS;
 }
 
-/* When there is a communicator, the PML has been selected. */
+/* By the time of the first communicator the PML has been selected. */
 static int module_add_comm(mca_mtl_base_module_t *module, struct ompi_communicator_t *comm)
 {
-    bsend_take_over();
+    bsend_install();
     return OMPI_SUCCESS;
 }
 
@@ -340,15 +340,15 @@ static int module_del_comm(mca_mtl_base_module_t *module, struct ompi_communicat
 
 static int module_finalize(mca_mtl_base_module_t *module)
 {
-    bsend_give_back();
+    bsend_remove();
     opal_progress_unregister(module_progress);
     if (mtl.parameters.report)
         counters_report();
     endpoints_free();
     rendezvous_free();
     registrations_free();
-    inbox_close();
-    greeter_close();
+    shared_close();
+    wireup_close();
     devices_close();
     protocol_free();
     if (vtime.on)

@@ -1,5 +1,6 @@
-/* An MTL component for Open MPI 4.1 on the verbs API: messages, matching and data over several
- * queue pairs, ports and adapters. docs/mpi.md explains it. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* An MTL component for Open MPI 4.1 on the verbs API: matching, eager and rendezvous messages over
+ * several queue pairs, ports and adapters. docs/mpi.md explains it. */
 #ifndef MTL_MTL_H
 #define MTL_MTL_H
 
@@ -16,10 +17,10 @@
 
 struct mtl_request;
 
-enum eager_way { EAGER_AUTO, EAGER_SEND, EAGER_WRITE };
-enum rendezvous_way { RENDEZVOUS_WRITE, RENDEZVOUS_READ };
+enum eager_mode { EAGER_AUTO, EAGER_SEND, EAGER_WRITE };
+enum rendezvous_mode { RENDEZVOUS_WRITE, RENDEZVOUS_READ };
 
-/* Values of MCA parameters, see parameters.c. */
+/* MCA parameters, see parameters.c. */
 struct mtl_parameters {
     int priority;
     char *devices;
@@ -32,8 +33,8 @@ struct mtl_parameters {
     int eager;
     int rendezvous;
     int eager_limit;
-    int shared_limit;
-    int together_from;
+    int shared_memory_limit;
+    int coop_copy_min;
     int stripe_threshold;
     int minimum_stripe;
     int stripe_cost;
@@ -44,7 +45,7 @@ struct mtl_parameters {
     int registrations;
     int retry_count;
     int timeout;
-    bool shared;
+    bool shared_memory;
     bool single_copy;
     bool report;
 };
@@ -56,22 +57,22 @@ struct mtl_counters {
     unsigned long long rail_bytes[RAILS_MAX];
     unsigned long long shared_messages;
     unsigned long long shared_bytes;
-    unsigned long long helped_bytes;
+    unsigned long long coop_copy_bytes;
     unsigned long long unexpected;
     unsigned long long connections;
     unsigned long long registrations;
     unsigned long long rail_failures;
-    unsigned long long rail_revivals;
-    unsigned long long repeated;
+    unsigned long long rail_recoveries;
+    unsigned long long resent;
 };
 
-/* What MPI itself takes in the modelled host, in nanoseconds. */
+/* The modelled cost of the MPI library itself, in nanoseconds. */
 struct mtl_costs {
     double send;
     double receive;
     double control;
     double shared_latency;
-    double shared_rate; /* bytes a nanosecond; 0: as other copies */
+    double shared_rate; /* bytes per nanosecond; 0: as other copies */
 };
 
 struct mtl {
@@ -82,16 +83,16 @@ struct mtl {
     struct matching matching;
     struct rails_traffic traffic;
     struct spinlock lock;
-    atomic_uint waiting; /* threads, for the lock */
-    bool threads;        /* several may call at a time */
-    bool joined;         /* virtual time: takes part */
+    atomic_uint waiting; /* threads that wait for the lock */
+    bool threads;        /* MPI_THREAD_MULTIPLE */
+    bool joined;         /* this process takes part in virtual time */
     struct mtl_request *done, *last_done;
 };
 
 extern struct mtl mtl;
 
-/* Around everything that touches any of this. Requests that have ended meanwhile are reported by
- * mtl_leave(), after the lock is free, because what is called may come back in. */
+/* mtl_enter() takes the lock of the component. mtl_leave() releases it, and only then reports the
+ * requests that have completed, because their callbacks may enter again. */
 void mtl_join(void);
 void mtl_wait_for_lock(void);
 void mtl_report_done(void);
@@ -116,7 +117,7 @@ static inline void mtl_leave(void)
         spin_unlock(&mtl.lock);
 }
 
-/* Of the clock that counts. */
+/* Virtual or real time. */
 static inline uint64_t mtl_now(void)
 {
     return vtime.on ? vtime.now() : now_ns();

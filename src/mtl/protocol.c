@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "mtl/protocol.h"
 
 #include "mtl/connection.h"
@@ -8,29 +9,17 @@
 #include <dlfcn.h>
 #include <stdlib.h>
 
-static int greetings; /* connections that are being brought up */
-
-void protocol_greeting(int change)
-{
-    greetings += change;
-}
-
-bool protocol_is_greeting(void)
-{
-    return greetings != 0;
-}
-
 uint32_t protocol_slot_size(void)
 {
-    uint64_t body = mtl.parameters.eager_limit + sizeof(struct wire_done);
+    uint64_t body = mtl.parameters.eager_limit + sizeof(struct wire_ack);
 
     if (body < WIRE_BODY_MAX)
         body = WIRE_BODY_MAX;
     return round_up(sizeof(struct wire_header) + body + 2 * sizeof(uint32_t), CACHE_LINE);
 }
 
-/* Where the adapter is software on this machine, a send costs less than a write. */
-bool protocol_slots_are_written(void)
+/* On the live software adapter a send costs less than a write. */
+bool protocol_polls_slots(void)
 {
     if (mtl.parameters.eager != EAGER_AUTO)
         return mtl.parameters.eager == EAGER_WRITE;
@@ -44,12 +33,12 @@ uint64_t protocol_own_name(void)
 
 int protocol_init(void)
 {
-    return matching_init(&mtl.matching);
+    return match_init(&mtl.matching);
 }
 
 void protocol_free(void)
 {
-    matching_free(&mtl.matching);
+    match_free(&mtl.matching);
 }
 
 /* ---- sending ---- */
@@ -59,13 +48,13 @@ static uint64_t eager_limit(const struct endpoint *endpoint)
     const struct connection *connection = endpoint->connection;
     uint64_t limit;
 
-    if (endpoint->way != WAY_RAILS)
-        return mtl.parameters.shared_limit;
-    limit = connection->slot_size - sizeof(struct wire_header) - sizeof(struct wire_done) -
+    if (endpoint->transport != TRANSPORT_RAILS)
+        return mtl.parameters.shared_memory_limit;
+    limit = connection->slot_size - sizeof(struct wire_header) - sizeof(struct wire_ack) -
             2 * sizeof(uint32_t);
     if (limit > (uint64_t)mtl.parameters.eager_limit)
         limit = mtl.parameters.eager_limit;
-    /* What is to be striped is not copied. */
+    /* Messages that will be striped are not copied into slots. */
     if (connection->rail_count > 1 && limit >= mtl.traffic.limits.stripe_threshold)
         limit = mtl.traffic.limits.stripe_threshold - 1;
     return limit;
@@ -84,7 +73,7 @@ static void count(const struct mtl_request *request)
 
 static bool send_eager(struct mtl_request *request)
 {
-    struct wire_done body = { .cookie = request->cookie };
+    struct wire_ack body = { .send_id = request->id };
     struct message message = {
         .header = { .context = request->receive.key.context,
                     .source = request->receive.key.source,
@@ -96,38 +85,38 @@ static bool send_eager(struct mtl_request *request)
         .request = request,
     };
 
-    if (!endpoint_try(request->endpoint, &message, request->class))
+    if (!endpoint_try_send(request->endpoint, &message, request->class))
         return false;
     if (!request->synchronous)
         request_done(request, MPI_SUCCESS);
     return true;
 }
 
-static bool send_offer(struct mtl_request *request)
+static bool send_rts(struct mtl_request *request)
 {
-    struct wire_offer offer;
+    struct wire_rts rts;
     struct message message = {
         .header = { .context = request->receive.key.context,
                     .source = request->receive.key.source,
                     .tag = request->receive.key.tag,
-                    .type = WIRE_OFFER },
-        .body = &offer,
-        .body_length = sizeof(offer),
+                    .type = WIRE_RTS },
+        .body = &rts,
+        .body_length = sizeof(rts),
     };
 
-    if (!rendezvous_offer(request, &offer)) {
+    if (!rendezvous_make_rts(request, &rts)) {
         request_done(request, MPI_ERR_NO_MEM);
         return true;
     }
-    return endpoint_try(request->endpoint, &message, request->class);
+    return endpoint_try_send(request->endpoint, &message, request->class);
 }
 
-bool protocol_send_waiting(struct mtl_request *request)
+bool protocol_send_queued(struct mtl_request *request)
 {
-    return is_eager(request) ? send_eager(request) : send_offer(request);
+    return is_eager(request) ? send_eager(request) : send_rts(request);
 }
 
-/* From this process to itself: one copy, into the receive or aside. */
+/* A send of this process to itself: one copy, through a packed buffer if necessary. */
 static void copy_within(struct mtl_request *from, struct mtl_request *to)
 {
     char *packed;
@@ -138,7 +127,7 @@ static void copy_within(struct mtl_request *from, struct mtl_request *to)
     }
     packed = malloc(from->size);
     if (!packed) {
-        mtl_log("no memory for %lu bytes", from->size);
+        mtl_log("out of memory: cannot pack %lu bytes", from->size);
         request_done(to, MPI_ERR_NO_MEM);
         return;
     }
@@ -154,8 +143,8 @@ static void receive_own(struct mtl_request *receive, struct mtl_request *send)
     request_done(receive, MPI_SUCCESS);
 }
 
-static struct unexpected *keep(struct endpoint *endpoint, const struct match_key *key,
-                               uint64_t size, uint64_t data)
+static struct unexpected *add_unexpected(struct endpoint *endpoint, const struct match_key *key,
+                                         uint64_t size, uint64_t data)
 {
     struct unexpected *message = malloc(sizeof(*message) + data);
 
@@ -165,15 +154,15 @@ static struct unexpected *keep(struct endpoint *endpoint, const struct match_key
     message->endpoint = endpoint;
     message->size = size;
     message->own = NULL;
-    message->offered = message->synchronous = false;
-    message->cookie = 0;
+    message->has_rts = message->synchronous = false;
+    message->send_id = 0;
     if (match_keep(&mtl.matching, &message->match))
         goto no_memory;
     mtl.counters.unexpected++;
     return message;
 no_memory:
     free(message);
-    mtl_log("no memory for an unexpected message of %lu bytes", size);
+    mtl_log("out of memory: cannot keep an unexpected message of %lu bytes", size);
     endpoint_fail(endpoint);
     return NULL;
 }
@@ -189,8 +178,8 @@ static void send_to_self(struct mtl_request *request)
         request_done(request, MPI_SUCCESS);
         return;
     }
-    message =
-        keep(request->endpoint, &request->receive.key, request->size, copied ? request->size : 0);
+    message = add_unexpected(request->endpoint, &request->receive.key, request->size,
+                             copied ? request->size : 0);
     if (!message) {
         request_done(request, MPI_ERR_NO_MEM);
     } else if (copied) {
@@ -207,28 +196,20 @@ void protocol_send(struct mtl_request *request)
 
     mtl_charge(mtl.costs.send);
     count(request);
-    request->cookie = 0;
+    request->id = 0;
     if (endpoint->failed) {
         request_done(request, MPI_ERR_OTHER);
-    } else if (endpoint->way == WAY_SELF) {
+    } else if (endpoint->transport == TRANSPORT_SELF) {
         send_to_self(request);
     } else {
         if (request->synchronous && is_eager(request))
-            request->cookie = cookie_new(COOKIE_REQUEST, request);
-        if (!protocol_send_waiting(request))
-            endpoint_wait(endpoint, request);
+            request->id = request_id_new(REQUEST_ID_REQUEST, request);
+        if (!protocol_send_queued(request))
+            endpoint_queue(endpoint, request);
     }
 }
 
 /* ---- receiving ---- */
-
-/* The sender waits to be told. */
-static void tell_matched(struct endpoint *endpoint, uint64_t cookie)
-{
-    struct wire_done body = { .cookie = cookie };
-
-    endpoint_control(endpoint, WIRE_DONE, &body, sizeof(body));
-}
 
 void protocol_receive_matched(struct mtl_request *request, struct unexpected *message)
 {
@@ -237,14 +218,14 @@ void protocol_receive_matched(struct mtl_request *request, struct unexpected *me
 
         receive_own(request, send);
         request_done(send, MPI_SUCCESS);
-    } else if (message->offered) {
+    } else if (message->has_rts) {
         request_matched(request, &message->match.key, message->size);
-        rendezvous_take(request, message->endpoint, &message->offer);
+        rendezvous_receive(request, message->endpoint, &message->rts);
     } else {
         request_matched(request, &message->match.key, message->size);
         request_unpack(request, message->data, message->size);
         if (message->synchronous)
-            tell_matched(message->endpoint, message->cookie);
+            rendezvous_send_ack(message->endpoint, message->send_id);
         request_done(request, MPI_SUCCESS);
     }
     free(message);
@@ -270,12 +251,12 @@ static void eager_arrived(struct endpoint *endpoint, const struct wire_header *h
     struct match_key key = { header->context, header->source, header->tag };
     struct match_receive *receive = match_arrived(&mtl.matching, &key);
     bool synchronous = header->flags & WIRE_SYNCHRONOUS;
-    uint64_t cookie = 0, size = header->length;
+    uint64_t send_id = 0, size = header->length;
 
     if (synchronous) {
-        cookie = ((const struct wire_done *)data)->cookie;
-        data += sizeof(struct wire_done);
-        size -= sizeof(struct wire_done);
+        send_id = ((const struct wire_ack *)data)->send_id;
+        data += sizeof(struct wire_ack);
+        size -= sizeof(struct wire_ack);
     }
     if (receive) {
         struct mtl_request *request = container_of(receive, struct mtl_request, receive);
@@ -283,22 +264,22 @@ static void eager_arrived(struct endpoint *endpoint, const struct wire_header *h
         request_matched(request, &key, size);
         request_unpack(request, data, size);
         if (synchronous)
-            tell_matched(endpoint, cookie);
+            rendezvous_send_ack(endpoint, send_id);
         request_done(request, MPI_SUCCESS);
     } else {
-        struct unexpected *message = keep(endpoint, &key, size, size);
+        struct unexpected *message = add_unexpected(endpoint, &key, size, size);
 
         if (!message)
             return;
         message->synchronous = synchronous;
-        message->cookie = cookie;
+        message->send_id = send_id;
         mtl_charge_copy(size);
         memcpy(message->data, data, size);
     }
 }
 
-static void offer_arrived(struct endpoint *endpoint, const struct wire_header *header,
-                          const struct wire_offer *offer)
+static void rts_arrived(struct endpoint *endpoint, const struct wire_header *header,
+                        const struct wire_rts *rts)
 {
     struct match_key key = { header->context, header->source, header->tag };
     struct match_receive *receive = match_arrived(&mtl.matching, &key);
@@ -307,15 +288,15 @@ static void offer_arrived(struct endpoint *endpoint, const struct wire_header *h
     if (receive) {
         struct mtl_request *request = container_of(receive, struct mtl_request, receive);
 
-        request_matched(request, &key, offer->size);
-        rendezvous_take(request, endpoint, offer);
+        request_matched(request, &key, rts->size);
+        rendezvous_receive(request, endpoint, rts);
         return;
     }
-    message = keep(endpoint, &key, offer->size, 0);
+    message = add_unexpected(endpoint, &key, rts->size, 0);
     if (!message)
         return;
-    message->offered = true;
-    message->offer = *offer;
+    message->has_rts = true;
+    message->rts = *rts;
 }
 
 void protocol_arrived(struct endpoint *endpoint, const struct wire_header *header, const void *body)
@@ -324,15 +305,15 @@ void protocol_arrived(struct endpoint *endpoint, const struct wire_header *heade
     case WIRE_EAGER:
         eager_arrived(endpoint, header, body);
         break;
-    case WIRE_OFFER:
-        offer_arrived(endpoint, header, body);
+    case WIRE_RTS:
+        rts_arrived(endpoint, header, body);
         break;
     case WIRE_RAIL_DOWN:
-    case WIRE_RAIL_SHUT:
-    case WIRE_RAIL_ASK:
-    case WIRE_RAIL_OPEN:
-    case WIRE_RAIL_UP:
-        rail_arrived(endpoint->connection, header->type, body);
+    case WIRE_RAIL_DRAINED:
+    case WIRE_RAIL_REQ:
+    case WIRE_RAIL_REP:
+    case WIRE_RAIL_RTU:
+        rail_control_arrived(endpoint->connection, header->type, body);
         break;
     default:
         rendezvous_arrived(endpoint, header, body);

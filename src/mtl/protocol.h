@@ -1,49 +1,43 @@
-/* What is said, and what follows from it: short messages at once, long ones after they have been
- * matched (rendezvous.h). */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The eager protocol and dispatch of messages; rendezvous.h has the protocol for long ones. */
 #ifndef MTL_PROTOCOL_H
 #define MTL_PROTOCOL_H
 
 #include "mtl/endpoint.h"
 
-/* A message that nobody has asked for yet. */
+/* A message that arrived before its receive was posted. */
 struct unexpected {
     struct match_message match;
     struct endpoint *endpoint;
     uint64_t size;
-    struct mtl_request *own; /* sent by this process to itself, and not copied */
-    struct wire_offer offer; /* if 'offered', else data follow */
-    bool offered;
+    struct mtl_request *own; /* a send of this process to itself, not copied yet */
+    struct wire_rts rts;     /* if 'has_rts', else the data follow */
+    bool has_rts;
     bool synchronous;
-    uint64_t cookie;
+    uint64_t send_id; /* if synchronous */
     char data[];
 };
 
 int protocol_init(void);
 void protocol_free(void);
 
-/* Begins a send. */
 void protocol_send(struct mtl_request *request);
 
-/* Sends the message of a request that had to wait; false if there still is no room. */
-bool protocol_send_waiting(struct mtl_request *request);
+/* Sends the message of a queued request; false if there still is no free slot. */
+bool protocol_send_queued(struct mtl_request *request);
 
-/* Begins a receive. */
 void protocol_receive(struct mtl_request *request);
 
-/* The same, of a message that has been taken out. */
+/* Receives a message that MPI_Mprobe has taken out of the unexpected queue. */
 void protocol_receive_matched(struct mtl_request *request, struct unexpected *message);
 
-/* Something came from another process. */
+/* Handles a message from a peer. */
 void protocol_arrived(struct endpoint *endpoint, const struct wire_header *header,
                       const void *body);
 
-/* Facts about this process. */
 uint32_t protocol_slot_size(void);
-bool protocol_slots_are_written(void);
+/* Whether peers write eager messages into slots that this process polls, instead of sending. */
+bool protocol_polls_slots(void);
 uint64_t protocol_own_name(void);
-
-/* So many connections more (or less) are being brought up. */
-void protocol_greeting(int change);
-bool protocol_is_greeting(void);
 
 #endif

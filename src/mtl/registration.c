@@ -1,6 +1,7 @@
-/* Entries never overlap. The table is guarded by a lock of its own, because memory is unmapped by
- * any thread, also by one that is within the verbs or the allocator; nothing that could unmap
- * memory is called with it held. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Entries never overlap. The table has a lock of its own, because any thread may unmap memory, even
+ * inside the verbs library or the allocator. Nothing that could unmap memory is called while the
+ * lock is held. */
 #include "mtl/registration.h"
 
 #include "mtl/log.h"
@@ -14,15 +15,15 @@
 #include <stdlib.h>
 
 static struct spinlock lock;
-static struct registration **table; /* by address */
-static uint32_t room, count;
+static struct registration **table; /* sorted by address */
+static uint32_t capacity, count;
 static struct registration **retired; /* stale and unused: to be deregistered */
 static uint32_t retired_count;
 static bool hooked;
-static uint64_t clock_hand;
+static uint64_t use_clock;
 
-/* The first entry that ends behind the address. */
-static uint32_t place_of(uintptr_t address)
+/* The first entry that ends after the address. */
+static uint32_t index_of(uintptr_t address)
 {
     uint32_t low = 0, high = count;
 
@@ -37,24 +38,24 @@ static uint32_t place_of(uintptr_t address)
     return low;
 }
 
-static void remove_at(uint32_t place)
+static void remove_at(uint32_t index)
 {
-    struct registration *registration = table[place];
+    struct registration *registration = table[index];
 
-    memmove(&table[place], &table[place + 1], (--count - place) * sizeof(*table));
+    memmove(&table[index], &table[index + 1], (--count - index) * sizeof(*table));
     registration->stale = true;
     if (!registration->users)
         retired[retired_count++] = registration;
 }
 
-/* Called by whoever unmaps memory, in the middle of that. */
+/* Memory hook: called by the thread that unmaps memory. */
 static void unmapped(void *start, size_t length, void *unused, bool from_alloc)
 {
     uintptr_t from = (uintptr_t)start, to = from + length;
 
     spin_lock(&lock);
-    for (uint32_t place = place_of(from); place < count && table[place]->start < to;)
-        remove_at(place);
+    for (uint32_t index = index_of(from); index < count && table[index]->start < to;)
+        remove_at(index);
     spin_unlock(&lock);
 }
 
@@ -81,14 +82,14 @@ static void deregister_retired(void)
     }
 }
 
-int registrations_init(uint32_t wanted)
+int registrations_init(uint32_t entries)
 {
-    room = wanted;
-    table = calloc(room + 1, sizeof(*table));
-    retired = calloc(room + 1, sizeof(*retired));
+    capacity = entries;
+    table = calloc(capacity + 1, sizeof(*table));
+    retired = calloc(capacity + 1, sizeof(*retired));
     if (!table || !retired)
         return ENOMEM;
-    /* Without hooks nothing can be kept: what is registered may be unmapped unseen. */
+    /* Without hooks the cache stays empty: memory could be unmapped unnoticed. */
     hooked = mca_base_framework_open(&opal_memory_base_framework, 0) == OPAL_SUCCESS &&
              (opal_mem_hooks_support_level() & OPAL_MEMORY_FREE_SUPPORT) &&
              opal_mem_hooks_register_release(unmapped, NULL) == OPAL_SUCCESS;
@@ -114,39 +115,39 @@ void registrations_free(void)
 static struct registration *find(uintptr_t start, uintptr_t end)
 {
     struct registration *found = NULL;
-    uint32_t place;
+    uint32_t index;
 
     spin_lock(&lock);
-    place = place_of(start);
-    if (place < count && table[place]->start <= start && table[place]->end >= end) {
-        found = table[place];
+    index = index_of(start);
+    if (index < count && table[index]->start <= start && table[index]->end >= end) {
+        found = table[index];
         found->users++;
-        found->used_at = ++clock_hand;
+        found->used_at = ++use_clock;
     }
     spin_unlock(&lock);
     return found;
 }
 
-/* Buffers of the heap share pages: whoever took the place of its neighbour would lose its own to it
- * the next time, and both would be registered again and again. So the new one covers both. */
+/* Heap buffers share pages. If one registration replaced that of its neighbour, the two would evict
+ * each other again and again; so the new registration covers both. */
 static void cover_neighbours(uintptr_t *start, uintptr_t *end)
 {
     spin_lock(&lock);
-    for (uint32_t place = place_of(*start); place < count && table[place]->start < *end; place++) {
-        if (table[place]->start < *start)
-            *start = table[place]->start;
-        if (table[place]->end > *end)
-            *end = table[place]->end;
+    for (uint32_t index = index_of(*start); index < count && table[index]->start < *end; index++) {
+        if (table[index]->start < *start)
+            *start = table[index]->start;
+        if (table[index]->end > *end)
+            *end = table[index]->end;
     }
     spin_unlock(&lock);
 }
 
-/* Called with the lock held. What nobody uses and was used longest ago makes room. */
-static void make_room(void)
+/* Evicts the least recently used entry if the cache is full. The caller holds the lock. */
+static void evict_oldest(void)
 {
     uint32_t oldest = count;
 
-    if (count + retired_count < room)
+    if (count + retired_count < capacity)
         return;
     for (uint32_t i = 0; i < count; i++) {
         if (!table[i]->users && (oldest == count || table[i]->used_at < table[oldest]->used_at))
@@ -156,22 +157,22 @@ static void make_room(void)
         remove_at(oldest);
 }
 
-/* Takes the place of those it overlaps. If there is no room, it is used once. */
+/* Replaces the entries that it overlaps. If the cache is full, the registration is used once. */
 static void insert(struct registration *registration)
 {
-    uint32_t place;
+    uint32_t index;
 
     spin_lock(&lock);
-    place = place_of(registration->start);
-    while (place < count && table[place]->start < registration->end)
-        remove_at(place);
-    make_room();
-    if (hooked && count + retired_count < room) {
-        place = place_of(registration->start);
-        memmove(&table[place + 1], &table[place], (count++ - place) * sizeof(*table));
-        table[place] = registration;
+    index = index_of(registration->start);
+    while (index < count && table[index]->start < registration->end)
+        remove_at(index);
+    evict_oldest();
+    if (hooked && count + retired_count < capacity) {
+        index = index_of(registration->start);
+        memmove(&table[index + 1], &table[index], (count++ - index) * sizeof(*table));
+        table[index] = registration;
         registration->stale = false;
-        registration->used_at = ++clock_hand;
+        registration->used_at = ++use_clock;
     }
     spin_unlock(&lock);
 }
@@ -188,12 +189,13 @@ static struct registration *make(uintptr_t start, uintptr_t end)
         struct ibv_pd *pd = devices.device[i].pd;
         struct ibv_mr *region = ibv_reg_mr(pd, (void *)start, end - start, access);
 
-        /* Memory that the program may only read can still be sent. */
+        /* Read-only memory can still be sent. */
         if (!region)
             region = ibv_reg_mr(pd, (void *)start, end - start, IBV_ACCESS_REMOTE_READ);
         registration->regions[i] = region;
         if (!region) {
-            mtl_log("%zu bytes cannot be registered: %s", end - start, strerror(errno));
+            mtl_log("cannot register %zu bytes of user memory: %s (check ulimit -l)", end - start,
+                    strerror(errno));
             deregister(registration);
             return NULL;
         }

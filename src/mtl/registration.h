@@ -1,4 +1,5 @@
-/* Registered memory of the user, kept for the next time. What the program unmaps is forgotten. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A registration cache for user memory. Entries go when the program unmaps their memory. */
 #ifndef MTL_REGISTRATION_H
 #define MTL_REGISTRATION_H
 
@@ -7,15 +8,15 @@
 struct registration {
     uintptr_t start, end;
     uint32_t users;
-    bool stale; /* not to be found any more; goes when nobody uses it */
+    bool stale; /* no longer in the cache; deregistered after its last use */
     uint64_t used_at;
     struct ibv_mr *regions[DEVICES_MAX];
 };
 
-int registrations_init(uint32_t room);
+int registrations_init(uint32_t entries);
 void registrations_free(void);
 
-/* Of all that memory, on all devices; NULL with the reason in the log. */
+/* Registers the range on all devices; NULL after logging why. */
 struct registration *registration_get(const void *start, uint64_t length);
 void registration_put(struct registration *registration);
 

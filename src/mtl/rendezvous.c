@@ -1,22 +1,23 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "mtl/rendezvous.h"
 
+#include "mtl/intranode.h"
 #include "mtl/log.h"
-#include "mtl/nearby.h"
 #include "mtl/protocol.h"
 
 #include <stdlib.h>
 
-#define LEAD_FROM  (1ull << 20) /* bytes of a piece */
-#define LEAD_SHARE 8
-#define LEAD_MOST  (2ull << 20)
+#define HEAD_MIN_PIECE (1ull << 20) /* shorter pieces have no head */
+#define HEAD_FRACTION  8
+#define HEAD_MAX       (2ull << 20)
 
 static struct transfer *spare;
-static struct transfer *waiting, **last_waiting = &waiting;
-static uint32_t offers; /* to processes of this node that are not over */
+static struct transfer *deferred, **last_deferred = &deferred;
+static uint32_t shared_sends; /* in progress, to processes of this node */
 
-static bool is_offer(const struct transfer *transfer)
+static bool is_shared_send(const struct transfer *transfer)
 {
-    return transfer->sending && transfer->endpoint->way == WAY_SHARED;
+    return transfer->sending && transfer->endpoint->transport == TRANSPORT_SHARED;
 }
 
 static struct transfer *transfer_new(struct mtl_request *request, struct endpoint *endpoint,
@@ -40,9 +41,9 @@ static struct transfer *transfer_new(struct mtl_request *request, struct endpoin
     transfer->own_data = !request->buffer;
     if (transfer->own_data)
         transfer->data = malloc(length);
-    transfer->cookie = cookie_new(COOKIE_TRANSFER, transfer);
-    if (transfer->data && transfer->cookie) {
-        offers += is_offer(transfer);
+    transfer->id = request_id_new(REQUEST_ID_TRANSFER, transfer);
+    if (transfer->data && transfer->id) {
+        shared_sends += is_shared_send(transfer);
         return transfer;
     }
     if (transfer->own_data)
@@ -54,8 +55,8 @@ static struct transfer *transfer_new(struct mtl_request *request, struct endpoin
 
 static void forget(struct transfer *transfer)
 {
-    cookie_free(transfer->cookie);
-    offers -= is_offer(transfer);
+    request_id_free(transfer->id);
+    shared_sends -= is_shared_send(transfer);
 }
 
 static void transfer_free(struct transfer *transfer)
@@ -65,22 +66,22 @@ static void transfer_free(struct transfer *transfer)
         registration_put(transfer->registration);
     if (transfer->own_data)
         free(transfer->data);
-    transfer->cookie = 0;
+    transfer->id = 0;
     transfer->next = spare;
     spare = transfer;
 }
 
-void transfer_waits(struct transfer *transfer)
+void rendezvous_defer(struct transfer *transfer)
 {
-    if (transfer->waiting)
+    if (transfer->deferred)
         return;
-    transfer->waiting = true;
+    transfer->deferred = true;
     transfer->next = NULL;
-    *last_waiting = transfer;
-    last_waiting = &transfer->next;
+    *last_deferred = transfer;
+    last_deferred = &transfer->next;
 }
 
-void transfer_over(struct transfer *transfer)
+void rendezvous_complete(struct transfer *transfer)
 {
     struct mtl_request *request = transfer->request;
 
@@ -90,24 +91,24 @@ void transfer_over(struct transfer *transfer)
     request_done(request, MPI_SUCCESS);
 }
 
-void transfer_tell_done(struct endpoint *endpoint, uint64_t cookie)
+void rendezvous_send_ack(struct endpoint *endpoint, uint64_t send_id)
 {
-    struct wire_done body = { .cookie = cookie };
+    struct wire_ack body = { .send_id = send_id };
 
-    endpoint_control(endpoint, WIRE_DONE, &body, sizeof(body));
+    endpoint_send_control(endpoint, WIRE_ACK, &body, sizeof(body));
 }
 
-bool rendezvous_has_offers(void)
+bool rendezvous_has_shared_sends(void)
 {
-    return offers != 0;
+    return shared_sends != 0;
 }
 
-static bool is_read(const struct endpoint *endpoint)
+static bool reads_data(const struct endpoint *endpoint)
 {
-    return endpoint->way == WAY_RAILS && mtl.parameters.rendezvous == RENDEZVOUS_READ;
+    return endpoint->transport == TRANSPORT_RAILS && mtl.parameters.rendezvous == RENDEZVOUS_READ;
 }
 
-static bool make_accessible(struct transfer *transfer, uint32_t *rkeys)
+static bool register_data(struct transfer *transfer, uint32_t *rkeys)
 {
     if (!transfer->registration)
         transfer->registration = registration_get(transfer->data, transfer->length);
@@ -118,24 +119,24 @@ static bool make_accessible(struct transfer *transfer, uint32_t *rkeys)
     return true;
 }
 
-bool rendezvous_offer(struct mtl_request *request, struct wire_offer *offer)
+bool rendezvous_make_rts(struct mtl_request *request, struct wire_rts *rts)
 {
     struct transfer *transfer =
-        request->cookie ? cookie_find(COOKIE_TRANSFER, request->cookie) : NULL;
+        request->id ? request_id_find(REQUEST_ID_TRANSFER, request->id) : NULL;
 
     if (!transfer) {
         transfer = transfer_new(request, request->endpoint, request->size);
         if (!transfer)
             return false;
-        request->cookie = transfer->cookie;
+        request->id = transfer->id;
         if (transfer->own_data)
             request_pack(request, transfer->data);
     }
-    *offer = (struct wire_offer){ .size = request->size,
-                                  .cookie = transfer->cookie,
-                                  .address = (uintptr_t)transfer->data,
-                                  .class = request->class };
-    return !is_read(request->endpoint) || make_accessible(transfer, offer->rkeys);
+    *rts = (struct wire_rts){ .size = request->size,
+                              .send_id = transfer->id,
+                              .address = (uintptr_t)transfer->data,
+                              .class = request->class };
+    return !reads_data(request->endpoint) || register_data(transfer, rts->rkeys);
 }
 
 /* ---- pieces over rails ---- */
@@ -145,18 +146,18 @@ static struct rail_link *rail_of(const struct piece *piece)
     return &piece->transfer->endpoint->connection->rails[piece->rails.rail];
 }
 
-static void give(struct piece *piece)
+static void assign(struct piece *piece)
 {
     rails_given(&piece->transfer->endpoint->connection->set, &piece->rails, mtl_now());
-    piece->life = rail_of(piece)->life;
+    piece->generation = rail_of(piece)->generation;
 }
 
-/* Its rail, unless that has failed since it was chosen; it may even be up again. */
-static bool keeps_rail(const struct piece *piece)
+/* False if the rail has failed since the piece was assigned to it, even if it is up again. */
+static bool rail_is_valid(const struct piece *piece)
 {
     const struct rail_link *link = rail_of(piece);
 
-    return link->up && link->life == piece->life;
+    return link->up && link->generation == piece->generation;
 }
 
 static void plan_pieces(struct transfer *transfer, enum rails_class class)
@@ -165,69 +166,69 @@ static void plan_pieces(struct transfer *transfer, enum rails_class class)
     struct rails_message message = { .class = class, .size = transfer->length };
 
     if (!rails_plan(&connection->set, &message, &transfer->plan))
-        return; /* the endpoint is about to fail, and the transfer with it */
-    transfer->left = transfer->plan.count;
+        return; /* the endpoint is about to fail, and this transfer with it */
+    transfer->pieces_left = transfer->plan.count;
     for (uint32_t i = 0; i < transfer->plan.count; i++) {
         transfer->piece[i] =
             (struct piece){ .transfer = transfer, .rails = transfer->plan.piece[i] };
-        give(&transfer->piece[i]);
+        assign(&transfer->piece[i]);
     }
 }
 
-/* What is left of a piece. */
-static void describe(const struct piece *piece, const struct rail_link *link,
-                     struct remote_copy *copy)
+/* The part of a piece after its head. */
+static void fill_copy(const struct piece *piece, const struct rail_link *link,
+                      struct remote_copy *copy)
 {
     const struct transfer *transfer = piece->transfer;
     uint32_t device = link->path->device->index;
-    uint64_t offset = piece->rails.offset + piece->led;
+    uint64_t offset = piece->rails.offset + piece->head_length;
 
     *copy = (struct remote_copy){
-        .here = (uintptr_t)transfer->data + offset,
-        .there = transfer->peer_address + offset,
-        .length = piece->rails.length - piece->led,
+        .local = (uintptr_t)transfer->data + offset,
+        .remote = transfer->peer_address + offset,
+        .length = piece->rails.length - piece->head_length,
         .lkey = transfer->registration->regions[device]->lkey,
         .rkey = transfer->peer_rkeys[device],
     };
 }
 
-/* Whoever sends and receives at once is often told to send just before it hears what it is to
- * receive: its answer must not wait behind all of that, or one direction would follow the other. */
-static bool should_lead(const struct piece *piece, const struct rail_link *link)
+/* A process that sends and receives at once often gets a CTS just before an RTS. Its answer to the
+ * RTS must not wait behind all of the data, or the two directions would run one after the other. */
+static bool should_send_head(const struct piece *piece, const struct rail_link *link)
 {
-    return !piece->led && !link->leading && piece->rails.length >= LEAD_FROM &&
-           match_is_waiting(&mtl.matching);
+    return !piece->head_length && !link->head_piece && piece->rails.length >= HEAD_MIN_PIECE &&
+           match_any_posted(&mtl.matching);
 }
 
-static void lead(struct piece *piece, struct rail_link *link)
+static void write_head(struct piece *piece, struct rail_link *link)
 {
     struct remote_copy copy;
 
-    describe(piece, link, &copy);
-    copy.length = copy.length / LEAD_SHARE < LEAD_MOST ? copy.length / LEAD_SHARE : LEAD_MOST;
-    piece->led = copy.length;
-    rail_lead(link, &copy, piece);
+    fill_copy(piece, link, &copy);
+    copy.length = copy.length / HEAD_FRACTION < HEAD_MAX ? copy.length / HEAD_FRACTION : HEAD_MAX;
+    piece->head_length = copy.length;
+    rail_write_head(link, &copy, piece);
 }
 
 static void write_piece(struct piece *piece, struct rail_link *link)
 {
     struct transfer *transfer = piece->transfer;
-    struct wire_piece body = { .target = transfer->peer_cookie,
-                               .index = piece - transfer->piece,
-                               .count = transfer->plan.count };
-    struct message message = { .header = { .type = WIRE_PIECE },
+    struct wire_fin body = { .recv_id = transfer->peer_id,
+                             .index = piece - transfer->piece,
+                             .count = transfer->plan.count };
+    struct message message = { .header = { .type = WIRE_FIN },
                                .body = &body,
                                .body_length = sizeof(body) };
     struct sent sent = { .piece = piece };
     struct remote_copy copy;
 
-    if (should_lead(piece, link)) {
-        lead(piece, link);
+    if (should_send_head(piece, link)) {
+        write_head(piece, link);
         return;
     }
-    if (link->leading == piece)
-        link->leading = NULL;
-    describe(piece, link, &copy);
+    if (link->head_piece == piece)
+        link->head_piece = NULL;
+    fill_copy(piece, link, &copy);
     rail_write(link, &copy);
     mtl_charge(mtl.costs.control);
     rail_send(link, &message, &sent);
@@ -237,12 +238,12 @@ static void read_piece(struct piece *piece, struct rail_link *link)
 {
     struct remote_copy copy;
 
-    describe(piece, link, &copy);
+    fill_copy(piece, link, &copy);
     rail_read(link, &copy, &piece->work);
 }
 
-/* Another rail for a piece whose own has failed. False if there is none. */
-static bool move_piece(struct piece *piece)
+/* Assigns a piece to another rail. False if none is up. */
+static bool reassign_piece(struct piece *piece)
 {
     struct transfer *transfer = piece->transfer;
     struct rails_message message = { .class = transfer->plan.class, .size = piece->rails.length };
@@ -251,7 +252,7 @@ static bool move_piece(struct piece *piece)
     if (!rails_replan(&transfer->endpoint->connection->set, &message, &plan))
         return false;
     piece->rails.rail = plan.piece[0].rail;
-    give(piece);
+    assign(piece);
     return true;
 }
 
@@ -260,15 +261,15 @@ static bool post_piece(struct piece *piece)
     struct transfer *transfer = piece->transfer;
     struct rail_link *link;
 
-    if (!keeps_rail(piece)) {
-        /* What went ahead may still be on its way; piece_lost() says when it is not. */
-        if (piece->led || !move_piece(piece))
+    if (!rail_is_valid(piece)) {
+        /* The head may still arrive, until rendezvous_piece_lost() is called. */
+        if (piece->head_length || !reassign_piece(piece))
             return false;
     }
     link = rail_of(piece);
-    if (transfer->reading ? !rail_can_read(link) : !rail_has_room(link))
+    if (transfer->reading ? !rail_can_read(link) : !rail_can_send(link))
         return false;
-    /* Set first: the rail may fail within, and the piece be given back. */
+    /* Set first: the rail may fail inside, and call rendezvous_piece_lost(). */
     piece->posted = true;
     if (transfer->reading)
         read_piece(piece, link);
@@ -277,7 +278,7 @@ static bool post_piece(struct piece *piece)
     return true;
 }
 
-/* Returns how many went; the transfer waits if some could not. */
+/* Returns how many pieces were posted; the transfer is deferred if some could not be. */
 static int post_pieces(struct transfer *transfer)
 {
     int count = 0;
@@ -290,126 +291,126 @@ static int post_pieces(struct transfer *transfer)
         if (post_piece(piece))
             count++;
         else
-            transfer_waits(transfer);
+            rendezvous_defer(transfer);
     }
     return count;
 }
 
-void piece_over(struct piece *piece)
+void rendezvous_piece_done(struct piece *piece)
 {
     struct transfer *transfer = piece->transfer;
     struct rails_set *set = &transfer->endpoint->connection->set;
 
     if (transfer->endpoint->failed)
         return;
-    if (keeps_rail(piece))
+    if (rail_is_valid(piece))
         rails_completed(set, &piece->rails, true, mtl_now());
-    if (--transfer->left)
+    if (--transfer->pieces_left)
         return;
     rails_ended(set, &transfer->plan);
     if (!transfer->sending)
-        transfer_tell_done(transfer->endpoint, transfer->peer_cookie);
-    transfer_over(transfer);
+        rendezvous_send_ack(transfer->endpoint, transfer->peer_id);
+    rendezvous_complete(transfer);
 }
 
-void piece_led(struct piece *piece)
+void rendezvous_head_done(struct piece *piece)
 {
     piece->posted = false;
     if (!post_piece(piece))
-        transfer_waits(piece->transfer);
+        rendezvous_defer(piece->transfer);
 }
 
-void piece_lost(struct piece *piece)
+void rendezvous_piece_lost(struct piece *piece)
 {
     piece->posted = false;
-    piece->led = 0;
-    transfer_waits(piece->transfer);
+    piece->head_length = 0;
+    rendezvous_defer(piece->transfer);
 }
 
-void piece_read_failed(struct piece *piece)
+void rendezvous_read_failed(struct piece *piece)
 {
     if (!piece->transfer->endpoint->failed)
-        piece_lost(piece);
+        rendezvous_piece_lost(piece);
 }
 
 /* ---- receiving ---- */
 
-static void tell_accepted(struct transfer *transfer)
+static void send_cts(struct transfer *transfer)
 {
-    struct wire_accept body = { .cookie = transfer->peer_cookie,
-                                .size = transfer->length,
-                                .target = transfer->cookie,
-                                .address = (uintptr_t)transfer->data };
+    struct wire_cts body = { .send_id = transfer->peer_id,
+                             .size = transfer->length,
+                             .recv_id = transfer->id,
+                             .address = (uintptr_t)transfer->data };
 
-    make_accessible(transfer, body.rkeys);
-    endpoint_control(transfer->endpoint, WIRE_ACCEPT, &body, sizeof(body));
+    register_data(transfer, body.rkeys);
+    endpoint_send_control(transfer->endpoint, WIRE_CTS, &body, sizeof(body));
 }
 
-static void take_over_rails(struct transfer *transfer, const struct wire_offer *offer)
+static void receive_over_rails(struct transfer *transfer, const struct wire_rts *rts)
 {
-    if (!make_accessible(transfer, NULL)) {
+    if (!register_data(transfer, NULL)) {
         endpoint_fail(transfer->endpoint);
         return;
     }
-    if (!is_read(transfer->endpoint)) {
-        tell_accepted(transfer);
+    if (!reads_data(transfer->endpoint)) {
+        send_cts(transfer);
         return;
     }
     transfer->reading = true;
-    transfer->peer_address = offer->address;
-    memcpy(transfer->peer_rkeys, offer->rkeys, sizeof(offer->rkeys));
-    plan_pieces(transfer, offer->class < RAILS_CLASSES ? offer->class : RAILS_NONBLOCKING);
+    transfer->peer_address = rts->address;
+    memcpy(transfer->peer_rkeys, rts->rkeys, sizeof(rts->rkeys));
+    plan_pieces(transfer, rts->class < RAILS_CLASSES ? rts->class : RAILS_NONBLOCKING);
     post_pieces(transfer);
 }
 
-void rendezvous_take(struct mtl_request *request, struct endpoint *endpoint,
-                     const struct wire_offer *offer)
+void rendezvous_receive(struct mtl_request *request, struct endpoint *endpoint,
+                        const struct wire_rts *rts)
 {
-    uint64_t length = offer->size < request->size ? offer->size : request->size;
+    uint64_t length = rts->size < request->size ? rts->size : request->size;
     struct transfer *transfer;
 
     if (!length) {
-        transfer_tell_done(endpoint, offer->cookie);
+        rendezvous_send_ack(endpoint, rts->send_id);
         request_done(request, MPI_SUCCESS);
         return;
     }
     transfer = transfer_new(request, endpoint, length);
     if (!transfer) {
-        mtl_log("no memory to receive %lu bytes", length);
+        mtl_log("out of memory: cannot receive %lu bytes", length);
         request_done(request, MPI_ERR_NO_MEM);
         return;
     }
-    transfer->peer_cookie = offer->cookie;
-    if (endpoint->way == WAY_SHARED)
-        nearby_take(transfer, offer->address);
+    transfer->peer_id = rts->send_id;
+    if (endpoint->transport == TRANSPORT_SHARED)
+        intranode_receive(transfer, rts->address);
     else
-        take_over_rails(transfer, offer);
+        receive_over_rails(transfer, rts);
 }
 
-static void piece_arrived(const struct wire_piece *body)
+static void fin_arrived(const struct wire_fin *body)
 {
-    struct transfer *transfer = cookie_find(COOKIE_TRANSFER, body->target);
+    struct transfer *transfer = request_id_find(REQUEST_ID_TRANSFER, body->recv_id);
 
     if (!transfer)
         return;
-    transfer->seen |= 1u << (body->index % RAILS_MAX);
-    if (__builtin_popcount(transfer->seen) == (int)body->count)
-        transfer_over(transfer);
+    transfer->pieces_seen |= 1u << (body->index % RAILS_MAX);
+    if (__builtin_popcount(transfer->pieces_seen) == (int)body->count)
+        rendezvous_complete(transfer);
 }
 
 /* ---- sending ---- */
 
-static void accepted(const struct wire_accept *body)
+static void cts_arrived(const struct wire_cts *body)
 {
-    struct transfer *transfer = cookie_find(COOKIE_TRANSFER, body->cookie);
+    struct transfer *transfer = request_id_find(REQUEST_ID_TRANSFER, body->send_id);
 
-    if (!transfer || transfer->peer_cookie)
+    if (!transfer || transfer->peer_id)
         return;
-    transfer->peer_cookie = body->target;
+    transfer->peer_id = body->recv_id;
     transfer->peer_address = body->address;
     transfer->length = body->size;
     memcpy(transfer->peer_rkeys, body->rkeys, sizeof(body->rkeys));
-    if (!make_accessible(transfer, NULL)) {
+    if (!register_data(transfer, NULL)) {
         endpoint_fail(transfer->endpoint);
         return;
     }
@@ -417,16 +418,16 @@ static void accepted(const struct wire_accept *body)
     post_pieces(transfer);
 }
 
-static void told_done(const struct wire_done *body)
+static void ack_arrived(const struct wire_ack *body)
 {
-    struct mtl_request *request = cookie_find(COOKIE_REQUEST, body->cookie);
-    struct transfer *transfer = cookie_find(COOKIE_TRANSFER, body->cookie);
+    struct mtl_request *request = request_id_find(REQUEST_ID_REQUEST, body->send_id);
+    struct transfer *transfer = request_id_find(REQUEST_ID_TRANSFER, body->send_id);
 
     if (request) {
-        cookie_free(body->cookie);
+        request_id_free(body->send_id);
         request_done(request, MPI_SUCCESS);
     } else if (transfer) {
-        transfer_over(transfer);
+        rendezvous_complete(transfer);
     }
 }
 
@@ -434,72 +435,71 @@ void rendezvous_arrived(struct endpoint *endpoint, const struct wire_header *hea
                         const void *body)
 {
     switch (header->type) {
-    case WIRE_ACCEPT:
-        accepted(body);
+    case WIRE_CTS:
+        cts_arrived(body);
         break;
-    case WIRE_PIECE:
-        piece_arrived(body);
+    case WIRE_FIN:
+        fin_arrived(body);
         break;
-    case WIRE_PULL:
-    case WIRE_FRAGMENT:
-    case WIRE_HELP:
-    case WIRE_HELPED:
-        nearby_arrived(header, body);
+    case WIRE_CTS_FRAGMENTS:
+    case WIRE_DATA:
+    case WIRE_COOP_COPY:
+    case WIRE_COOP_DONE:
+        intranode_arrived(header, body);
         break;
-    case WIRE_DONE:
-        told_done(body);
+    case WIRE_ACK:
+        ack_arrived(body);
         break;
     default:
-        mtl_log("process %u sent a message of type %u, which does not exist", endpoint->name.vpid,
-                header->type);
+        mtl_log("process %u sent a message of unknown type %u", endpoint->name.vpid, header->type);
     }
 }
 
-int rendezvous_go_on(void)
+int rendezvous_progress(void)
 {
-    struct transfer *transfer = waiting, *next;
+    struct transfer *transfer = deferred, *next;
     int count = 0;
 
-    waiting = NULL;
-    last_waiting = &waiting;
+    deferred = NULL;
+    last_deferred = &deferred;
     for (; transfer; transfer = next) {
         next = transfer->next;
-        transfer->waiting = false;
+        transfer->deferred = false;
         if (transfer->endpoint->failed)
             continue;
-        count +=
-            transfer->plan.count && transfer->left ? post_pieces(transfer) : nearby_go_on(transfer);
+        count += transfer->plan.count && transfer->pieces_left ? post_pieces(transfer)
+                                                               : intranode_send_fragments(transfer);
     }
     return count;
 }
 
-/* ---- the end ---- */
+/* ---- failure and shutdown ---- */
 
-/* Its memory is not used again: completions of its pieces may still come. */
-static void fail_one(enum cookie_kind kind, void *object, void *endpoint)
+/* The transfer is not reused: completions of its pieces may still arrive. */
+static void fail_one(enum request_id_kind kind, void *object, void *endpoint)
 {
     struct mtl_request *request = object;
 
-    if (kind == COOKIE_TRANSFER) {
+    if (kind == REQUEST_ID_TRANSFER) {
         struct transfer *transfer = object;
 
         if (transfer->endpoint != endpoint)
             return;
         request = transfer->request;
-        if (transfer->left)
+        if (transfer->pieces_left)
             rails_ended(&transfer->endpoint->connection->set, &transfer->plan);
         forget(transfer);
     } else {
         if (request->endpoint != endpoint)
             return;
-        cookie_free(request->cookie);
+        request_id_free(request->id);
     }
     request_done(request, MPI_ERR_OTHER);
 }
 
 void rendezvous_fail(struct endpoint *endpoint)
 {
-    cookies_each(fail_one, endpoint);
+    request_ids_each(fail_one, endpoint);
 }
 
 void rendezvous_free(void)
@@ -509,5 +509,5 @@ void rendezvous_free(void)
         free(transfer);
     }
     spare = NULL;
-    cookies_free();
+    request_ids_free();
 }

@@ -1,90 +1,81 @@
-/* Long messages: the sender offers, and when the receiver has matched it, the data go straight from
- * one memory to the other, in as many pieces as the policy wants. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The rendezvous protocol for long messages. The sender sends an RTS; once it has matched, the data
+ * go from user memory to user memory, in as many pieces as the policy plans. */
 #ifndef MTL_RENDEZVOUS_H
 #define MTL_RENDEZVOUS_H
 
 #include "mtl/connection.h"
 #include "mtl/registration.h"
+#include "mtl/request_id.h"
 
 struct transfer;
 
-/* A piece on its rail. */
+/* The part of a message that goes over one rail. */
 struct piece {
-    struct work work; /* first: a completion names it */
+    struct work work; /* first: a completion's wr_id points at it */
     struct transfer *transfer;
     struct rails_piece rails;
-    uint32_t life; /* of its rail, when that was chosen */
+    uint32_t generation; /* of the rail when the piece was assigned to it */
     bool posted;
-    uint64_t led; /* bytes at its beginning that went ahead */
+    uint64_t head_length; /* bytes at its beginning that are sent ahead */
 };
 
 struct transfer {
-    uint64_t cookie;
-    struct transfer *next; /* of those that wait for room, or spare */
-    bool waiting;
+    uint64_t id;
+    struct transfer *next; /* in the deferred list, or among the spare ones */
+    bool deferred;
     bool sending;
-    bool reading; /* this side reads the other's memory */
+    bool reading; /* this side RDMA-reads the peer's memory */
     struct mtl_request *request;
     struct endpoint *endpoint;
     char *data;
-    bool own_data; /* in one piece, because the user's are not */
+    bool own_data; /* a contiguous copy, because the user's data are not contiguous */
     uint64_t length;
-    uint64_t arrived; /* copied or in fragments, within a node */
-    uint64_t sent;
-    bool pulled; /* in fragments */
+    uint64_t arrived; /* within a node: bytes copied or received */
+    uint64_t sent;    /* within a node: bytes sent as fragments */
+    bool fragmented;
     struct registration *registration;
-    uint64_t peer_cookie;
+    uint64_t peer_id;
     uint64_t peer_address;
     uint32_t peer_rkeys[DEVICES_MAX];
-    uint32_t left; /* pieces */
-    uint32_t seen; /* by number, of those that have arrived */
+    uint32_t pieces_left;
+    uint32_t pieces_seen; /* bit mask of the pieces whose FIN has arrived */
     struct rails_plan plan;
     struct piece piece[RAILS_MAX];
 };
 
-/* It goes on when there is room (rendezvous_go_on). */
-void transfer_waits(struct transfer *transfer);
+/* Puts the transfer on the list that rendezvous_progress() retries. */
+void rendezvous_defer(struct transfer *transfer);
 
-/* All is where it should be: ends the request. */
-void transfer_over(struct transfer *transfer);
+/* All data have arrived: completes the request. */
+void rendezvous_complete(struct transfer *transfer);
 
-/* The sender's transfer of that name is over. */
-void transfer_tell_done(struct endpoint *endpoint, uint64_t cookie);
+void rendezvous_send_ack(struct endpoint *endpoint, uint64_t send_id);
 
-/* Describes what a send has to offer. False, with the reason in the log, if there is no memory. */
-bool rendezvous_offer(struct mtl_request *request, struct wire_offer *offer);
+/* Fills in the RTS of a send. False if there is no memory. */
+bool rendezvous_make_rts(struct mtl_request *request, struct wire_rts *rts);
 
-/* A receive has matched an offer. */
-void rendezvous_take(struct mtl_request *request, struct endpoint *endpoint,
-                     const struct wire_offer *offer);
+/* A receive has matched an RTS. */
+void rendezvous_receive(struct mtl_request *request, struct endpoint *endpoint,
+                        const struct wire_rts *rts);
 
 void rendezvous_arrived(struct endpoint *endpoint, const struct wire_header *header,
                         const void *body);
 
-/* This process has long messages for others of its node that they have not read yet. */
-bool rendezvous_has_offers(void);
+/* Whether peers on this node still have to copy long messages of this process. */
+bool rendezvous_has_shared_sends(void);
 
-/* Names for requests that the other side gives back; a name that is out of date finds nothing. */
-enum cookie_kind { COOKIE_FREE, COOKIE_REQUEST, COOKIE_TRANSFER };
+/* Retries deferred transfers. Returns how many pieces or fragments were posted. */
+int rendezvous_progress(void);
 
-uint64_t cookie_new(enum cookie_kind kind, void *object);
-void *cookie_find(enum cookie_kind kind, uint64_t cookie);
-void cookie_free(uint64_t cookie);
-void cookies_each(void (*call)(enum cookie_kind kind, void *object, void *argument),
-                  void *argument);
-void cookies_free(void);
-
-/* Posts what had no room. Returns how much did. */
-int rendezvous_go_on(void);
-
-/* Ends everything with that endpoint. */
+/* Completes all transfers with that endpoint with an error. */
 void rendezvous_fail(struct endpoint *endpoint);
 void rendezvous_free(void);
 
-/* It has been written and the message behind it has arrived, or it has been read. */
-void piece_over(struct piece *piece);
-void piece_led(struct piece *piece);
-void piece_lost(struct piece *piece);
-void piece_read_failed(struct piece *piece);
+/* Events of a piece, called by the rail. */
+void rendezvous_piece_done(struct piece *piece); /* its FIN, or the RDMA read, has completed */
+void rendezvous_head_done(struct piece *piece);  /* half of its head has arrived */
+void rendezvous_piece_lost(struct piece *piece); /* the rail failed, and is drained */
+void rendezvous_read_failed(struct piece *piece);
 
 #endif

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "mtl/request.h"
 
 #include <ompi/request/request.h>
@@ -9,7 +10,7 @@ void request_of_send(struct mtl_request *request, struct opal_convertor_t *conve
     request->convertor = convertor;
     request->sending = true;
     if (!prepared) {
-        /* The PML's short cut for contiguous data; the base is that of the data already. */
+        /* The PML's fast path for contiguous data, where pBaseBuf already includes the offset. */
         request->buffer = (char *)convertor->pBaseBuf;
         request->size = convertor->local_size;
         return;
@@ -32,7 +33,7 @@ void request_of_receive(struct mtl_request *request, struct opal_convertor_t *co
 
 void request_pack(struct mtl_request *request, void *to)
 {
-    struct iovec piece = { .iov_base = to, .iov_len = request->size };
+    struct iovec iov = { .iov_base = to, .iov_len = request->size };
     uint32_t count = 1;
     size_t length = request->size;
 
@@ -40,12 +41,12 @@ void request_pack(struct mtl_request *request, void *to)
     if (request->buffer)
         memcpy(to, request->buffer, request->size);
     else if (request->size)
-        opal_convertor_pack(request->convertor, &piece, &count, &length);
+        opal_convertor_pack(request->convertor, &iov, &count, &length);
 }
 
 void request_unpack(struct mtl_request *request, const void *from, uint64_t length)
 {
-    struct iovec piece = { .iov_base = (void *)from };
+    struct iovec iov = { .iov_base = (void *)from };
     uint32_t count = 1;
     size_t done;
 
@@ -55,8 +56,8 @@ void request_unpack(struct mtl_request *request, const void *from, uint64_t leng
     if (request->buffer) {
         memcpy(request->buffer, from, length);
     } else if (length) {
-        piece.iov_len = done = length;
-        opal_convertor_unpack(request->convertor, &piece, &count, &done);
+        iov.iov_len = done = length;
+        opal_convertor_unpack(request->convertor, &iov, &count, &done);
     }
 }
 
@@ -74,7 +75,7 @@ void request_matched(struct mtl_request *request, const struct match_key *key, u
 void request_done(struct mtl_request *request, int error)
 {
     request->error = error;
-    /* A receive has its own, if it was cut off; nobody else sets that of a send. */
+    /* A receive may have MPI_ERR_TRUNCATE already; the status of a send is set only here. */
     if (request->super.ompi_req && (request->sending || error != MPI_SUCCESS))
         request->super.ompi_req->req_status.MPI_ERROR = error;
     request->next = NULL;

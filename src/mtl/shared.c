@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "mtl/shared.h"
 
 #include "mtl/log.h"
@@ -22,24 +23,24 @@ struct cell {
     char body[CELL_SIZE - sizeof(struct wire_header)];
 };
 
-/* Where the rest of a message lies, in front of what its cell can hold. */
-struct far {
-    uint64_t start, end; /* positions in the ring of bytes, which never go back */
+/* Instead of the body, in the cell of a message whose body lies in the data ring. */
+struct data_ref {
+    uint64_t start, end; /* offsets in the endless stream of bytes */
 };
 
 struct ring {
-    cache_aligned uint64_t sender; /* its name, written before its first message */
-    cache_aligned _Atomic uint32_t consumed; /* cells, by the owner of the inbox */
-    _Atomic uint64_t freed;                  /* bytes */
-    cache_aligned claims_word claims;        /* of the sender's message that both copy */
+    cache_aligned uint64_t sender; /* process name, written before the first message */
+    cache_aligned _Atomic uint32_t consumed; /* cells, written by the owner of the inbox */
+    _Atomic uint64_t freed;                  /* bytes of the data ring */
+    cache_aligned coop_word coop;          /* the message of the sender that both copy */
     cache_aligned struct cell cells[CELLS];
     char data[DATA_BYTES];
 };
 
-/* A ring is claimed by one exchange, so that a sender which fails or dies in the middle of attaching
- * costs a ring and hides no other. */
+/* A sender claims a ring by one atomic exchange. If it fails or dies while attaching, that ring is
+ * lost, and no other. */
 struct inbox_head {
-    _Atomic uint32_t changes; /* counted after a claim, for the owner to look */
+    _Atomic uint32_t changes; /* incremented after a claim, so that the owner looks for new rings */
     _Atomic uint8_t claimed[RINGS_MAX];
 };
 _Static_assert(sizeof(struct inbox_head) <= PAGE, "the rings begin on the next page");
@@ -49,9 +50,9 @@ _Static_assert(sizeof(struct inbox_head) <= PAGE, "the rings begin on the next p
 
 struct inbox_ring {
     struct ring *ring;
-    uint32_t taken, told;
-    uint64_t freed, freed_told;
-    struct endpoint *endpoint; /* NULL until it is first needed */
+    uint32_t consumed, consumed_reported;
+    uint64_t freed, freed_reported;
+    struct endpoint *endpoint; /* NULL until the first message */
 };
 
 static struct inbox {
@@ -67,16 +68,16 @@ struct shared_peer {
     uint32_t sent, consumed;
     uint64_t written, freed;
     int32_t pid;
-    struct inbox_ring *in; /* what comes from there, since something did */
-    bool readable;         /* its memory has been read */
+    struct inbox_ring *in; /* the ring from that peer, after its first message */
+    bool readable;         /* a read of its memory has succeeded */
 };
 
-int inbox_open(void)
+int shared_open(void)
 {
     inbox.fd = memfd_create("verbena-mpi", MFD_CLOEXEC);
     if (inbox.fd < 0)
         return -1;
-    /* Where Yama restricts who may read whose memory: the others of the node may. */
+    /* Where Yama restricts reading the memory of others, let the peers on this node. */
     prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);
     if (!ftruncate(inbox.fd, INBOX_BYTES))
         inbox.head = mmap(NULL, INBOX_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
@@ -84,11 +85,11 @@ int inbox_open(void)
     if (inbox.head && inbox.head != MAP_FAILED)
         return inbox.fd;
     inbox.head = NULL;
-    inbox_close();
+    shared_close();
     return -1;
 }
 
-void inbox_close(void)
+void shared_close(void)
 {
     if (inbox.head)
         munmap(inbox.head, INBOX_BYTES);
@@ -166,17 +167,17 @@ static bool has_cell(struct shared_peer *peer)
     return peer->sent - peer->consumed < CELLS;
 }
 
-/* Room in one piece: what does not fit before the end begins at the start. */
-static bool find_room(struct shared_peer *peer, uint32_t length, struct far *far)
+/* Finds contiguous space: a body that does not fit before the end of the ring goes to its start. */
+static bool find_space(struct shared_peer *peer, uint32_t length, struct data_ref *ref)
 {
     uint32_t at = peer->written % DATA_BYTES;
 
-    far->start = at + length <= DATA_BYTES ? peer->written : peer->written + DATA_BYTES - at;
-    far->end = far->start + round_up(length, CACHE_LINE);
-    if (far->end - peer->freed <= DATA_BYTES)
+    ref->start = at + length <= DATA_BYTES ? peer->written : peer->written + DATA_BYTES - at;
+    ref->end = ref->start + round_up(length, CACHE_LINE);
+    if (ref->end - peer->freed <= DATA_BYTES)
         return true;
     peer->freed = load_acquire(&peer->ring->freed);
-    return far->end - peer->freed <= DATA_BYTES;
+    return ref->end - peer->freed <= DATA_BYTES;
 }
 
 static uint32_t mark_of(uint32_t count)
@@ -186,21 +187,21 @@ static uint32_t mark_of(uint32_t count)
 
 bool shared_send(struct shared_peer *peer, struct message *message)
 {
-    uint32_t length = message_length(message);
+    uint32_t length = endpoint_message_length(message);
     struct cell *cell = &peer->ring->cells[peer->sent % CELLS];
-    bool far = length > sizeof(cell->body);
-    struct far place;
+    bool in_data_ring = length > sizeof(cell->body);
+    struct data_ref ref;
 
-    if (!has_cell(peer) || (far && !find_room(peer, length, &place)))
+    if (!has_cell(peer) || (in_data_ring && !find_space(peer, length, &ref)))
         return false;
     message->header.length = length;
-    message->header.flags |= far ? WIRE_FAR : 0;
-    if (far) {
-        message_write(peer->ring->data + place.start % DATA_BYTES, message);
-        memcpy(cell->body, &place, sizeof(place));
-        peer->written = place.end;
+    message->header.flags |= in_data_ring ? WIRE_IN_DATA_RING : 0;
+    if (in_data_ring) {
+        endpoint_write_message(peer->ring->data + ref.start % DATA_BYTES, message);
+        memcpy(cell->body, &ref, sizeof(ref));
+        peer->written = ref.end;
     } else {
-        message_write(cell->body, message);
+        endpoint_write_message(cell->body, message);
     }
     mtl_charge(mtl.costs.shared_latency);
     memcpy((char *)&cell->header + sizeof(uint32_t), (char *)&message->header + sizeof(uint32_t),
@@ -226,46 +227,47 @@ static struct endpoint *sender_of(struct inbox_ring *in)
     return in->endpoint;
 }
 
-static void tell(struct inbox_ring *in)
+/* Reports free cells and bytes to the sender, a quarter of the ring at a time. */
+static void return_credit(struct inbox_ring *in)
 {
-    if (in->taken - in->told >= CELLS / 4) {
-        in->told = in->taken;
-        store_release(&in->ring->consumed, in->taken);
+    if (in->consumed - in->consumed_reported >= CELLS / 4) {
+        in->consumed_reported = in->consumed;
+        store_release(&in->ring->consumed, in->consumed);
     }
-    if (in->freed - in->freed_told >= DATA_BYTES / 4) {
-        in->freed_told = in->freed;
+    if (in->freed - in->freed_reported >= DATA_BYTES / 4) {
+        in->freed_reported = in->freed;
         store_release(&in->ring->freed, in->freed);
     }
 }
 
-static int look(struct inbox_ring *in)
+static int poll_ring(struct inbox_ring *in)
 {
     int count = 0;
 
     for (;; count++) {
-        struct cell *cell = &in->ring->cells[in->taken % CELLS];
+        struct cell *cell = &in->ring->cells[in->consumed % CELLS];
         const char *body = cell->body;
         struct endpoint *endpoint;
-        struct far place;
+        struct data_ref ref;
 
-        if (load_acquire((_Atomic uint32_t *)&cell->header.mark) != mark_of(in->taken))
+        if (load_acquire((_Atomic uint32_t *)&cell->header.mark) != mark_of(in->consumed))
             return count;
         endpoint = sender_of(in);
         if (!endpoint)
             return count;
-        if (cell->header.flags & WIRE_FAR) {
-            memcpy(&place, cell->body, sizeof(place));
-            body = in->ring->data + place.start % DATA_BYTES;
-            in->freed = place.end;
+        if (cell->header.flags & WIRE_IN_DATA_RING) {
+            memcpy(&ref, cell->body, sizeof(ref));
+            body = in->ring->data + ref.start % DATA_BYTES;
+            in->freed = ref.end;
         }
-        in->taken++;
+        in->consumed++;
         protocol_arrived(endpoint, &cell->header, body);
-        tell(in);
+        return_credit(in);
     }
 }
 
-/* Rings are claimed in order: all below the last one that is claimed are looked at, and one that has
- * no sender stays empty. */
+/* Rings are claimed in order: polls all rings up to the last one that is claimed. A ring without a
+ * sender stays empty. */
 static void find_new_rings(void)
 {
     inbox.changes = load_acquire(&inbox.head->changes);
@@ -277,7 +279,7 @@ static void find_new_rings(void)
             }
 }
 
-int inbox_look(void)
+int shared_poll(void)
 {
     int count = 0;
 
@@ -286,45 +288,45 @@ int inbox_look(void)
     if (unlikely(load_relaxed(&inbox.head->changes) != inbox.changes))
         find_new_rings();
     for (uint32_t i = 0; i < inbox.known; i++)
-        count += look(&inbox.rings[i]);
+        count += poll_ring(&inbox.rings[i]);
     return count;
 }
 
-/* ---- from memory to memory ---- */
+/* ---- copies from process to process ---- */
 
 typedef ssize_t (*copy_call)(pid_t, const struct iovec *, unsigned long, const struct iovec *,
                              unsigned long, unsigned long);
 
-static bool copy(copy_call call, pid_t pid, const struct memory_pair *pair, bool *refused)
+static bool run_copy(copy_call call, pid_t pid, const struct shared_copy *copy, bool *refused)
 {
-    struct iovec here = { pair->here, pair->length };
-    struct iovec there = { (void *)(uintptr_t)pair->there, pair->length };
+    struct iovec local = { copy->local, copy->length };
+    struct iovec remote = { (void *)(uintptr_t)copy->remote, copy->length };
 
     if (!mtl.parameters.single_copy || *refused)
         return false;
-    while (here.iov_len) {
-        ssize_t count = call(pid, &here, 1, &there, 1, 0);
+    while (local.iov_len) {
+        ssize_t count = call(pid, &local, 1, &remote, 1, 0);
 
         if (count <= 0) {
             *refused = errno == EPERM || errno == ENOSYS;
             return false;
         }
-        here.iov_base = (char *)here.iov_base + count;
-        there.iov_base = (char *)there.iov_base + count;
-        here.iov_len -= count;
-        there.iov_len = here.iov_len;
+        local.iov_base = (char *)local.iov_base + count;
+        remote.iov_base = (char *)remote.iov_base + count;
+        local.iov_len -= count;
+        remote.iov_len = local.iov_len;
     }
     if (mtl.costs.shared_rate > 0)
-        mtl_charge(pair->length / mtl.costs.shared_rate);
+        mtl_charge(copy->length / mtl.costs.shared_rate);
     else
-        mtl_charge_copy(pair->length);
+        mtl_charge_copy(copy->length);
     return true;
 }
 
-bool shared_read(struct shared_peer *peer, const struct memory_pair *pair)
+bool shared_read(struct shared_peer *peer, const struct shared_copy *copy)
 {
     static bool refused;
-    bool done = copy(process_vm_readv, peer->pid, pair, &refused);
+    bool done = run_copy(process_vm_readv, peer->pid, copy, &refused);
 
     peer->readable |= done;
     return done;
@@ -337,17 +339,17 @@ bool shared_may_write(void)
     return mtl.parameters.single_copy && !write_refused;
 }
 
-bool shared_write(struct shared_peer *peer, const struct memory_pair *pair)
+bool shared_write(struct shared_peer *peer, const struct shared_copy *copy)
 {
-    return copy(process_vm_writev, peer->pid, pair, &write_refused);
+    return run_copy(process_vm_writev, peer->pid, copy, &write_refused);
 }
 
-claims_word *shared_claims_in(struct shared_peer *peer)
+coop_word *shared_coop_recv_word(struct shared_peer *peer)
 {
-    return peer->in && peer->readable ? &peer->in->ring->claims : NULL;
+    return peer->in && peer->readable ? &peer->in->ring->coop : NULL;
 }
 
-claims_word *shared_claims_out(struct shared_peer *peer)
+coop_word *shared_coop_send_word(struct shared_peer *peer)
 {
-    return &peer->ring->claims;
+    return &peer->ring->coop;
 }

@@ -1,39 +1,41 @@
-/* Processes of the same node, through shared memory. Each has an inbox with a ring for every
- * process that sends to it: cells that hold a short message, and a ring of bytes for the rest. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The shared-memory transport within a node. Each process has an inbox with a ring for every
+ * sender: cells for short messages, and a data ring for longer ones. */
 #ifndef MTL_SHARED_H
 #define MTL_SHARED_H
 
-#include "mtl/claims.h"
+#include "mtl/coop_copy.h"
 #include "mtl/endpoint.h"
 
-/* Makes the inbox of this process; returns its descriptor, or -1 if there cannot be one. */
-int inbox_open(void);
-void inbox_close(void);
+/* Creates the inbox of this process; returns its file descriptor, or -1. */
+int shared_open(void);
+void shared_close(void);
 
-/* Takes messages out. Returns how many. */
-int inbox_look(void);
+/* Handles all messages in the inbox. Returns how many. */
+int shared_poll(void);
 
-/* NULL if the other's inbox cannot be reached. */
+/* NULL if the peer's inbox cannot be mapped. */
 struct shared_peer *shared_attach(const struct address *address);
 void shared_detach(struct shared_peer *peer);
 
-/* False if there is no room. */
+/* False if the ring is full. */
 bool shared_send(struct shared_peer *peer, struct message *message);
 
-/* Copy out of the other's memory, and into it. False if that is not allowed here. */
-struct memory_pair {
-    void *here;
-    uint64_t there;
+/* A copy between this process and a peer. */
+struct shared_copy {
+    void *local;
+    uint64_t remote;
     uint64_t length;
 };
 
-bool shared_read(struct shared_peer *peer, const struct memory_pair *pair);
+/* False if the kernel refuses. */
+bool shared_read(struct shared_peer *peer, const struct shared_copy *copy);
 bool shared_may_write(void);
-bool shared_write(struct shared_peer *peer, const struct memory_pair *pair);
+bool shared_write(struct shared_peer *peer, const struct shared_copy *copy);
 
-/* For the message that comes from there and that both copy; NULL unless its memory has been read
- * before. For one that goes there. */
-claims_word *shared_claims_in(struct shared_peer *peer);
-claims_word *shared_claims_out(struct shared_peer *peer);
+/* The coop_word for messages from the peer (NULL unless its memory has been read before), and for
+ * messages to it. */
+coop_word *shared_coop_recv_word(struct shared_peer *peer);
+coop_word *shared_coop_send_word(struct shared_peer *peer);
 
 #endif

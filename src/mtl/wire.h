@@ -1,5 +1,6 @@
-/* What processes say to each other: a header, then what its type says. All members of a job have
- * the same byte order and the same version of this. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The wire protocol: a header, then a body that depends on the type. All processes of a job have
+ * the same byte order and the same version of this file. */
 #ifndef MTL_WIRE_H
 #define MTL_WIRE_H
 
@@ -10,97 +11,98 @@
 #define PORTS_MAX   8
 
 enum wire_type {
-    WIRE_EAGER = 1, /* a message with its data */
-    WIRE_OFFER,     /* a message whose data are with the sender: struct wire_offer */
-    WIRE_ACCEPT,    /* where the data may be written: struct wire_accept */
-    WIRE_PIECE,     /* a piece of them has been: struct wire_piece */
-    WIRE_PULL,      /* the data are to be sent in fragments: struct wire_accept */
-    WIRE_FRAGMENT,  /* struct wire_fragment, then data */
-    WIRE_HELP,      /* both copy the data: struct wire_help */
-    WIRE_HELPED,    /* the sender has copied what it could: struct wire_helped */
-    WIRE_DONE,      /* the sender's part is over: struct wire_done */
-    WIRE_RAIL_DOWN, /* not to be used any more: struct wire_rail */
-    WIRE_RAIL_SHUT, /* nothing will come out of it any more: struct wire_rail */
-    WIRE_RAIL_ASK,  /* here is a new queue pair for one that is down: struct wire_rail */
-    WIRE_RAIL_OPEN, /* and here is its peer: struct wire_rail */
-    WIRE_RAIL_UP,   /* they are connected: struct wire_rail */
+    WIRE_EAGER = 1,     /* a message and its data */
+    WIRE_RTS,           /* ready to send, the data stay with the sender: struct wire_rts */
+    WIRE_CTS,           /* clear to send, write the data here: struct wire_cts */
+    WIRE_FIN,           /* one piece has been written: struct wire_fin */
+    WIRE_CTS_FRAGMENTS, /* clear to send, as WIRE_DATA fragments: struct wire_cts */
+    WIRE_DATA,          /* one fragment: struct wire_data, then data */
+    WIRE_COOP_COPY,     /* sender and receiver copy together: struct wire_coop_copy */
+    WIRE_COOP_DONE,     /* the sender has copied its chunks: struct wire_coop_done */
+    WIRE_ACK,           /* the send is complete: struct wire_ack */
+    WIRE_RAIL_DOWN,     /* stop using this rail: struct wire_rail */
+    WIRE_RAIL_DRAINED,  /* everything that arrived on it has been consumed: struct wire_rail */
+    WIRE_RAIL_REQ,      /* reconnect a failed rail to this new queue pair: struct wire_rail */
+    WIRE_RAIL_REP,      /* the queue pair of the other side: struct wire_rail */
+    WIRE_RAIL_RTU,      /* ready to use, both are connected: struct wire_rail */
 };
 
-/* The sender of an eager message wants to know when it has been matched: struct wire_done first. */
+/* Flags. The sender of an eager message wants a WIRE_ACK when it matches; its body begins with a
+ * struct wire_ack. */
 #define WIRE_SYNCHRONOUS 1
-/* Through shared memory: the rest lies in the data ring. */
-#define WIRE_FAR 2
+/* Shared memory only: the body lies in the data ring. */
+#define WIRE_IN_DATA_RING 2
 
 struct wire_header {
     uint32_t mark;     /* tells a full slot from an empty one */
-    uint32_t length;   /* of what follows */
-    uint32_t consumed; /* messages of this rail's other direction, so far */
-    uint32_t sequence; /* of messages to be matched, between two processes */
+    uint32_t length;   /* of the body */
+    uint32_t consumed; /* messages consumed so far from this rail's other direction */
+    uint32_t sequence; /* of eager and RTS messages between two processes */
     uint32_t context;
     int32_t source;
     int32_t tag;
     uint8_t type;
     uint8_t flags;
-    uint16_t heard; /* messages to be matched of the other direction, so far; its lower bits */
+    uint16_t ack; /* low bits of the next sequence number expected from the other side */
 };
 
-struct wire_offer {
+struct wire_rts {
     uint64_t size;
-    uint64_t cookie; /* the sender's name for it */
+    uint64_t send_id;
     uint64_t address;
     uint32_t class; /* of communication */
     uint32_t unused;
-    uint32_t rkeys[DEVICES_MAX]; /* to be read with, if it is registered */
+    uint32_t rkeys[DEVICES_MAX]; /* set if the receiver may read the data */
 };
 
-struct wire_accept {
-    uint64_t cookie; /* the sender's */
-    uint64_t size;   /* what the receiver has room for */
-    uint64_t target; /* the receiver's name for it */
+struct wire_cts {
+    uint64_t send_id;
+    uint64_t size; /* the receive may be shorter than the send */
+    uint64_t recv_id;
     uint64_t address;
     uint32_t rkeys[DEVICES_MAX];
 };
 
-struct wire_piece {
-    uint64_t target;
+struct wire_fin {
+    uint64_t recv_id;
     uint32_t index;
-    uint32_t count; /* of pieces in all */
+    uint32_t count; /* pieces of the whole message */
 };
 
-struct wire_fragment {
-    uint64_t target;
+struct wire_data {
+    uint64_t recv_id;
     uint64_t offset;
 };
 
-struct wire_help {
-    uint64_t cookie; /* the sender's */
-    uint64_t target; /* the receiver's name for it */
+struct wire_coop_copy {
+    uint64_t send_id;
+    uint64_t recv_id;
     uint64_t address;
-    uint64_t size; /* what the receiver has room for */
-    uint64_t part;
-    uint32_t claims; /* number of the message in the word of claims */
+    uint64_t size; /* the receive may be shorter than the send */
+    uint64_t chunk;
+    uint32_t number; /* of this message in the coop_word */
     uint32_t unused;
 };
 
-struct wire_helped {
-    uint64_t target;
+struct wire_coop_done {
+    uint64_t recv_id;
     uint64_t size;
-    uint32_t failed; /* something that it had taken on it could not copy */
+    uint32_t failed; /* the sender could not copy a chunk that it had claimed */
     uint32_t unused;
 };
 
-struct wire_done {
-    uint64_t cookie;
+struct wire_ack {
+    uint64_t send_id;
 };
 
 struct wire_rail {
     uint32_t rail;
-    uint32_t life;
-    uint32_t qp; /* number of the queue pair, if there is a new one */
+    uint32_t generation;
+    uint32_t qp_num; /* of the new queue pair, in WIRE_RAIL_REQ and WIRE_RAIL_REP */
     uint32_t unused;
 };
 
-/* Bodies are this long at most, so that control messages always fit. */
-#define WIRE_BODY_MAX sizeof(struct wire_accept)
+/* The longest body of a control message. A slot always has room for it. */
+#define WIRE_BODY_MAX sizeof(struct wire_cts)
 
 #endif

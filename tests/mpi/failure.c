@@ -119,7 +119,7 @@ static void start_counters(void)
     expect(!MPI_T_init_thread(MPI_THREAD_SINGLE, &provided) && !MPI_T_pvar_session_create(&session),
            "there are no counters");
     start_counter("mtl_verbena_rail_failures", &failures);
-    start_counter("mtl_verbena_rail_revivals", &revivals);
+    start_counter("mtl_verbena_rail_recoveries", &revivals);
 }
 
 static void stop_counters(void)

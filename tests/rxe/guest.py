@@ -297,7 +297,7 @@ def task_mpi():
             hosts.write(f'127.0.0.1 {socket.gethostname()}\n')
         output = must('mpirun.openmpi', '-n', '2', '--oversubscribe', program, env={
             **os.environ, 'OMPI_MCA_mca_base_component_path': f'{component}:SYSTEM_DEFAULT',
-            'OMPI_MCA_pml': 'cm', 'OMPI_MCA_mtl': 'verbena', 'OMPI_MCA_mtl_verbena_shared': '0',
+            'OMPI_MCA_pml': 'cm', 'OMPI_MCA_mtl': 'verbena', 'OMPI_MCA_mtl_verbena_shared_memory': '0',
             'OMPI_MCA_mtl_verbena_report': '1', 'OMPI_ALLOW_RUN_AS_ROOT': '1',
             'OMPI_ALLOW_RUN_AS_ROOT_CONFIRM': '1'})
         require(re.search(r'^all [1-9]', output, re.M), last_line(output))

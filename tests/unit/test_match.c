@@ -130,7 +130,7 @@ static void test_like_a_list(void **state)
     struct matching matching;
     unsigned int seed = 1;
 
-    assert_int_equal(matching_init(&matching), 0);
+    assert_int_equal(match_init(&matching), 0);
     for (int step = 0; step < STEPS; step++) {
         /* Now more receives, now more messages, so that both lists fill and drain. */
         bool receiving = rand_r(&seed) % 100 < (step / 200 % 2 ? 60 : 40);
@@ -142,13 +142,13 @@ static void test_like_a_list(void **state)
             message_comes(&matching, posted, kept, &key);
         if (posted->count && rand_r(&seed) % 20 == 0)
             withdraw_one(&matching, posted, rand_r(&seed) % posted->count);
-        assert_int_equal(match_is_waiting(&matching), posted->count > 0);
+        assert_int_equal(match_any_posted(&matching), posted->count > 0);
         assert_int_equal(matching.unexpected, kept->count);
     }
     empty(&matching, posted, kept);
     assert_int_equal(matching.receives.queue_count, 0);
     assert_int_equal(matching.messages.queue_count, 0);
-    matching_free(&matching);
+    match_free(&matching);
     free(posted);
     free(kept);
 }
@@ -163,7 +163,7 @@ static void test_each_receive_once(void **state)
     struct match_receive receives[300];
     struct matching matching;
 
-    assert_int_equal(matching_init(&matching), 0);
+    assert_int_equal(match_init(&matching), 0);
     for (uint32_t i = 0; i < ARRAY_SIZE(receives); i++) {
         receives[i].key = (struct match_key){ 0, i % 7, i % 3 ? MATCH_ANY : (int)i % 100 };
         assert_int_equal(match_post(&matching, &receives[i]), 0);
@@ -171,7 +171,7 @@ static void test_each_receive_once(void **state)
     match_each_receive(&matching, withdraw_all, &matching);
     for (uint32_t i = 0; i < ARRAY_SIZE(receives); i++)
         assert_false(match_is_posted(&receives[i]));
-    matching_free(&matching);
+    match_free(&matching);
 }
 
 /* Ways of asking that nobody has used before find what has come until then. */
@@ -184,7 +184,7 @@ static void test_wildcards_come_late(void **state)
     struct match_message messages[300];
     struct matching matching;
 
-    assert_int_equal(matching_init(&matching), 0);
+    assert_int_equal(match_init(&matching), 0);
     for (uint32_t i = 0; i < ARRAY_SIZE(messages); i++) {
         messages[i].key = (struct match_key){ 0, i % 4, i % 10 ? (int)i % 10 : -20 - (int)i };
         assert_int_equal(match_keep(&matching, &messages[i]), 0);
@@ -194,7 +194,7 @@ static void test_wildcards_come_late(void **state)
         match_take(&matching, &messages[oldest[i]]);
         assert_ptr_not_equal(match_find(&matching, &asked[i]), &messages[oldest[i]]);
     }
-    matching_free(&matching);
+    match_free(&matching);
 }
 
 /* Nanoseconds to find and take the newest of so many messages, each with a tag of its own. */
@@ -204,7 +204,7 @@ static double cost_of_newest(uint32_t count)
     struct matching matching;
     uint64_t start;
 
-    assert_int_equal(matching_init(&matching), 0);
+    assert_int_equal(match_init(&matching), 0);
     for (uint32_t i = 0; i < count; i++) {
         messages[i].key = (struct match_key){ 0, 1, i };
         assert_int_equal(match_keep(&matching, &messages[i]), 0);
@@ -216,7 +216,7 @@ static double cost_of_newest(uint32_t count)
         assert_ptr_equal(match_find(&matching, &key), &messages[i]);
         match_take(&matching, &messages[i]);
     }
-    matching_free(&matching);
+    match_free(&matching);
     free(messages);
     return (double)(now_ns() - start) / count;
 }

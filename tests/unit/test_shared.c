@@ -38,12 +38,12 @@ void protocol_arrived(struct endpoint *endpoint, const struct wire_header *heade
     memcpy(last_body, body, header->length);
 }
 
-uint32_t message_length(const struct message *message)
+uint32_t endpoint_message_length(const struct message *message)
 {
     return message->body_length;
 }
 
-uint32_t message_write(void *to, struct message *message)
+uint32_t endpoint_write_message(void *to, struct message *message)
 {
     memcpy(to, message->body, message->body_length);
     return message->body_length;
@@ -84,7 +84,7 @@ static void send_word(struct shared_peer *peer, const char *word)
 
 static void an_attacher_that_fails_hides_no_other(void **state)
 {
-    struct address address = { .pid = getpid(), .inbox = inbox_open() };
+    struct address address = { .pid = getpid(), .inbox = shared_open() };
 
     assert_true(address.inbox >= 0);
     struct shared_peer *first = shared_attach(&address);
@@ -93,21 +93,21 @@ static void an_attacher_that_fails_hides_no_other(void **state)
     struct shared_peer *second = shared_attach(&address);
     assert_non_null(second);
     send_word(second, "second");
-    assert_int_equal(inbox_look(), 1);
+    assert_int_equal(shared_poll(), 1);
     assert_string_equal(last_body, "second");
     send_word(first, "first");
-    assert_int_equal(inbox_look(), 1);
+    assert_int_equal(shared_poll(), 1);
     assert_string_equal(last_body, "first");
     assert_int_equal(arrived, 2);
     shared_detach(first);
     shared_detach(second);
-    inbox_close();
+    shared_close();
 }
 
 /* It was killed after its claim, and has written nothing. */
 static void an_attacher_that_dies_hides_no_other(void **state)
 {
-    struct address address = { .pid = getpid(), .inbox = inbox_open() };
+    struct address address = { .pid = getpid(), .inbox = shared_open() };
     const uint8_t claimed = 1;
     const off_t first_claim = sizeof(uint32_t);
 
@@ -116,10 +116,10 @@ static void an_attacher_that_dies_hides_no_other(void **state)
     struct shared_peer *peer = shared_attach(&address);
     assert_non_null(peer);
     send_word(peer, "heard");
-    assert_int_equal(inbox_look(), 1);
+    assert_int_equal(shared_poll(), 1);
     assert_string_equal(last_body, "heard");
     shared_detach(peer);
-    inbox_close();
+    shared_close();
 }
 
 int main(void)

@@ -1,5 +1,5 @@
-/* Two processes divide a message between them: claims.h. */
-#include "mtl/claims.h"
+/* Two processes divide a message between them: coop_copy.h. */
+#include "mtl/coop_copy.h"
 
 #include <pthread.h>
 #include <setjmp.h>
@@ -14,38 +14,38 @@
 
 static void each_takes_from_its_end(void **state)
 {
-    claims_word word = 0;
-    uint32_t number = claims_open(&word, 3);
+    coop_word word = 0;
+    uint32_t number = coop_start(&word, 3);
 
-    assert_int_equal(claims_take(&word, number, CLAIM_FIRST), 0);
-    assert_int_equal(claims_take(&word, number, CLAIM_LAST), 2);
-    assert_int_equal(claims_take(&word, number, CLAIM_LAST), 1);
-    assert_int_equal(claims_take(&word, number, CLAIM_LAST), CLAIM_NONE);
-    assert_int_equal(claims_take(&word, number, CLAIM_FIRST), CLAIM_NONE);
+    assert_int_equal(coop_claim(&word, number, COOP_FRONT), 0);
+    assert_int_equal(coop_claim(&word, number, COOP_BACK), 2);
+    assert_int_equal(coop_claim(&word, number, COOP_BACK), 1);
+    assert_int_equal(coop_claim(&word, number, COOP_BACK), COOP_NONE);
+    assert_int_equal(coop_claim(&word, number, COOP_FRONT), COOP_NONE);
 }
 
 static void who_comes_late_gets_nothing(void **state)
 {
-    claims_word word = 0;
-    uint32_t number = claims_open(&word, CLAIMS_MAX);
+    coop_word word = 0;
+    uint32_t number = coop_start(&word, COOP_CHUNKS_MAX);
 
-    assert_int_not_equal(claims_open(&word, CLAIMS_MAX), number);
-    assert_int_equal(claims_take(&word, number, CLAIM_LAST), CLAIM_NONE);
+    assert_int_not_equal(coop_start(&word, COOP_CHUNKS_MAX), number);
+    assert_int_equal(coop_claim(&word, number, COOP_BACK), COOP_NONE);
 }
 
 static void all_parts_of_the_largest_message(void **state)
 {
-    claims_word word = UINT64_MAX; /* the number begins anew */
-    uint32_t number = claims_open(&word, CLAIMS_MAX);
+    coop_word word = UINT64_MAX; /* the number begins anew */
+    uint32_t number = coop_start(&word, COOP_CHUNKS_MAX);
 
     assert_int_equal(number, 0);
-    for (int i = 0; i < CLAIMS_MAX; i++)
-        assert_int_equal(claims_take(&word, number, CLAIM_FIRST), i);
-    assert_int_equal(claims_take(&word, number, CLAIM_FIRST), CLAIM_NONE);
+    for (int i = 0; i < COOP_CHUNKS_MAX; i++)
+        assert_int_equal(coop_claim(&word, number, COOP_FRONT), i);
+    assert_int_equal(coop_claim(&word, number, COOP_FRONT), COOP_NONE);
 }
 
 struct helper {
-    claims_word word;
+    coop_word word;
     _Atomic uint32_t number;
     _Atomic uint32_t taken; /* of all messages, by the helper */
     atomic_bool over;
@@ -57,9 +57,9 @@ static void *help(void *argument)
     struct helper *helper = argument;
 
     while (!atomic_load(&helper->over)) {
-        int part = claims_take(&helper->word, atomic_load(&helper->number), CLAIM_LAST);
+        int part = coop_claim(&helper->word, atomic_load(&helper->number), COOP_BACK);
 
-        if (part == CLAIM_NONE)
+        if (part == COOP_NONE)
             continue;
         atomic_fetch_add(&helper->owners[part], 1);
         atomic_fetch_add(&helper->taken, 1);
@@ -79,8 +79,8 @@ static void every_part_has_one_owner(void **state)
         int part;
 
         memset(helper.owners, 0, sizeof(helper.owners));
-        atomic_store(&helper.number, claims_open(&helper.word, parts));
-        while ((part = claims_take(&helper.word, helper.number, CLAIM_FIRST)) != CLAIM_NONE) {
+        atomic_store(&helper.number, coop_start(&helper.word, parts));
+        while ((part = coop_claim(&helper.word, helper.number, COOP_FRONT)) != COOP_NONE) {
             atomic_fetch_add(&helper.owners[part], 1);
             own++;
         }

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The data of long messages between processes of one node. The receiver copies them out of the
+ * sender's memory; both copy if there is enough; fragments go through shared memory where the
+ * kernel forbids such copies. */
+#ifndef MTL_INTRANODE_H
+#define MTL_INTRANODE_H
+
+#include "mtl/rendezvous.h"
+
+/* Receives data that lie at that address of the sender. */
+void intranode_receive(struct transfer *transfer, uint64_t from);
+
+void intranode_arrived(const struct wire_header *header, const void *body);
+
+/* Sends the remaining fragments. Returns how many were sent; the rest is deferred. */
+int intranode_send_fragments(struct transfer *transfer);
+
+#endif
