@@ -1,4 +1,5 @@
-/* Among all ranks: the time of one call, of the rank for which it is longest. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Collectives: the time of one call on the slowest rank. */
 #include "task.h"
 
 #define VOLUME (64u << 20)

@@ -1,5 +1,6 @@
-/* verbena-mpi-bench TASK [OPTION...]: measures an MPI library. Rank 0 prints a line for each size:
- * the size, and the figure of each repetition. The suite starts it, and anybody can. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* verbena-mpi-bench TASK [OPTION...]: measures an MPI library. For each size, rank 0 prints a line
+ * with the size and the value of each repetition. The suite starts it; it also runs by hand. */
 #include "task.h"
 #include "util/option.h"
 #include "util/vtime.h"
@@ -23,11 +24,11 @@ static const struct option_row rows[] = {
     { .name = "sizes", .argument = "LIST", .fallback = "8,1K,64K,1M", .kind = OPTION_NUMBERS,
       .maximum = 1 << 30, AT(sizes), .help = "message sizes" },
     { .name = "iterations", .argument = "N", .fallback = "1000", .kind = OPTION_NUMBER, .minimum = 1,
-      .maximum = 1 << 30, AT(iterations), .help = "measured per size, fewer of long messages" },
+      .maximum = 1 << 30, AT(iterations), .help = "measured per size, fewer for long messages" },
     { .name = "warmup", .argument = "N", .fallback = "10", .kind = OPTION_NUMBER,
       .maximum = 1 << 30, AT(warmup), .help = "iterations before the measured ones" },
     { .name = "repetitions", .argument = "N", .fallback = "3", .kind = OPTION_NUMBER, .minimum = 1,
-      .maximum = 10000, AT(repetitions), .help = "figures per size" },
+      .maximum = 10000, AT(repetitions), .help = "values per size" },
     { .name = "window", .argument = "N", .fallback = "64", .kind = OPTION_NUMBER, .minimum = 1,
       .maximum = 4096, AT(window), .help = "messages in flight" },
     { .name = NULL },
@@ -59,11 +60,12 @@ static void print_usage(FILE *out)
         fprintf(out, "  --%-12s%-6s%s [%s]\n", row->name, row->argument, row->help, row->fallback);
 }
 
-uint64_t mpibench_rounds(const struct task_spec *spec, size_t bytes, size_t volume, uint64_t least)
+uint64_t mpibench_rounds(const struct task_spec *spec, size_t bytes, size_t volume,
+                         uint64_t minimum)
 {
     uint64_t rounds = bytes ? volume / bytes : spec->iterations;
 
-    rounds = rounds < least ? least : rounds;
+    rounds = rounds < minimum ? minimum : rounds;
     return rounds < spec->iterations ? rounds : spec->iterations;
 }
 
@@ -72,15 +74,15 @@ uint64_t mpibench_warmup(const struct task_spec *spec, uint64_t rounds)
     return spec->warmup < rounds ? spec->warmup : rounds;
 }
 
-static int read_words(struct wanted *wanted, int count, char **words, char *error, size_t size)
+static int read_options(struct wanted *wanted, int count, char **words, char *error, size_t size)
 {
     for (const struct option_row *row = rows; row->name; row++)
         option_store(row, row->fallback, wanted, error, size);
     return option_read_words(rows, 0, count, words, wanted, error, size);
 }
 
-/* Never of the heap, where it may overlap what was registered before: heaps differ from run to run,
- * and a model's time would, too. */
+/* Not from the heap, where the buffer may overlap memory that is already registered: heaps differ
+ * from run to run, and modelled times would, too. */
 static unsigned char *buffer_map(size_t size)
 {
     void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -91,31 +93,32 @@ static unsigned char *buffer_map(size_t size)
 static int measure_size(const struct task *task, const struct wanted *wanted,
                         struct task_spec *spec)
 {
-    size_t reach = task->reach(spec), room = reach ? reach : 1;
+    size_t bytes = task->buffer_size(spec), mapped = bytes ? bytes : 1;
 
-    spec->out = buffer_map(room);
-    spec->in = buffer_map(room);
+    spec->out = buffer_map(mapped);
+    spec->in = buffer_map(mapped);
     if (!spec->out || !spec->in) {
-        fprintf(stderr, "verbena-mpi-bench: no memory for two buffers of %zu bytes\n", reach);
+        fprintf(stderr, "verbena-mpi-bench: out of memory: cannot map two buffers of %zu bytes\n",
+                bytes);
         MPI_Abort(MPI_COMM_WORLD, STATUS_FAILED);
     }
     if (!spec->rank)
         printf("%zu", spec->size);
     for (uint64_t i = 0; i < wanted->repetitions; i++) {
-        double figure = task->measure(spec);
+        double value = task->measure(spec);
 
         if (!spec->rank)
-            printf(" %.9g", figure);
+            printf(" %.9g", value);
     }
     if (!spec->rank)
         putchar('\n');
     fflush(stdout);
-    munmap(spec->in, room);
-    munmap(spec->out, room);
+    munmap(spec->in, mapped);
+    munmap(spec->out, mapped);
     return STATUS_OK;
 }
 
-static int refuse(int rank, const char *reason)
+static int usage_error(int rank, const char *reason)
 {
     if (!rank)
         fprintf(stderr, "verbena-mpi-bench: %s\n", reason);
@@ -138,21 +141,21 @@ static int run(int argc, char **argv)
     }
     task = find_task(argv[1]);
     if (!task) {
-        snprintf(error, sizeof(error), "'%s' is no task; --help shows them", argv[1]);
-        return refuse(spec.rank, error);
+        snprintf(error, sizeof(error), "unknown task '%s'; --help lists them", argv[1]);
+        return usage_error(spec.rank, error);
     }
-    if (read_words(&wanted, argc - 2, argv + 2, error, sizeof(error)))
-        return refuse(spec.rank, error);
+    if (read_options(&wanted, argc - 2, argv + 2, error, sizeof(error)))
+        return usage_error(spec.rank, error);
     if (spec.ranks < task->ranks) {
-        snprintf(error, sizeof(error), "%s takes %d ranks", task->name, task->ranks);
-        return refuse(spec.rank, error);
+        snprintf(error, sizeof(error), "%s needs at least %d ranks", task->name, task->ranks);
+        return usage_error(spec.rank, error);
     }
     spec.iterations = wanted.iterations;
     spec.warmup = wanted.warmup;
     spec.window = wanted.window;
     vtime_find();
     if (!spec.rank)
-        printf("# size, %s in %s\n", task->name, task->quantity);
+        printf("# size, %s in %s\n", task->name, task->unit);
     for (unsigned int i = 0; i < wanted.sizes.count; i++) {
         spec.size = wanted.sizes.value[i];
         measure_size(task, &wanted, &spec);

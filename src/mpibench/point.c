@@ -1,4 +1,5 @@
-/* Between two ranks: the first of each half of all ranks are partners, the others only wait. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Point to point, between ranks 0 and 1; other ranks only wait. */
 #include "task.h"
 #include "util/vtime.h"
 
@@ -27,7 +28,7 @@ static void ping(const struct task_spec *spec)
     }
 }
 
-/* The sender's window, then a short answer. */
+/* A window of messages, then a short answer. */
 static void stream(const struct task_spec *spec)
 {
     MPI_Request request[WINDOW_MAX];
@@ -47,7 +48,7 @@ static void stream(const struct task_spec *spec)
         MPI_Send(&answer, 1, MPI_CHAR, peer, TAG + 1, MPI_COMM_WORLD);
 }
 
-/* Both send a window; the other's messages are the answer. */
+/* Both ranks send a window. */
 static void exchange(const struct task_spec *spec)
 {
     MPI_Request request[2 * WINDOW_MAX];
@@ -61,7 +62,7 @@ static void exchange(const struct task_spec *spec)
     MPI_Waitall(2 * spec->window, request, MPI_STATUSES_IGNORE);
 }
 
-/* Seconds of so many rounds between the first two ranks. */
+/* Returns the time of all rounds in seconds. */
 static double time_rounds(const struct task_spec *spec, void (*round)(const struct task_spec *),
                           uint64_t rounds)
 {
@@ -123,7 +124,7 @@ static void compute(double seconds)
         ;
 }
 
-/* A message each way, and computing between start and wait. */
+/* A message each way, with computation between start and wait. */
 static double exchange_and_compute(const struct task_spec *spec, double seconds, uint64_t rounds)
 {
     int peer = !spec->rank;
@@ -145,22 +146,22 @@ static double exchange_and_compute(const struct task_spec *spec, double seconds,
     return (MPI_Wtime() - start) / rounds;
 }
 
-/* What part of the time of an exchange is left for computing. */
+/* The percentage of the time of an exchange that can overlap with computation. */
 static double overlap(const struct task_spec *spec)
 {
     uint64_t rounds = mpibench_rounds(spec, spec->size, LATENCY_VOLUME, 10);
-    double alone, together, hidden;
+    double alone, overlapped, hidden;
 
     exchange_and_compute(spec, 0, mpibench_warmup(spec, rounds));
     alone = exchange_and_compute(spec, 0, rounds);
     MPI_Bcast(&alone, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
-    together = exchange_and_compute(spec, alone, rounds);
-    hidden = (2 * alone - together) / alone * 100;
+    overlapped = exchange_and_compute(spec, alone, rounds);
+    hidden = (2 * alone - overlapped) / alone * 100;
     return hidden < 0 ? 0 : hidden > 100 ? 100 : hidden;
 }
 
-/* Microseconds of a receive out of 'iterations' messages that have come unexpected, each with a tag
- * of its own; the newest is asked for first, as those who search a list like least. */
+/* The time in microseconds to receive one of 'iterations' unexpected messages. Each has its own
+ * tag, and the newest is received first, the worst case of a linear search. */
 static double unexpected(const struct task_spec *spec)
 {
     int count = spec->iterations < INT_MAX ? spec->iterations : INT_MAX - 1;
@@ -173,7 +174,7 @@ static double unexpected(const struct task_spec *spec)
     }
     if (spec->rank)
         return 0;
-    /* The last one is there: so are all before it. */
+    /* Once the last message has arrived, all before it have. */
     MPI_Recv(spec->in, spec->size, MPI_BYTE, 1, count, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     start = MPI_Wtime();
     for (int tag = count; tag--;)

@@ -1,4 +1,5 @@
-/* What an MPI program can measure: one function each, called by all ranks together. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Measurements of an MPI library: one function each, called by all ranks. */
 #ifndef MPIBENCH_TASK_H
 #define MPIBENCH_TASK_H
 
@@ -13,25 +14,27 @@ struct task_spec {
     uint64_t warmup;
     uint64_t window;
     int rank, ranks;
-    unsigned char *out, *in; /* room for 'reach' of the task */
+    unsigned char *out, *in; /* 'buffer_size' bytes each */
 };
 
 struct task {
     const char *name;
-    const char *quantity;                            /* and its unit, as a heading */
-    int ranks;                                       /* at least */
-    size_t (*reach)(const struct task_spec *spec);   /* bytes of each buffer */
-    double (*measure)(const struct task_spec *spec); /* the figure, on rank 0 */
+    const char *unit;
+    int ranks; /* minimum */
+    size_t (*buffer_size)(const struct task_spec *spec);
+    double (*measure)(const struct task_spec *spec); /* returns the value on rank 0 */
 };
 
-extern const struct task *const point_tasks[]; /* end with NULL */
+/* Terminated by NULL. */
+extern const struct task *const point_tasks[];
 extern const struct task *const collective_tasks[];
 
-/* How often, so that long messages do not take for ever: at most 'spec->iterations', and about as
- * many as carry 'volume' bytes, but at least 'least'. */
-uint64_t mpibench_rounds(const struct task_spec *spec, size_t bytes, size_t volume, uint64_t least);
+/* The number of measured rounds of 'bytes' each: at most 'spec->iterations', and fewer for long
+ * messages, about as many as carry 'volume' bytes, but at least 'minimum'. */
+uint64_t mpibench_rounds(const struct task_spec *spec, size_t bytes, size_t volume,
+                         uint64_t minimum);
 
-/* Warm-up rounds for so many measured ones. */
+/* The number of warm-up rounds before 'rounds' measured ones. */
 uint64_t mpibench_warmup(const struct task_spec *spec, uint64_t rounds);
 
 #endif

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* CG: the smallest eigenvalue of a sparse matrix by inverse iteration with conjugate gradients.
  *
  * Ranks form a grid of as many columns as rows, or twice as many. A rank has one block of the
@@ -58,9 +59,9 @@ static void trade(const double *out, uint32_t out_length, double *in, uint32_t i
 {
     MPI_Request request;
 
-    comm_receive_begin(in, in_length, MPI_DOUBLE, partner, tag, MPI_COMM_WORLD, &request);
+    comm_irecv(in, in_length, MPI_DOUBLE, partner, tag, MPI_COMM_WORLD, &request);
     comm_send(out, out_length, MPI_DOUBLE, partner, tag, MPI_COMM_WORLD);
-    comm_wait(&request, 1);
+    comm_waitall(&request, 1);
 }
 
 /* Sums along the row of the grid, over columns that differ from this one in bits from 'lowest' up.
@@ -288,7 +289,7 @@ static int cg_run(struct nas_run *run)
     double zeta = 0, residual;
 
     if ((uint32_t)run->ranks > cg.order)
-        return run_refuse(run, "%u rows are for at most as many ranks, not %d", cg.order,
+        return run_error(run, "%u rows are for at most as many ranks, not %d", cg.order,
                           run->ranks);
     run->iterations = sizes[run->class].iterations;
     run->operations = operations(run);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "cg_matrix.h"
 #include "random.h"
 #include "util/util.h"
@@ -235,7 +236,7 @@ int cg_matrix_make(struct cg_matrix *matrix, struct nas_run *run, const struct c
     int failed = draw_vectors(&maker) || count_products(&maker) || make_products(&maker);
 
     if (failed) {
-        run_starve(run, "the matrix");
+        run_out_of_memory(run, "the matrix");
     } else {
         merge_rows(&maker);
         failed = keep_matrix(&maker, run, matrix);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* The matrix of CG: sparse, symmetric, with known spectrum, made of random vectors. */
 #ifndef NAS_CG_MATRIX_H
 #define NAS_CG_MATRIX_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "comm.h"
 
 #include "work.h"
@@ -73,7 +74,7 @@ void comm_send(const void *data, int count, MPI_Datatype type, int to, int tag, 
     count_message(COMM_BLOCKING_SEND, bytes_of(count, type));
 }
 
-void comm_receive(void *data, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm)
+void comm_recv(void *data, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm)
 {
     double start = begin();
 
@@ -82,8 +83,8 @@ void comm_receive(void *data, int count, MPI_Datatype type, int from, int tag, M
     count_message(COMM_BLOCKING_RECEIVE, bytes_of(count, type));
 }
 
-void comm_receive_begin(void *data, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm,
-                        MPI_Request *request)
+void comm_irecv(void *data, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm,
+                MPI_Request *request)
 {
     double start = begin();
 
@@ -92,7 +93,7 @@ void comm_receive_begin(void *data, int count, MPI_Datatype type, int from, int 
     count_message(COMM_NONBLOCKING_RECEIVE, bytes_of(count, type));
 }
 
-void comm_wait(MPI_Request *requests, int count)
+void comm_waitall(MPI_Request *requests, int count)
 {
     double start = begin();
 
@@ -101,7 +102,7 @@ void comm_wait(MPI_Request *requests, int count)
     account.seconds += MPI_Wtime() - start;
 }
 
-void comm_sum_all(void *data, int count, MPI_Datatype type, MPI_Comm comm)
+void comm_allreduce(void *data, int count, MPI_Datatype type, MPI_Comm comm)
 {
     double start = begin();
 
@@ -110,7 +111,7 @@ void comm_sum_all(void *data, int count, MPI_Datatype type, MPI_Comm comm)
     count_message(COMM_COLLECTIVE, bytes_of(count, type));
 }
 
-void comm_sum_to(int root, void *data, int count, MPI_Datatype type, MPI_Comm comm)
+void comm_reduce(int root, void *data, int count, MPI_Datatype type, MPI_Comm comm)
 {
     double start = begin();
     int rank = comm_rank(comm);
@@ -120,7 +121,7 @@ void comm_sum_to(int root, void *data, int count, MPI_Datatype type, MPI_Comm co
     count_message(COMM_COLLECTIVE, bytes_of(count, type));
 }
 
-void comm_gather_all(const void *mine, int count, MPI_Datatype type, void *all, MPI_Comm comm)
+void comm_allgather(const void *mine, int count, MPI_Datatype type, void *all, MPI_Comm comm)
 {
     double start = begin();
 
@@ -129,7 +130,7 @@ void comm_gather_all(const void *mine, int count, MPI_Datatype type, void *all, 
     count_message(COMM_COLLECTIVE, bytes_of(count, type));
 }
 
-void comm_exchange_all(const void *out, int count, MPI_Datatype type, void *in, MPI_Comm comm)
+void comm_alltoall(const void *out, int count, MPI_Datatype type, void *in, MPI_Comm comm)
 {
     double start = begin();
 
@@ -138,9 +139,8 @@ void comm_exchange_all(const void *out, int count, MPI_Datatype type, void *in, 
     count_message(COMM_COLLECTIVE, bytes_of((int64_t)count * (comm_size(comm) - 1), type));
 }
 
-void comm_exchange_all_uneven(const void *out, const int *out_counts, const int *out_starts,
-                              void *in, const int *in_counts, const int *in_starts,
-                              MPI_Datatype type, MPI_Comm comm)
+void comm_alltoallv(const void *out, const int *out_counts, const int *out_starts, void *in,
+                    const int *in_counts, const int *in_starts, MPI_Datatype type, MPI_Comm comm)
 {
     double start = begin();
     int rank = comm_rank(comm), size = comm_size(comm);

@@ -1,11 +1,11 @@
-/* Every MPI call that a kernel makes in its timed section goes through here and is accounted for:
- * the time it took, and by pattern the messages and their bytes. The kernels send as NPB does, by
- * blocking calls, and receive by blocking and non-blocking ones.
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Wrappers of all MPI calls in the timed section. They account for time, messages and bytes, by
+ * pattern. As in NPB, kernels use blocking sends, and blocking and non-blocking receives.
  *
  * A collective call counts as one message. Its bytes are what this rank contributes: the whole
  * vector of a reduction, or the parts of an exchange that go to other ranks.
  *
- * MPI's own error handler ends the job with the reason when a call fails. */
+ * Failed calls end the job, by MPI's default error handler. */
 #ifndef NAS_COMM_H
 #define NAS_COMM_H
 
@@ -35,17 +35,17 @@ int comm_rank(MPI_Comm comm);
 int comm_size(MPI_Comm comm);
 
 void comm_send(const void *data, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm);
-void comm_receive(void *data, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm);
-void comm_receive_begin(void *data, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm,
-                        MPI_Request *request);
-void comm_wait(MPI_Request *requests, int count);
+void comm_recv(void *data, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm);
+void comm_irecv(void *data, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm,
+                MPI_Request *request);
+void comm_waitall(MPI_Request *requests, int count);
 
-void comm_sum_all(void *data, int count, MPI_Datatype type, MPI_Comm comm);
-void comm_sum_to(int root, void *data, int count, MPI_Datatype type, MPI_Comm comm);
-void comm_gather_all(const void *mine, int count, MPI_Datatype type, void *all, MPI_Comm comm);
-void comm_exchange_all(const void *out, int count, MPI_Datatype type, void *in, MPI_Comm comm);
-void comm_exchange_all_uneven(const void *out, const int *out_counts, const int *out_starts,
-                              void *in, const int *in_counts, const int *in_starts,
-                              MPI_Datatype type, MPI_Comm comm);
+/* Both add up, in place. */
+void comm_allreduce(void *data, int count, MPI_Datatype type, MPI_Comm comm);
+void comm_reduce(int root, void *data, int count, MPI_Datatype type, MPI_Comm comm);
+void comm_allgather(const void *mine, int count, MPI_Datatype type, void *all, MPI_Comm comm);
+void comm_alltoall(const void *out, int count, MPI_Datatype type, void *in, MPI_Comm comm);
+void comm_alltoallv(const void *out, const int *out_counts, const int *out_starts, void *in,
+                    const int *in_counts, const int *in_starts, MPI_Datatype type, MPI_Comm comm);
 
 #endif

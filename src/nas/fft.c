@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Stockham's form of the transform: every stage reads one buffer and writes the other, and the
  * result comes out in order. Stages are of radix four, the last of radix two if need be. */
 #include "fft.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* One-dimensional complex transforms of a power of two of points, several lines at a time so that
  * each line is one lane of the processor's vectors. */
 #ifndef NAS_FFT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* FT: solves a diffusion equation on a periodic box by three-dimensional transforms.
  *
  * In space a rank holds whole planes of constant z, in rows of blocks: block b has the rows y of
@@ -168,7 +169,7 @@ static void exchange(struct ft *ft)
     /* A single rank has both orders at once. */
     if (ft->run->ranks == 1)
         return;
-    comm_exchange_all(given, 2 * (ft->points / ft->run->ranks), MPI_DOUBLE, ft->exchanged,
+    comm_alltoall(given, 2 * (ft->points / ft->run->ranks), MPI_DOUBLE, ft->exchanged,
                       MPI_COMM_WORLD);
     ft->field = ft->exchanged;
     ft->exchanged = given;
@@ -245,7 +246,7 @@ static double complex checksum(const struct ft *ft)
             sum += plane_of(ft, z % ft->planes)[fft_place(&ft->rows_of_plane, y) + x];
     }
     sum /= total;
-    comm_sum_to(0, &sum, 2, MPI_DOUBLE, MPI_COMM_WORLD);
+    comm_reduce(0, &sum, 2, MPI_DOUBLE, MPI_COMM_WORLD);
     return sum;
 }
 
@@ -316,7 +317,7 @@ static int ft_run(struct nas_run *run)
     unsigned int most = size->ny < size->nz ? size->ny : size->nz;
 
     if ((unsigned int)run->ranks > most)
-        return run_refuse(run, "%u planes are for at most as many ranks, not %d", most, run->ranks);
+        return run_error(run, "%u planes are for at most as many ranks, not %d", most, run->ranks);
     snprintf(run->problem, sizeof(run->problem), "%u x %u x %u points", size->nx, size->ny,
              size->nz);
     run->iterations = size->iterations;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* IS: ranks integer keys. Each rank sorts its keys into buckets, one exchange brings every bucket
  * to the rank that owns it, and the owner counts how often each key occurs. */
 #include "random.h"
@@ -169,13 +170,13 @@ static void exchange_keys(struct is *is)
 {
     uint32_t start = 0;
 
-    comm_exchange_all(is->out_counts, 1, MPI_INT, is->in_counts, MPI_COMM_WORLD);
+    comm_alltoall(is->out_counts, 1, MPI_INT, is->in_counts, MPI_COMM_WORLD);
     for (int i = 0; i < is->run->ranks; i++) {
         is->in_starts[i] = start;
         start += is->in_counts[i];
     }
     is->received_count = start;
-    comm_exchange_all_uneven(is->bucketed, is->out_counts, is->out_starts, is->received,
+    comm_alltoallv(is->bucketed, is->out_counts, is->out_starts, is->received,
                              is->in_counts, is->in_starts, MPI_UINT32_T, MPI_COMM_WORLD);
 }
 
@@ -214,7 +215,7 @@ static void sum_buckets(struct is *is, unsigned int iteration)
     count_buckets(is);
     memcpy(is->totals, is->tables, is->buckets * sizeof(*is->totals));
     place_probes(is);
-    comm_sum_all(is->totals, is->buckets + PROBES, MPI_UINT32_T, MPI_COMM_WORLD);
+    comm_allreduce(is->totals, is->buckets + PROBES, MPI_UINT32_T, MPI_COMM_WORLD);
 }
 
 static void rank_keys(struct is *is, unsigned int iteration)
@@ -240,10 +241,10 @@ static uint64_t count_disorder(struct is *is)
     for (uint32_t i = 1; i < is->received_count; i++)
         disorder += sorted[i - 1] > sorted[i];
     last = is->received_count ? sorted[is->received_count - 1] : 0;
-    comm_gather_all(&last, 1, MPI_UINT32_T, all, MPI_COMM_WORLD);
+    comm_allgather(&last, 1, MPI_UINT32_T, all, MPI_COMM_WORLD);
     for (int i = 0; i < rank && is->received_count; i++)
         disorder += all[i] > sorted[0];
-    comm_sum_all(&disorder, 1, MPI_UINT64_T, MPI_COMM_WORLD);
+    comm_allreduce(&disorder, 1, MPI_UINT64_T, MPI_COMM_WORLD);
     return disorder;
 }
 
@@ -251,7 +252,7 @@ static void verify(struct is *is)
 {
     uint64_t disorder = count_disorder(is);
 
-    comm_sum_all(&is->probes_right, 1, MPI_UINT64_T, MPI_COMM_WORLD);
+    comm_allreduce(&is->probes_right, 1, MPI_UINT64_T, MPI_COMM_WORLD);
     run_check(is->run, PROBES * ITERATIONS, is->probes_right, 0, "known ranks found");
     run_check(is->run, 0, disorder, 0, "keys out of order");
 }
@@ -296,7 +297,7 @@ static int is_run(struct nas_run *run)
     };
 
     if ((uint32_t)run->ranks > is.buckets)
-        return run_refuse(run, "%u buckets of keys are for at most as many ranks, not %d",
+        return run_error(run, "%u buckets of keys are for at most as many ranks, not %d",
                           is.buckets, run->ranks);
     snprintf(run->problem, sizeof(run->problem), "2^%u keys below 2^%u", size->keys_log2,
              size->limit_log2);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "lu.h"
 
 #include <stdio.h>
@@ -152,7 +153,7 @@ static int lu_run(struct nas_run *run)
     };
 
     if (edge / ranks_y < LU_GHOSTS)
-        return run_refuse(run, "%d points an edge are too few for %d ranks", edge, run->ranks);
+        return run_error(run, "%d points an edge are too few for %d ranks", edge, run->ranks);
     snprintf(run->problem, sizeof(run->problem), "%d x %d x %d points", edge, edge, edge);
     run->iterations = sizes[run->class].iterations;
     run->operations = operations(edge, run->iterations);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* LU: the compressible Navier-Stokes equations in a cube, discretised by NAS for a symmetric
  * successive over-relaxation. Ranks divide x and y; a rank has whole columns in z. */
 #ifndef NAS_LU_H

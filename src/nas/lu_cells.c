@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Boxes of points, between the blocks that they are kept in and messages. */
 #include "lu.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* The exact solution, what follows from it, and how far the computed one is from it. */
 #include "lu_physics.h"
 
@@ -101,7 +102,7 @@ static void root_mean(const struct lu *lu, double sums[LU_COMPONENTS])
 {
     double inner = lu->edge - 2;
 
-    comm_sum_all(sums, LU_COMPONENTS, MPI_DOUBLE, MPI_COMM_WORLD);
+    comm_allreduce(sums, LU_COMPONENTS, MPI_DOUBLE, MPI_COMM_WORLD);
     for (int m = 0; m < LU_COMPONENTS; m++)
         sums[m] = sqrt(sums[m] / (inner * inner * inner));
 }
@@ -197,6 +198,6 @@ double lu_surface_integral(const struct lu *lu)
             }
         }
     }
-    comm_sum_all(&sum, 1, MPI_DOUBLE, MPI_COMM_WORLD);
+    comm_allreduce(&sum, 1, MPI_DOUBLE, MPI_COMM_WORLD);
     return sum / ((double)last * last);
 }

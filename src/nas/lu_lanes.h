@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* How the rows that lie beside each other in lanes are told apart, and how they find their
  * neighbours. */
 #ifndef NAS_LU_LANES_H

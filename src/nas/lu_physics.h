@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* The fluxes of the equations and their derivatives, at one point of every lane and in one
  * direction. Written to be inlined into loops along x, with the direction known. */
 #ifndef NAS_LU_PHYSICS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "lu_physics.h"
 
 enum { OUT_LOW, OUT_HIGH, IN_LOW, IN_HIGH };
@@ -13,10 +14,10 @@ static void exchange_layers(const struct lu *lu, int low, int high, struct lu_bo
     int waiting = 0;
 
     if (low != MPI_PROC_NULL)
-        comm_receive_begin(lu->faces[IN_LOW], count, MPI_DOUBLE, low, TAG_TO_HIGH, MPI_COMM_WORLD,
+        comm_irecv(lu->faces[IN_LOW], count, MPI_DOUBLE, low, TAG_TO_HIGH, MPI_COMM_WORLD,
                            &requests[waiting++]);
     if (high != MPI_PROC_NULL)
-        comm_receive_begin(lu->faces[IN_HIGH], count, MPI_DOUBLE, high, TAG_TO_LOW, MPI_COMM_WORLD,
+        comm_irecv(lu->faces[IN_HIGH], count, MPI_DOUBLE, high, TAG_TO_LOW, MPI_COMM_WORLD,
                            &requests[waiting++]);
     if (low != MPI_PROC_NULL) {
         lu_pack(lu, lu->u, inner_low, lu->faces[OUT_LOW]);
@@ -26,7 +27,7 @@ static void exchange_layers(const struct lu *lu, int low, int high, struct lu_bo
         lu_pack(lu, lu->u, inner_high, lu->faces[OUT_HIGH]);
         comm_send(lu->faces[OUT_HIGH], count, MPI_DOUBLE, high, TAG_TO_HIGH, MPI_COMM_WORLD);
     }
-    comm_wait(requests, waiting);
+    comm_waitall(requests, waiting);
     if (low != MPI_PROC_NULL)
         lu_unpack(lu, lu->u, outer_low, lu->faces[IN_LOW]);
     if (high != MPI_PROC_NULL)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* The relaxation. A point needs the corrections of the three points before it, so a sweep runs as a
  * wave through the ranks, plane by plane, and in a plane through the places of a block: the points
  * of a place do not need each other. */
@@ -143,11 +144,11 @@ static void receive_edges(const struct lu *lu, enum sweep sweep, int z)
     double *buffer = lu->faces[0];
 
     if (from_x != MPI_PROC_NULL) {
-        comm_receive(buffer, LU_COMPONENTS * lu->ny, MPI_DOUBLE, from_x, tag, MPI_COMM_WORLD);
+        comm_recv(buffer, LU_COMPONENTS * lu->ny, MPI_DOUBLE, from_x, tag, MPI_COMM_WORLD);
         lu_unpack(lu, lu->r, column_at(lu, lower ? -1 : lu->nx, z), buffer);
     }
     if (from_y != MPI_PROC_NULL) {
-        comm_receive(buffer, LU_COMPONENTS * lu->nx, MPI_DOUBLE, from_y, tag, MPI_COMM_WORLD);
+        comm_recv(buffer, LU_COMPONENTS * lu->nx, MPI_DOUBLE, from_y, tag, MPI_COMM_WORLD);
         lu_unpack(lu, lu->r, row_at(lu, lower ? -1 : lu->ny, z), buffer);
     }
 }

@@ -1,4 +1,5 @@
-/* verbena-nas: the kernels, an ordinary MPI program. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* verbena-nas: the NAS kernels, an ordinary MPI program. */
 #include "report.h"
 
 #include <stdio.h>
@@ -15,18 +16,18 @@ static const struct nas_kernel *const kernels[NAS_KERNELS] = {
 static void print_usage(FILE *out)
 {
     fprintf(out, "Usage: mpirun -n N verbena-nas KERNEL [OPTION...]\n\n"
-                 "Run a NAS kernel. There are " NAS_KERNEL_LIST ".\n\n");
+                 "Run a NAS kernel. The kernels are " NAS_KERNEL_LIST ".\n\n");
     for (const struct option_row *row = nas_rows; row->name; row++) {
         if (!(row->tags & NAS_LAUNCH))
             fprintf(out, "  --%-8s%-12s%s\n", row->name, row->argument, row->help);
     }
 }
 
-static int read_words(struct nas_settings *settings, int count, char **words, char *error,
-                      size_t size)
+static int read_options(struct nas_settings *settings, int count, char **words, char *error,
+                        size_t size)
 {
     if (!count) {
-        snprintf(error, size, "no kernel given; there are " NAS_KERNEL_LIST);
+        snprintf(error, size, "no kernel given; the kernels are " NAS_KERNEL_LIST);
         return -1;
     }
     if (nas_read_kernel(words[0], &settings->kernel, error, size))
@@ -52,8 +53,8 @@ static int run_kernel(const struct nas_settings *settings, struct nas_run *run, 
         status = report_run(run, settings->output, command) || !run_verified(run) ? STATUS_FAILED
                                                                                   : STATUS_OK;
     }
-    /* The other ranks wait for this one. */
-    if (run->starved)
+    /* Other ranks may be waiting for this one. */
+    if (run->out_of_memory)
         MPI_Abort(MPI_COMM_WORLD, STATUS_FAILED);
     MPI_Bcast(&status, 1, MPI_INT, 0, MPI_COMM_WORLD);
     run_free(run);
@@ -72,7 +73,7 @@ static int run_words(int count, char **words)
             print_usage(stdout);
         return STATUS_OK;
     }
-    if (read_words(&settings, count - 1, words + 1, error, sizeof(error)) ||
+    if (read_options(&settings, count - 1, words + 1, error, sizeof(error)) ||
         nas_check_ranks(run.ranks, error, sizeof(error))) {
         if (!run.rank)
             fprintf(stderr, "verbena-nas: %s\n", error);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* MG: a Poisson equation on a periodic cube by multigrid cycles.
  *
  * Grids are divided among the ranks as long as every rank has at least two points in every
@@ -119,7 +120,7 @@ static int set_charges(struct mg *mg)
     for (int i = 0; i < 2; i++)
         no_candidates(found[i], signs[i]);
     search_part(grid, found[0], found[1]);
-    comm_gather_all(found, sizeof(found), MPI_BYTE, all, MPI_COMM_WORLD);
+    comm_allgather(found, sizeof(found), MPI_BYTE, all, MPI_COMM_WORLD);
     memset(mg->v, 0, mg_cells(grid) * sizeof(double));
     for (int i = 0; i < 2; i++) {
         no_candidates(best, signs[i]);
@@ -197,7 +198,7 @@ NAS_HOT static double norm(const struct mg *mg)
                 sum += row[x] * row[x];
         }
     }
-    comm_sum_all(&sum, 1, MPI_DOUBLE, MPI_COMM_WORLD);
+    comm_allreduce(&sum, 1, MPI_DOUBLE, MPI_COMM_WORLD);
     return sqrt(sum / (edge * edge * edge));
 }
 
@@ -258,7 +259,7 @@ static int mg_run(struct nas_run *run)
 
     mg_divide_ranks(run->ranks, divided);
     if ((unsigned int)divided[AXIS_Z] > edge / 2)
-        return run_refuse(run, "%u points an edge are too few for %d ranks", edge, run->ranks);
+        return run_error(run, "%u points an edge are too few for %d ranks", edge, run->ranks);
     snprintf(run->problem, sizeof(run->problem), "%u x %u x %u points", edge, edge, edge);
     run->iterations = sizes[run->class].iterations;
     run->operations = 58.0 * run->iterations * edge * edge * edge;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "mg_grid.h"
 
 #include <string.h>
@@ -112,15 +113,15 @@ static void exchange_faces(const struct mg_grid *grid, double *cells, int axis)
     int count = face_cells(grid, axis), below = grid->below[axis], above = grid->above[axis];
     MPI_Request requests[2];
 
-    comm_receive_begin(grid->buffers[IN_BELOW], count, MPI_DOUBLE, below, TAG_UP, MPI_COMM_WORLD,
+    comm_irecv(grid->buffers[IN_BELOW], count, MPI_DOUBLE, below, TAG_UP, MPI_COMM_WORLD,
                        &requests[0]);
-    comm_receive_begin(grid->buffers[IN_ABOVE], count, MPI_DOUBLE, above, TAG_DOWN, MPI_COMM_WORLD,
+    comm_irecv(grid->buffers[IN_ABOVE], count, MPI_DOUBLE, above, TAG_DOWN, MPI_COMM_WORLD,
                        &requests[1]);
     copy_face(packed(lowest, grid->buffers[OUT_BELOW]), lowest);
     comm_send(grid->buffers[OUT_BELOW], count, MPI_DOUBLE, below, TAG_DOWN, MPI_COMM_WORLD);
     copy_face(packed(highest, grid->buffers[OUT_ABOVE]), highest);
     comm_send(grid->buffers[OUT_ABOVE], count, MPI_DOUBLE, above, TAG_UP, MPI_COMM_WORLD);
-    comm_wait(requests, 2);
+    comm_waitall(requests, 2);
     copy_face(face_at(grid, cells, axis, 0), packed(lowest, grid->buffers[IN_BELOW]));
     copy_face(face_at(grid, cells, axis, n + 1), packed(highest, grid->buffers[IN_ABOVE]));
 }
@@ -153,7 +154,7 @@ void mg_gather(const struct mg_grid *part, const double *cells, const struct mg_
         for (unsigned int y = 1; y <= n[AXIS_Y]; y++, used += n[AXIS_X])
             memcpy(mine + used, mg_row(part, cells, y, z) + 1, n[AXIS_X] * sizeof(double));
     }
-    comm_gather_all(mine, points, MPI_DOUBLE, scratch, MPI_COMM_WORLD);
+    comm_allgather(mine, points, MPI_DOUBLE, scratch, MPI_COMM_WORLD);
     mg_divide_ranks(run->ranks, divided);
     used = 0;
     for (int rank = 0; rank < run->ranks; rank++) {

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Periodic grids that are divided among the ranks in three directions, each rank's part with one
  * layer of its neighbours' points around it. */
 #ifndef NAS_MG_GRID_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "mg_operators.h"
 
 /* Rows around the one at (y, z), and for every x the sums of its four neighbours across and of its

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* The four operators between and on the grids of MG. Each leaves the layer around its result to the
  * caller, but mg_prolong(), which fills it. */
 #ifndef NAS_MG_OPERATORS_H

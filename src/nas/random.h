@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* The generator of the NAS report: x' = 5^13 x mod 2^46, a number in (0, 1) being x / 2^46. */
 #ifndef NAS_RANDOM_H
 #define NAS_RANDOM_H

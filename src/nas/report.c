@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "report.h"
 #include "results/results.h"
 
@@ -53,7 +54,7 @@ static void print_checks(const struct nas_run *run)
             printf("  %s is %.15g, not %.15g within %g\n", check->name, check->value,
                    check->reference, check->tolerance);
     }
-    printf("Verification: %s (%u figure%s)\n", run_verified(run) ? "successful" : "FAILED",
+    printf("Verification: %s (%u value%s)\n", run_verified(run) ? "successful" : "FAILED",
            run->check_count, run->check_count == 1 ? "" : "s");
 }
 
@@ -186,9 +187,10 @@ static struct results *make_results(const struct tally *tally, const char *comma
     results_facts_set(&result->settings, "iterations", "%u", run->iterations);
     results_facts_set(&result->settings, "ranks", "%d", run->ranks);
     results_facts_set(&result->settings, "mpi", "%s", tally->library);
-    results_facts_set(&result->notes, "verification", "%s", run_verified(run) ? "successful" : "failed");
+    results_facts_set(&result->notes, "verification", "%s",
+                      run_verified(run) ? "successful" : "failed");
     if (!run_verified(run))
-        result_failed(result, "the figures are not the official ones");
+        result_failed(result, "the values are not the official ones");
     add_series(result, tally);
     return results;
 }
@@ -204,8 +206,8 @@ static int write_results(const struct tally *tally, const char *path, const char
     return failed ? -1 : 0;
 }
 
-/* Of the library's text, which may run over several lines and has a tab before MPICH's number, what
- * comes before the first comma or line break is its name and version. */
+/* Name and version of the library: its text up to the first comma or line break, with MPICH's tabs
+ * replaced by blanks. */
 static void library_of(struct tally *tally)
 {
     int length;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "run.h"
 #include "util/util.h"
 
@@ -11,7 +12,7 @@
 #define ALIGNMENT      64
 #define PAGE           4096
 #define HUGE_PAGE      (UINT64_C(2) << 20)
-#define PROGRESS_EVERY 5.0 /* s */
+#define PROGRESS_EVERY 5.0 /* seconds */
 
 struct nas_block {
     struct nas_block *next;
@@ -20,7 +21,7 @@ struct nas_block {
 void *run_allocate(struct nas_run *run, size_t count, size_t size)
 {
     size_t bytes = round_up(count * size, ALIGNMENT);
-    /* At least at a page: where in its pages a buffer lies is seen in a model's time, and heaps differ
+    /* At least page-aligned: the offset within a page affects modelled time, and the heap differs
      * from run to run. */
     size_t alignment = bytes < HUGE_PAGE ? PAGE : HUGE_PAGE;
     size_t whole = round_up(sizeof(struct nas_block) + bytes, alignment);
@@ -29,20 +30,20 @@ void *run_allocate(struct nas_run *run, size_t count, size_t size)
 
     if (!block) {
         snprintf(what, sizeof(what), "%zu MB", bytes >> 20);
-        run_starve(run, what);
+        run_out_of_memory(run, what);
         return NULL;
     }
     if (alignment == HUGE_PAGE)
-        madvise(block, whole, MADV_HUGEPAGE); /* refused, it only costs time */
+        madvise(block, whole, MADV_HUGEPAGE); /* optional: without it the run is only slower */
     block->next = run->blocks;
     run->blocks = block;
     return memset(block + 1, 0, bytes);
 }
 
-void run_starve(struct nas_run *run, const char *what)
+void run_out_of_memory(struct nas_run *run, const char *what)
 {
-    fprintf(stderr, "verbena-nas: rank %d: no memory for %s\n", run->rank, what);
-    run->starved = true;
+    fprintf(stderr, "verbena-nas: rank %d: out of memory: cannot allocate %s\n", run->rank, what);
+    run->out_of_memory = true;
 }
 
 void run_free(struct nas_run *run)
@@ -55,7 +56,7 @@ void run_free(struct nas_run *run)
     }
 }
 
-int run_refuse(const struct nas_run *run, const char *format, ...)
+int run_error(const struct nas_run *run, const char *format, ...)
 {
     va_list arguments;
 
@@ -75,7 +76,7 @@ void run_begin(struct nas_run *run)
     comm_account_clear();
     nas_work_clear();
     run->timing = true;
-    run->started = run->spoken = MPI_Wtime();
+    run->started = run->progress_at = MPI_Wtime();
 }
 
 void run_end(struct nas_run *run)
@@ -94,9 +95,9 @@ void run_progress(struct nas_run *run, unsigned int done)
     if (run->rank || !run->timing)
         return;
     now = MPI_Wtime();
-    if (now - run->spoken < PROGRESS_EVERY)
+    if (now - run->progress_at < PROGRESS_EVERY)
         return;
-    run->spoken = now;
+    run->progress_at = now;
     fprintf(stderr, "%s class %c: %u of %u iterations in %.0f s\n", run->kernel->name,
             nas_class_letter(run->class), done, run->iterations, now - run->started);
 }
@@ -116,7 +117,7 @@ void run_check(struct nas_run *run, double reference, double value, double toler
     check->value = value;
     check->reference = reference;
     check->tolerance = tolerance;
-    /* Not a number is not good, either. */
+    /* False for NaN, too. */
     check->good = fabs(value - reference) <= tolerance * fabs(reference);
 }
 

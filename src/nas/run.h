@@ -1,4 +1,5 @@
-/* One run of one kernel: what it is given, what it finds, what it took. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* One run of one kernel: its parameters, its results and its timings. */
 #ifndef NAS_RUN_H
 #define NAS_RUN_H
 
@@ -9,10 +10,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Loops that decide a kernel's speed are compiled for several generations of processors, and the
- * best that the machine has is chosen when the program is loaded, too early for a sanitizer. Clang
- * hands no vectors to inline functions from such a loop, and before version 15 it calls those of other
- * files by a name that nothing defines. */
+/* Hot loops are compiled for several generations of processors. The loader chooses the best one
+ * that the machine supports, which is too early for sanitizers. Clang does not pass vectors to inline
+ * functions from such a loop, and before version 15 calls to such functions in other files do not
+ * link. */
 #if defined(__x86_64__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && \
     !defined(__SANITIZE_THREAD__)
 #define NAS_HOT __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
@@ -22,7 +23,7 @@
 
 #define NAS_CHECKS_MAX 64
 
-/* A figure, the official one, and how far apart they may be. */
+/* A computed value, the official one, and the tolerance. */
 struct nas_check {
     char name[32];
     double value;
@@ -44,7 +45,7 @@ struct nas_run {
     enum nas_class class;
     int rank, ranks;
 
-    /* what the kernel tells */
+    /* set by the kernel */
     char problem[96];
     unsigned int iterations;
     double operations; /* of the timed section on all ranks, as NPB counts them */
@@ -53,41 +54,40 @@ struct nas_run {
     unsigned int check_count;
 
     struct nas_block *blocks;
-    bool starved;           /* this rank got no memory; others may not know */
-    bool timing;            /* within the timed section */
-    double started, spoken; /* when: the section, and the last word about progress */
+    bool out_of_memory; /* on this rank; others may not know */
+    bool timing;        /* within the timed section */
+    double started, progress_at; /* times of the start and of the last progress message */
 };
 
 struct nas_kernel {
     const char *name;
     const char *title;
-    /* Returns 0, or -1 having said why. All ranks call it. */
+    /* Called by all ranks. Returns 0, or -1 after printing why. */
     int (*run)(struct nas_run *run);
 };
 
 /* In the order of enum nas_kernel_id. */
 extern const struct nas_kernel nas_is, nas_ft, nas_cg, nas_mg, nas_lu;
 
-/* Memory that lives as long as the run, aligned to cache lines and zero; NULL if there is none,
- * having said so. */
+/* Zeroed memory for the duration of the run, aligned to cache lines; NULL after printing why. */
 void *run_allocate(struct nas_run *run, size_t count, size_t size);
 void run_free(struct nas_run *run);
 
-/* Says that there is no memory for something, on this rank alone. */
-void run_starve(struct nas_run *run, const char *what);
+/* Prints that memory for something could not be allocated, on this rank alone. */
+void run_out_of_memory(struct nas_run *run, const char *what);
 
-/* Says what is wrong, once for an error that every rank finds; returns -1. */
-int run_refuse(const struct nas_run *run, const char *format, ...)
+/* Prints an error that every rank finds, once; returns -1. */
+int run_error(const struct nas_run *run, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* The timed section. It begins on all ranks together. */
+/* The timed section. It begins with a barrier. */
 void run_begin(struct nas_run *run);
 void run_end(struct nas_run *run);
 
-/* Tells now and then how far a long run has come; silent outside of the timed section. */
+/* Prints the progress of a long run every few seconds, in the timed section only. */
 void run_progress(struct nas_run *run, unsigned int done);
 
-/* On rank 0: notes a figure of the verification. */
+/* Records a value of the verification, on rank 0. */
 void run_check(struct nas_run *run, double reference, double value, double tolerance,
                const char *format, ...) __attribute__((format(printf, 5, 6)));
 bool run_verified(const struct nas_run *run);

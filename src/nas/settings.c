@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "settings.h"
 
 #include <errno.h>
@@ -7,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* In the order of the enums. */
+/* In the order of enum nas_kernel_id and enum nas_class. */
 static const char kernel_names[NAS_KERNELS][3] = { "is", "ft", "cg", "mg", "lu" };
 static const char class_letters[] = "SWABC";
 
@@ -40,7 +41,7 @@ int nas_read_kernel(const char *name, enum nas_kernel_id *kernel, char *error, s
         if (!strcmp(name, kernel_names[*kernel]))
             return 0;
     }
-    snprintf(error, size, "'%s' is no kernel; there are " NAS_KERNEL_LIST, name);
+    snprintf(error, size, "unknown kernel '%s'; the kernels are " NAS_KERNEL_LIST, name);
     return -1;
 }
 
@@ -60,7 +61,7 @@ int nas_check_output(const char *path, char *error, size_t size)
     char directory[PATH_MAX];
 
     if (length <= end || strcmp(path + length - end, ending)) {
-        snprintf(error, size, "--output takes a name that ends in .json, not '%s'", path);
+        snprintf(error, size, "--output needs a name that ends in .json, not '%s'", path);
         return -1;
     }
     snprintf(directory, sizeof(directory), "%s", path);

@@ -1,5 +1,6 @@
-/* What a user can say about a run of a kernel, to the program itself or to the command that starts
- * it. No MPI here: the command is not an MPI program. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Options of a run, for the program itself and for the command that starts it. No MPI here: the
+ * command is not an MPI program. */
 #ifndef NAS_SETTINGS_H
 #define NAS_SETTINGS_H
 
@@ -34,40 +35,39 @@ struct nas_settings {
     const char *launcher_options;
 };
 
-/* A tag: the option is for whoever starts the ranks, not for the ranks. */
+/* Tags options of the command that starts the ranks. */
 enum { NAS_LAUNCH = 1 };
 
 #define NAS_RANKS_MAX 4096
 
-/* Rows, so that the command can have more of them behind these. */
+/* A macro, so that the command can append rows of its own. */
 /* clang-format off */
 #define NAS_OPTION_ROWS \
     { .name = "class", .argument = "CLASS", .fallback = "S", .kind = OPTION_CHOICE, \
       .choices = "S W A B C", .offset = offsetof(struct nas_settings, class), \
-      .help = "size of the problem: S, W, A, B or C" }, \
+      .help = "problem size: S, W, A, B or C" }, \
     { .name = "output", .letter = 'o', .argument = "FILE.json", .kind = OPTION_PATH, .writes = true, \
       .offset = offsetof(struct nas_settings, output), \
-      .help = "write times, messages and work to a file of results" }, \
+      .help = "write times, messages and work to a result file" }, \
     { .name = "ranks", .letter = 'n', .argument = "N", .fallback = "1", .kind = OPTION_NUMBER, \
       .minimum = 1, .maximum = NAS_RANKS_MAX, .offset = offsetof(struct nas_settings, ranks), \
       .tags = NAS_LAUNCH, .help = "processes, a power of two" }, \
     { .name = "mpirun", .argument = "PROGRAM", .fallback = NAS_LAUNCHER, .kind = OPTION_PATH, \
       .offset = offsetof(struct nas_settings, launcher), .tags = NAS_LAUNCH, \
-      .help = "what starts the processes" }, \
+      .help = "launcher of the processes" }, \
     { .name = "mpirun-options", .argument = "WORDS", .kind = OPTION_TEXT, \
       .offset = offsetof(struct nas_settings, launcher_options), .tags = NAS_LAUNCH, \
-      .help = "more words for it, separated by blanks: '--mca pml ucx'" }
+      .help = "more options for the launcher, separated by blanks: '--mca pml ucx'" }
 /* clang-format on */
 
 extern const struct option_row nas_rows[];
 
-/* The letter of a class, the name of a kernel. */
 char nas_class_letter(enum nas_class class);
 const char *nas_kernel_name(enum nas_kernel_id kernel);
 
 void nas_settings_init(struct nas_settings *settings);
 
-/* Return 0, or -1 with what is wrong in 'error'. */
+/* Return 0, or -1 with a message in 'error'. */
 int nas_read_kernel(const char *name, enum nas_kernel_id *kernel, char *error, size_t size);
 int nas_check_ranks(uint64_t ranks, char *error, size_t size);
 int nas_check_output(const char *path, char *error, size_t size);

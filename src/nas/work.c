@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "work.h"
 
 #include "util/vtime.h"
@@ -5,9 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* How much of what NPB counts as the kernel's operations one unit stands for: over a whole run the
- * sum comes to NPB's formula within a few parts in a hundred. Where a kernel does different things,
- * its operations are divided among them as the arithmetic is. */
+/* Operations, as NPB counts them, of one unit. Over a whole run the sum is within a few percent of
+ * NPB's formula. A kernel with several kinds of work divides its operations as its arithmetic. */
 static const struct {
     const char *name;
     double operations;
@@ -26,8 +26,8 @@ static const struct {
 };
 
 static uint64_t counted[WORK_KINDS];
-static double operation_ns;   /* 0: not in virtual time, or computing costs nothing there */
-static double reach, miss_ns; /* of tables that are used at random */
+static double operation_ns;   /* 0: not in virtual time, or computation is free */
+static double reach, miss_ns; /* of random accesses */
 static double due_ns;
 
 void nas_work_begin(const char *kernel)

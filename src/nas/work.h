@@ -1,6 +1,7 @@
-/* Work is counted where it is done, in units that a processor takes about the same time for. In
- * virtual time it is what computing costs: the adapter file has the speed of a kernel ("nas.is"). The
- * kernels know nothing of what is made of the counts. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Kernels count their work in units that each take a processor about the same time. In virtual time
+ * the counts are the cost of computation: the adapter file has the speed of each kernel
+ * ("nas.is"). */
 #ifndef NAS_WORK_H
 #define NAS_WORK_H
 
@@ -21,20 +22,19 @@ enum work_kind {
     WORK_KINDS,
 };
 
-/* Once, before any work: finds the speed of the kernel. */
+/* Called once, before any work: looks up the speed of the kernel. */
 void nas_work_begin(const char *kernel);
 
 void nas_work(enum work_kind kind, uint64_t amount);
 
-/* So many accesses at random to a table of that size: what they take where it is too large for the
- * processor to have all of it at hand. */
+/* Random accesses to a table: costs extra if the table does not fit into the caches. */
 void nas_work_at_random(uint64_t accesses, uint64_t bytes);
 
-/* Lets the time of what was counted pass; to be called before the time is taken and before anything
- * is sent or waited for. */
+/* Lets virtual time pass for the work counted so far. Called before reading the clock and before
+ * each MPI call. */
 void nas_work_charge(void);
 
-/* Forgets what was counted. */
+/* Resets all counts. */
 void nas_work_clear(void);
 void nas_work_totals(uint64_t totals[WORK_KINDS]);
 

@@ -1,23 +1,25 @@
-/* What the rails report decides, not the name of the call. How many other messages shared the life
- * of recent ones of the same class says how many rails are left for each: alone, a message gets
- * all; among many it goes whole to the rail that will be free first. Messages so long that cutting
- * them costs next to nothing are always cut, because whole ones leave rails idle at the end. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Decides by what the rails report, not by the name of the call. The number of other messages that
+ * were in flight beside recent ones of the same class says how many rails each message should get:
+ * alone, a message gets all; among many, it goes whole to the rail that will be free first.
+ * Messages so long that striping costs next to nothing are always striped, because whole messages
+ * leave rails idle at the end. */
 #include "pieces.h"
 #include "policies.h"
 
 #include <math.h>
 
-/* Striping is free if all its pieces cost less than this part of the message's time. */
+/* Striping is free if its cost is below this fraction of the time of the message. */
 #define COST_SHARE 0.01
 
-/* Completions are seen late, several at a time: equal rails that seem to differ by no more messages
- * than that may not differ at all. */
+/* Completions are seen late, several at a time: a difference of up to this many messages between
+ * equal rails means nothing. */
 #define SEEN_LATE 6
 
 struct candidate {
     uint32_t rail;
     double rate;
-    double backlog; /* bytes before it, as this rail sees them */
+    double backlog; /* bytes ahead of a new piece on this rail */
 };
 
 struct candidates {
@@ -25,7 +27,7 @@ struct candidates {
     struct candidate list[RAILS_MAX];
 };
 
-/* Rails of this set on one port carry what the process has on it together. */
+/* The share of this rail in what the process has outstanding on its port. */
 static double port_backlog(const struct rails_set *set, const double *rate, uint32_t which)
 {
     const struct rail *rail = &set->rail[which];
@@ -38,7 +40,7 @@ static double port_backlog(const struct rails_set *set, const double *rate, uint
     return (double)set->traffic->port[rail->load].bytes * rate[which] / together;
 }
 
-/* In the order in which they take turns, so that equals do. */
+/* In round-robin order, so that equal rails alternate. */
 static void gather(const struct rails_set *set, struct candidates *found)
 {
     double rate[RAILS_MAX];
@@ -58,7 +60,8 @@ static void gather(const struct rails_set *set, struct candidates *found)
     }
 }
 
-static void level_out(struct candidates *candidates, uint64_t size)
+/* Equal rails with nearly equal backlogs count as equally busy. */
+static void equalize(struct candidates *candidates, uint64_t size)
 {
     double least = INFINITY, most = 0;
 
@@ -79,7 +82,7 @@ static double finish(const struct candidate *candidate, uint64_t size)
     return (candidate->backlog + (double)size) / candidate->rate;
 }
 
-/* Puts first those that would end a piece of this size first; equals keep their order. */
+/* Sorts by the time at which a piece of this size would finish; stable. */
 static void sort(struct candidates *candidates, uint64_t size)
 {
     for (uint32_t i = 1; i < candidates->count; i++) {
@@ -92,8 +95,8 @@ static void sort(struct candidates *candidates, uint64_t size)
     }
 }
 
-/* The rail for a whole message: the one that is done first. Among equal rails turns are kept as
- * long as none is a message ahead, because how much of a message has left already is not known. */
+/* The rail for a whole message: the one that finishes first. Equal rails alternate as long as none
+ * is a message ahead, because how much of a message has already been sent is not known. */
 static uint32_t soonest(const struct candidates *candidates, uint64_t size)
 {
     const struct candidate *best = &candidates->list[0];
@@ -134,7 +137,7 @@ static uint32_t rails_for(const struct rails_set *set, const struct candidates *
     return each < 1.5 ? 1 : (uint32_t)lrint(each);
 }
 
-/* When all of them are done if they take the message together. */
+/* When all candidates finish if they share the message. */
 static double common_end(const struct candidates *candidates, uint64_t size)
 {
     double bytes = (double)size, rate = 0;
@@ -146,8 +149,8 @@ static double common_end(const struct candidates *candidates, uint64_t size)
     return bytes / rate;
 }
 
-/* Lengths with which all end at the same time; those that are busy beyond that time get nothing. */
-static void level(struct candidates *candidates, uint64_t size, struct pieces_shares *shares)
+/* Lengths with which all candidates finish together; those busy beyond that time get nothing. */
+static void balance(struct candidates *candidates, uint64_t size, struct pieces_shares *shares)
 {
     double end, largest = 0;
 
@@ -171,7 +174,7 @@ static void level(struct candidates *candidates, uint64_t size, struct pieces_sh
     }
 }
 
-/* Whether nothing is under way to this peer, as far as is known. */
+/* Whether nothing is in flight to this peer, as far as completions tell. */
 static bool is_alone(const struct rails_set *set)
 {
     for (uint32_t i = 0; i < set->count; i++) {
@@ -194,14 +197,14 @@ static void plan_adaptive(struct rails_set *set, const struct rails_message *mes
         return;
     }
     gather(set, &candidates);
-    level_out(&candidates, message->size);
+    equalize(&candidates, message->size);
     wanted = rails_for(set, &candidates, message);
     if (wanted == 1) {
         pieces_whole(plan, soonest(&candidates, message->size), message->size);
     } else {
         sort(&candidates, message->size / wanted);
         candidates.count = wanted;
-        level(&candidates, message->size, &shares);
+        balance(&candidates, message->size, &shares);
         pieces_cut(plan, &set->traffic->limits, message->size, &shares);
     }
     if (wanted < set->count)

@@ -1,4 +1,5 @@
-/* All messages to a peer on one rail; processes of a host are bound to different ones. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* All messages to a peer on one rail; the processes of a host are bound to different ones. */
 #include "pieces.h"
 #include "policies.h"
 

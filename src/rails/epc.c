@@ -1,7 +1,9 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Enhanced point-to-point and collective (Vishnu, Benton and Panda, "High Performance MPI on IBM
- * 12x InfiniBand Architecture"): the kind of communication chooses. A blocking message is alone and
- * gets all rails; non-blocking ones come in numbers and take turns; the steps of a collective wait
- * for one another, so each is striped. What is alone and too short for that keeps to one rail. */
+ * 12x InfiniBand Architecture"): the kind of communication decides. A blocking message is alone and
+ * gets all rails. Non-blocking messages come in numbers and go round robin. The steps of a
+ * collective wait for one another, so each is striped. Messages too short for that stay on one
+ * rail. */
 #include "pieces.h"
 #include "policies.h"
 

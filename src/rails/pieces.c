@@ -1,8 +1,9 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "pieces.h"
 
 #include <math.h>
 
-/* Measured rates of equal rails differ by noise, and noise must not make pieces unequal. */
+/* Rates within this ratio count as equal: noise must not make pieces unequal. */
 #define RATE_CLOSE 0.6
 #define RATE_FLOOR (1.0 / 16)
 
@@ -31,7 +32,7 @@ static uint64_t part(uint64_t units, uint64_t weight, uint64_t total)
     return (unsigned __int128)units * weight / total;
 }
 
-static void leave_out(struct pieces_shares *shares, uint32_t which)
+static void drop_share(struct pieces_shares *shares, uint32_t which)
 {
     shares->count--;
     for (uint32_t i = which; i < shares->count; i++)
@@ -49,7 +50,7 @@ static uint32_t lightest(const struct pieces_shares *shares)
     return found;
 }
 
-/* The same part of a buffer goes over the same rail each time: its adapter then knows the pages. */
+/* Part of a buffer should take the same rail each time: its adapter has cached the translations. */
 static void sort_by_rail(struct pieces_shares *shares)
 {
     for (uint32_t i = 1; i < shares->count; i++) {
@@ -67,17 +68,17 @@ void pieces_cut(struct rails_plan *plan, const struct rails_limits *limits, uint
 {
     uint64_t unit = limits->alignment ? limits->alignment : 1;
     uint64_t units = size / unit;
-    uint64_t least = (limits->minimum_stripe + unit - 1) / unit;
+    uint64_t minimum = (limits->minimum_stripe + unit - 1) / unit;
     uint64_t total = total_weight(shares), sum = 0, begin = 0;
 
     while (shares->count > 1) {
         uint32_t candidate = lightest(shares);
         uint64_t length = part(units, shares->share[candidate].weight, total);
 
-        if (length && length >= least)
+        if (length && length >= minimum)
             break;
         total -= shares->share[candidate].weight;
-        leave_out(shares, candidate);
+        drop_share(shares, candidate);
     }
     sort_by_rail(shares);
     plan->count = shares->count;
@@ -147,7 +148,7 @@ void pieces_rates(const struct rails_set *set, double rate[RAILS_MAX])
     }
 }
 
-uint32_t pieces_weight(double figure, double largest)
+uint32_t pieces_weight(double value, double largest)
 {
-    return fmax(1, rint(figure / largest * PIECES_WEIGHT_MAX));
+    return fmax(1, rint(value / largest * PIECES_WEIGHT_MAX));
 }

@@ -1,4 +1,5 @@
-/* Cutting a message into pieces: what policies are made of. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Dividing a message into pieces: the building blocks of policies. */
 #ifndef RAILS_PIECES_H
 #define RAILS_PIECES_H
 
@@ -20,26 +21,25 @@ bool pieces_may_stripe(const struct rails_set *set, uint64_t size);
 
 void pieces_whole(struct rails_plan *plan, uint32_t rail, uint64_t size);
 
-/* Cuts in proportion to the weights, in the order of the rails. Shares that would get less than
- * the minimum are left out, the lightest and of these the last first. There is at least one share.
- */
+/* Divides in proportion to the weights, in the order of the rails. Shares below the minimum length
+ * are dropped, the lightest first, and of equal ones the last first. At least one share remains. */
 void pieces_cut(struct rails_plan *plan, const struct rails_limits *limits, uint64_t size,
                 struct pieces_shares *shares);
 
-/* Even pieces over all rails that are up; if there are more rails than pieces, in turn. */
+/* Even pieces over all rails that are up; if there are fewer pieces than rails, round robin. */
 void pieces_even(struct rails_set *set, uint64_t size, struct rails_plan *plan);
 
-/* The n-th rail that is up, counted modulo how many there are. */
+/* The n-th rail that is up, modulo their number. */
 uint32_t pieces_nth_up(const struct rails_set *set, uint32_t n);
 
-/* The next rail that is up, in turn. */
+/* The next rail that is up, round robin. */
 uint32_t pieces_next_up(struct rails_set *set);
 
-/* What rates are taken to be: those that are not known the mean of the others, those that lie close
- * together equal, and none so low that it would never be measured again. */
+/* The rates to plan with: unknown rates are the mean of the others, similar rates are equal, and no
+ * rate is so low that the rail would never be measured again. */
 void pieces_rates(const struct rails_set *set, double rate[RAILS_MAX]);
 
-/* Weights from any positive figures. */
-uint32_t pieces_weight(double figure, double largest);
+/* Scales a positive value to a weight. */
+uint32_t pieces_weight(double value, double largest);
 
 #endif

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #ifndef RAILS_POLICIES_H
 #define RAILS_POLICIES_H
 

@@ -1,13 +1,14 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "rails.h"
 
 #include <string.h>
 
-/* A rail that is never idle is measured each time it has carried so much; new rates count for an
- * eighth. */
+/* A rail that is never idle is measured each time it has carried RATE_WINDOW bytes. A new rate has
+ * the weight RATE_SHARE. */
 #define RATE_WINDOW (1u << 20)
 #define RATE_SHARE  0.125
 
-/* Four messages and 'adaptive' knows most of a change. */
+/* After four messages 'adaptive' has learned most of a change. */
 #define OVERLAP_SHARE 0.25
 
 const char *const rails_class_names[RAILS_CLASSES] = { "blocking", "non-blocking", "persistent",
@@ -29,7 +30,7 @@ const struct rails_policy *rails_policy_find(const char *name)
     return NULL;
 }
 
-/* Before anything was seen, classes are taken for what their names say. */
+/* Until messages have been observed, classes are assumed to do what their names say. */
 void rails_traffic_init(struct rails_traffic *traffic, const struct rails_policy *policy,
                         const struct rails_limits *limits)
 {
@@ -40,7 +41,7 @@ void rails_traffic_init(struct rails_traffic *traffic, const struct rails_policy
     traffic->overlap[RAILS_PERSISTENT] = RAILS_MAX;
 }
 
-/* Sets begin at different rails, or the first messages to all peers would share one. */
+/* Sets start at different rails, or the first messages to all peers would share one. */
 void rails_set_init(struct rails_set *set, struct rails_traffic *traffic)
 {
     memset(set, 0, sizeof(*set));
@@ -146,9 +147,10 @@ void rails_given(struct rails_set *set, const struct rails_piece *piece, uint64_
     set->traffic->port[rail->load].bytes += piece->length;
 }
 
-/* Over what was served without a pause: completions that are seen late, several at a time, would
- * give any rate one by one. The first time does not count, because the adapter has to learn of
- * queue and pages: a rail thought slow for that might get no piece any more, and stay so. */
+/* Rates are measured over a busy period: completions are seen late, several at a time, so that a
+ * rate from a single one means nothing. The first measurement is discarded, because the adapter
+ * still has to fetch contexts and translations: a rail considered slow for that might never get
+ * another piece, and never be measured again. */
 static void measure(struct rail *rail, uint64_t now_ns)
 {
     double sample;

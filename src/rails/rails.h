@@ -1,7 +1,8 @@
-/* Which bytes of a message go over which rail. A rail is a queue pair on a port of an adapter; a
- * set is the rails to one peer. Pure bookkeeping: no verbs, no MPI, no clock, no allocation; times
- * are passed in, in nanoseconds, and the same calls give the same plans. Nothing here locks:
- * whoever shares a set or a traffic between threads holds a lock of their own around each call. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Rail scheduling: which bytes of a message go over which rail. A rail is a queue pair on a port of
+ * an adapter; a set holds the rails to one peer. Pure bookkeeping: no verbs, no MPI, no clock, no
+ * allocation. Times are passed in, in nanoseconds, so equal calls give equal plans. No locks:
+ * callers that share a set or a traffic between threads serialize their calls. */
 #ifndef RAILS_RAILS_H
 #define RAILS_RAILS_H
 
@@ -10,7 +11,7 @@
 
 #define RAILS_MAX 32
 
-/* What kind of communication a message belongs to, as far as the sender can tell. */
+/* The kind of communication that a message belongs to. */
 enum rails_class {
     RAILS_BLOCKING,
     RAILS_NONBLOCKING,
@@ -27,16 +28,16 @@ struct rail {
     uint32_t qp;   /* which of the queue pairs on that port */
     uint32_t load; /* index of the port in rails_traffic */
     bool up;
-    uint32_t messages; /* given to it and not completed */
-    uint32_t rated;    /* of them, those of long messages: the end of others is often heard late */
-    uint64_t bytes;    /* of those */
-    bool warm;         /* has been measured once, which says little */
-    double rate;       /* measured since, bytes per nanosecond; 0 until something was */
-    uint64_t since_ns; /* begin of what is being measured now */
+    uint32_t messages; /* assigned to it and not completed */
+    uint32_t rated;    /* of them, long ones: completions of short ones are often seen late */
+    uint64_t bytes;    /* of the long ones */
+    bool warm;         /* measured once; the first rate is discarded */
+    double rate;       /* bytes per nanosecond; 0 until measured */
+    uint64_t since_ns; /* start of the current measurement */
     uint64_t served;   /* bytes of long messages completed since then */
 };
 
-/* What all rails of a process on one port have to carry of long messages. */
+/* Outstanding bytes of long messages on one port, of all rails of the process. */
 struct rails_port {
     uint32_t adapter;
     uint32_t port;
@@ -46,21 +47,21 @@ struct rails_port {
 struct rails_policy;
 
 struct rails_limits {
-    uint64_t stripe_threshold; /* shorter messages are never cut */
+    uint64_t stripe_threshold; /* shorter messages are never striped */
     uint64_t minimum_stripe;   /* no piece is shorter, unless it is the whole message */
-    uint64_t alignment;        /* every piece but the last starts and ends at a multiple of it */
-    uint64_t stripe_cost_ns;   /* what one more piece costs an adapter, for 'adaptive' */
-    uint32_t bound;            /* the rail of 'binding', modulo those that are up */
+    uint64_t alignment;        /* every piece starts at a multiple of it */
+    uint64_t stripe_cost_ns;   /* cost of one more piece for an adapter, for 'adaptive' */
+    uint32_t bound;            /* the rail of 'binding', modulo the number of rails up */
 };
 
-/* What all sets of a process have in common: how they are scheduled, and how many messages are
- * under way at a time, which is what 'adaptive' learns from. */
+/* Shared by all sets of a process: the policy, and how many messages are in flight at a time, from
+ * which 'adaptive' learns. */
 struct rails_traffic {
     const struct rails_policy *policy;
     struct rails_limits limits;
-    uint64_t begun; /* messages long enough to be cut: short ones are often known to have ended */
-    uint64_t ended; /* only long after */
-    double overlap[RAILS_CLASSES]; /* how many others of them share the life of one, on average */
+    uint64_t begun; /* long messages only: completions of short ones are often seen late */
+    uint64_t ended;
+    double overlap[RAILS_CLASSES]; /* long messages in flight beside one, on average */
     uint32_t sets;
     uint32_t port_count;
     struct rails_port port[RAILS_MAX];
@@ -69,8 +70,8 @@ struct rails_traffic {
 struct rails_set {
     struct rails_traffic *traffic;
     uint32_t count;
-    uint32_t next; /* where round robin goes on */
-    uint32_t home; /* where messages go that are alone, modulo those that are up */
+    uint32_t next; /* where round robin continues */
+    uint32_t home; /* the rail of a message that is alone, modulo the number of rails up */
     struct rail rail[RAILS_MAX];
 };
 
@@ -78,16 +79,15 @@ struct rails_piece {
     uint64_t offset;
     uint64_t length;
     uint32_t rail;
-    bool rated; /* of a long message: not shorter than the striping threshold */
+    bool rated; /* belongs to a long message: at least the striping threshold */
 };
 
-/* A message under way. Pieces are in the order of their offsets; a message of no bytes has one
- * piece of no bytes. */
+/* A message in flight. Pieces are sorted by offset; an empty message has one empty piece. */
 struct rails_plan {
     enum rails_class class;
     uint32_t count;
     uint64_t begun;   /* long messages of the process before this one */
-    uint64_t sharing; /* of them, those still under way */
+    uint64_t sharing; /* of them, those still in flight */
     struct rails_piece piece[RAILS_MAX];
 };
 
@@ -104,14 +104,14 @@ struct rails_policy {
                  struct rails_plan *plan);
 };
 
-/* Every policy, ends with NULL; and their names as an option lists them. */
+/* All policies, terminated by NULL; and their names, as an option lists them. */
 extern const struct rails_policy *const rails_policies[];
 #define RAILS_POLICY_NAMES   "binding round-robin striping weighted epc adaptive"
 #define RAILS_DEFAULT_POLICY "epc"
 
 const struct rails_policy *rails_policy_find(const char *name);
 
-/* Limits that suit adapters at large: what holds when nothing else is asked for. */
+/* Default limits. */
 #define RAILS_STRIPE_THRESHOLD (16 << 10)
 #define RAILS_MINIMUM_STRIPE   (8 << 10)
 #define RAILS_STRIPE_COST_NS   1000
@@ -121,28 +121,28 @@ void rails_traffic_init(struct rails_traffic *traffic, const struct rails_policy
                         const struct rails_limits *limits);
 void rails_set_init(struct rails_set *set, struct rails_traffic *traffic);
 
-/* Returns the number of the new rail, which is up, or -1 if the set is full. */
+/* Returns the index of the new rail, which is up, or -1 if the set is full. */
 int rails_add(struct rails_set *set, uint32_t adapter, uint32_t port, uint32_t qp);
 
-/* Once per message, short ones too. False if no rail is up. */
+/* Called once for each message, short ones included. False if no rail is up. */
 bool rails_plan(struct rails_set *set, const struct rails_message *message,
                 struct rails_plan *plan);
 
-/* A plan for bytes whose rail failed: like rails_plan(), but the message is not a new one. */
+/* Plans bytes again whose rail has failed: like rails_plan(), but does not count a new message. */
 bool rails_replan(struct rails_set *set, const struct rails_message *message,
                   struct rails_plan *plan);
 
-/* A rail has each piece from the time that it is given to it, though it may wait to be posted,
- * until it is completed; one that failed is completed, too, with 'ok' false. */
+/* A piece loads its rail from its assignment, even if it is posted later, until its completion. A
+ * piece that failed is completed with 'ok' false. */
 void rails_given(struct rails_set *set, const struct rails_piece *piece, uint64_t now_ns);
 void rails_completed(struct rails_set *set, const struct rails_piece *piece, bool ok,
                      uint64_t now_ns);
 
-/* Once per message that rails_plan() began, when all its pieces are complete. */
+/* Called once for each rails_plan(), when all its pieces are complete. */
 void rails_ended(struct rails_set *set, const struct rails_plan *plan);
 
-/* The rail is not used again until rails_restored(). What was outstanding on it is forgotten: no
- * rails_completed() follows for it. */
+/* The rail is not used again until rails_restored(). Its outstanding pieces are forgotten: no
+ * rails_completed() may follow for them. */
 void rails_failed(struct rails_set *set, uint32_t rail);
 void rails_restored(struct rails_set *set, uint32_t rail);
 

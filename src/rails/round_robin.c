@@ -1,4 +1,5 @@
-/* Whole messages on the rails in turn: as good as it gets while there are messages enough. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Whole messages, round robin: optimal as long as there are enough messages. */
 #include "pieces.h"
 #include "policies.h"
 

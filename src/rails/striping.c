@@ -1,4 +1,5 @@
-/* Even pieces on all rails: a single message gets all of them, many messages pay for each piece. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Even pieces on all rails: best for a single message, while many messages pay for each piece. */
 #include "pieces.h"
 #include "policies.h"
 

@@ -1,4 +1,5 @@
-/* Pieces in proportion to what each rail was measured to carry, so that they end together. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Pieces in proportion to the measured rate of each rail, so that they finish together. */
 #include "pieces.h"
 #include "policies.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* The conformance program: cases that all ranks run together, and what they share. */
 #ifndef MPI_CASE_H
 #define MPI_CASE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Collectives against what their definitions say, short and long, blocking and not, while other
  * messages are under way that only a wildcard away could match. */
 #include "case.h"

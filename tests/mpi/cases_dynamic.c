@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Processes that come later: spawned, or connected through a port. */
 #include "case.h"
 #include "spawned.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Receives that are too short, requests that are cancelled, buffered sends without a buffer. */
 #include "case.h"
 

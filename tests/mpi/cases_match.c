@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Which message a receive gets: order, tags, wildcards, communicators, probes. */
 #include "case.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Every way of sending, every size, every byte. */
 #include "case.h"
 

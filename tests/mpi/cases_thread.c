@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Several threads of a process in MPI at the same time. */
 #include "case.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Data that does not lie in one piece, on either side, short and long. */
 #include "case.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* One-sided: put, get, accumulate and the atomics, under each kind of synchronization. */
 #include "case.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* conformance [-t] [-c] [GROUP...]: what MPI promises, on any library and any number of ranks. Rank
  * 0 prints "ok NAME" for each case that held on all ranks, "skip NAME: reason" for one that cannot
  * be tried. With -t the library is asked for MPI_THREAD_MULTIPLE, for which it may have to give up

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Bytes that tell where they come from, and what to do when they do not. */
 #ifndef MPI_DATA_H
 #define MPI_DATA_H

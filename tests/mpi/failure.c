@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* failure PORTS [return]: pulls the cables of the last PORTS ports of the adapter in mid-transfer,
  * from within. All messages must arrive whole as long as a port is left; rank 0 prints "arrived".
  * With none left MPI calls have to return an error: each rank that sees one prints "error: TEXT".

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Loaded into MPI programs: copies from process to process are refused. MPI_REFUSED is "read":
  * every other one, as if the memory were not that of a file or the heap; or "write": each, as where
  * it is not permitted. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* schedule SEED COUNT [THREADS [LARGEST]]: random communication, one schedule for each seed from
  * SEED on. Every byte is checked against the seed, and rank 0 prints a digest of all that was
  * received, which any other library must print, too. Threads carry out schedules of their own at

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Random communication: what each rank sends and receives follows from a seed alone. */
 #ifndef MPI_SCHEDULE_H
 #define MPI_SCHEDULE_H

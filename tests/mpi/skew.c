@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* skew: two hosts of two ranks exchange long messages in virtual time, and some of them begin a
  * little later than the others; rank 0 prints how long each exchange took, in microseconds. */
 #include <dlfcn.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #ifndef MPI_SPAWNED_H
 #define MPI_SPAWNED_H
 
