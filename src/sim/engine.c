@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* The modelled adapter as an engine of the objects in hca/: what calls cost, when they are made,
  * and what an adapter's events do. */
 #include "sim/engine.h"
@@ -11,7 +12,7 @@
 #include "sim/observe/observe.h"
 #include "sim/sched/sched.h"
 #include "sim/sched/vthread_table.h"
-#include "sim/world.h"
+#include "sim/attach.h"
 
 #include <stdlib.h>
 
@@ -201,7 +202,7 @@ static void sim_deregistered(uint64_t address, uint64_t length)
 {
     for (uint32_t i = 1; i < model->port_count; i++) {
         if (model->ports[i].number == 1)
-            icm_forget_mtt(&model->ports[i].hca->icm, proc_self, address, length);
+            icm_invalidate_mtt(&model->ports[i].hca->icm, proc_self, address, length);
     }
 }
 
@@ -212,7 +213,7 @@ const struct hca_engine sim_engine = {
     .send_fast = sim_send_fast,
     .progress = sim_progress,
     .sq_flush = sim_qp_flush,
-    .start = world_attach,
+    .start = sim_attach,
     .stop = sim_stop,
     .start_copy_agent = agent_start,
     .charge = sim_charge,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #ifndef SIM_ENGINE_H
 #define SIM_ENGINE_H
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "sim/adapter/adapter_file.h"
 
 #include "util/file.h"

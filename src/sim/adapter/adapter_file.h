@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Adapter files as text: lines of "key = value # origin", and the directory they are kept in. What
  * the keys mean is in parameters.h. */
 #ifndef SIM_ADAPTER_FILE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "sim/adapter/faults.h"
 
 #include <errno.h>

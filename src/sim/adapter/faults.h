@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* What goes wrong on the cables, by chance: the chance comes from a seed, so the same run goes
  * wrong in the same way again. */
 #ifndef SIM_FAULTS_H

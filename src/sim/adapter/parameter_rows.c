@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Every number of the model: its key in adapter files, its unit, its limits, and what holds when a
  * file does not say it. The manual page is made from these rows, and a test compares
  * docs/adapters.md with them. */

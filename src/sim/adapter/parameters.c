@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "sim/adapter/parameters.h"
 
 #include "sim/adapter/adapter_file.h"

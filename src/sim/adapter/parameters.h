@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* What an adapter file says: every number of the model, one row each. */
 #ifndef SIM_PARAMETERS_H
 #define SIM_PARAMETERS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Barriers, made of the locks and conditions of thread.c, which wait in virtual time. */
 #include "sim/guest/guest.h"
 

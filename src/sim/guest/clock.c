@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Clocks and sleeps. */
 #include "sim/guest/guest.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Programs that time themselves with the processor's counter ask /proc/cpuinfo for its frequency.
  */
 #undef _FILE_OFFSET_BITS

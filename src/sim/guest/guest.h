@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Programs that know nothing of virtual time: calls of the C library that ask for the time, or
  * wait, are answered here and cost virtual time. Of MPI programs (mpi.c) only what their threads do
  * with each other is. These libraries are loaded only where a model is named, so programs on the

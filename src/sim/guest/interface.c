@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "sim/guest/interface.h"
 
 #include "hca/proc.h"
@@ -6,7 +7,7 @@
 #include "sim/model/model.h"
 #include "sim/sched/compute.h"
 #include "sim/sched/vthread_table.h"
-#include "sim/world.h"
+#include "sim/attach.h"
 
 #include <sched.h>
 
@@ -26,7 +27,7 @@ static void run_on_common_core(void)
 static bool begin(struct vthread *reserved)
 {
     hca_engine = &sim_engine;
-    if (segment_attach() || world_attach())
+    if (segment_attach() || sim_attach())
         return false;
     run_on_common_core();
     if (!reserved)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* What libverbena-guest.so, which is loaded into programs that know nothing of virtual time, needs
  * of libverbena.so, which has the modelled world. */
 #ifndef SIM_GUEST_INTERFACE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Descriptors: a call that would block looks first, and waits in virtual time until somebody in the
  * modelled world has done something that may have changed the answer. */
 #undef _FORTIFY_SOURCE

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Loaded into MPI programs that run on a model: MPI's clock is that of the modelled world, its
  * processes begin barrier when MPI_Init returns, and from then on their threads wait for each
  * other in virtual time (thread.c). Clocks, sleeps and files are left alone. */

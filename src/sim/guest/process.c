@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Processes: a child has the clock of its parent, a program that a process becomes goes on where it
  * was, and waiting for the end of a child is waiting in virtual time. */
 #include "sim/guest/guest.h"

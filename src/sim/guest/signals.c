@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Some signals serve this library. Programs may have handlers for them, too: they are told what
  * they have set, and called for what is theirs. */
 #include "sim/guest/guest.h"

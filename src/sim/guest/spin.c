@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* A program that waits for its memory to change, without a call that could be seen, would keep the
  * turn forever. A timer looks at threads that have made no call for a while; such a thread is
  * stepped, and the same registers twice prove that it goes round in a loop which only others can

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Threads: a new one has the clock of the one that made it; locks and conditions wait in virtual
  * time. */
 #include "sim/guest/guest.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* The processor's time stamp counter: reading it is made to fault, and the fault handler puts
  * virtual time into the registers, as a counter of 1000 MHz would show it. */
 #include "sim/guest/guest.h"

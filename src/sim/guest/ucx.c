@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* UCX numbers its workers by process, time and address, and of two that connect to each other at
  * the same time the numbers decide who gives way. Here they are the same in every run. */
 #include "sim/guest/guest.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Calls of the verbs that wait for a descriptor: they wait in virtual time, like those of io.c. */
 #include "sim/guest/guest.h"
 

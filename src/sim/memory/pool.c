@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "sim/memory/pool.h"
 
 #include "hca/arena.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Memory of a modelled fabric: it lies in the segment, at the same address in every process, and is
  * handed out by whichever vthread runs (sched/sched.h), so nothing here takes a lock. */
 #ifndef SIM_MEMORY_POOL_H

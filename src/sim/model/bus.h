@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* The I/O bus between host memory and adapter, as transactions of limited size with a fixed cost each:
  * PCI and PCI-X are half duplex, one server for both directions; PCI Express has one for each, and
  * every transaction also sends a small data link packet the other way (PCI Express Base
  * Specification 1.0a, chapters 2 and 3; PCI-X 2.0). */
-#ifndef SIM_MODELS_BUS_H
-#define SIM_MODELS_BUS_H
+#ifndef SIM_MODEL_BUS_H
+#define SIM_MODEL_BUS_H
 
 #include "sim/model/server.h"
 #include "sim/adapter/parameters.h"
@@ -11,25 +12,25 @@
 struct bus {
     const struct parameters *parameters;
     struct server up;   /* from the adapter to memory */
-    struct server down; /* half duplex: not used */
-    struct server returns; /* what limits the rate of returned read data */
+    struct server down; /* half duplex: unused */
+    struct server returns; /* limits the rate of read completions (bus.read_rate) */
 };
 
-/* The adapter writes to memory; returns when the bytes are there for the processor. */
+/* DMA write; returns when the processor can see the bytes. */
 uint64_t bus_write(struct bus *bus, uint64_t now, uint64_t bytes);
 
-/* The adapter asks for bytes; returns when the first could come back: then bus_read_return(). */
+/* DMA read request; returns when the first data could come back. Call bus_read_return() then. */
 uint64_t bus_read_request(struct bus *bus, uint64_t now, uint64_t bytes);
 
-/* The memory answers; returns when the adapter has all of it. */
+/* Read completions; returns when the adapter has all the data. */
 uint64_t bus_read_return(struct bus *bus, uint64_t now, uint64_t bytes);
 
-/* The processor is at memory, and keeps the adapter from it for so long. */
+/* The processor uses memory for 'time' ns; the adapter cannot. */
 void bus_hold(struct bus *bus, uint64_t now, double time);
 
-/* A short read for the adapter's own purposes, request to end. */
+/* A short DMA read of adapter data structures, from request to last byte. */
 uint64_t bus_read_short(struct bus *bus, uint64_t now, uint64_t bytes);
-/* The same, of a work request. */
+/* A short read that fetches a WQE. */
 uint64_t bus_fetch_wqe(struct bus *bus, uint64_t now, uint64_t bytes);
 
 #endif

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "sim/model/hca.h"
 
 #include "hca/addr.h"
@@ -54,7 +55,7 @@ int hca_init_all(void)
 
 struct sim_port *hca_port_by_lid(uint16_t lid)
 {
-    uint32_t port = (uint32_t)lid - seg->first_lid + 1; /* the first place stays empty */
+    uint32_t port = (uint32_t)lid - seg->first_lid + 1; /* entry 0 is unused */
 
     return port && port < model->port_count ? &model->ports[port] : NULL;
 }
@@ -63,7 +64,7 @@ static uint32_t bytes_on_link(const struct packet *packet, const struct opcode_i
 {
     uint32_t header = model->parameters.link.header;
 
-    /* The header of the adapter file is that of a packet without extension headers. */
+    /* link.header is the size of the headers without extension headers. */
     if (header)
         header += info->header_bytes - BTH_BYTES;
     return header + packet->payload.length;
@@ -85,7 +86,7 @@ struct sim_packet *sim_packet_new(struct sim_qp *from, const struct packet *pack
     pkt->last = info->flags & OPCODE_END;
     pkt->response = info->flags & OPCODE_RESPONSE;
     sim_packet_mark(pkt, MARK_STARTED);
-    from->users++;
+    from->refcount++;
     return pkt;
 }
 
@@ -98,17 +99,17 @@ struct sim_packet *sim_packet_copy(const struct sim_packet *pkt)
     *copy = *pkt;
     copy->next = NULL;
     copy->engine = NULL;
-    copy->ends_message = false;
-    copy->holds = 1;
-    copy->from->users++;
+    copy->completes_wqe = false;
+    copy->refcount = 1;
+    copy->from->refcount++;
     if (copy->wqe)
-        copy->wqe->users++;
+        copy->wqe->refcount++;
     return copy;
 }
 
 void sim_packet_put(struct sim_packet *pkt)
 {
-    if (pkt->holds && --pkt->holds)
+    if (pkt->refcount && --pkt->refcount)
         return;
     if (unlikely(model_observer.packet_done != NULL))
         model_observer.packet_done(pkt);

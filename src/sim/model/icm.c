@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "sim/model/icm.h"
 
 #include "sim/memory/pool.h"
@@ -19,7 +20,7 @@ static void unlink_entry(struct cache *cache, struct cached *entry)
 {
     *(entry->newer ? &entry->newer->older : &cache->newest) = entry->older;
     *(entry->older ? &entry->older->newer : &cache->oldest) = entry->newer;
-    entry->inside = false;
+    entry->in_cache = false;
     cache->count--;
 }
 
@@ -29,14 +30,14 @@ static void link_newest(struct cache *cache, struct cached *entry)
     entry->older = cache->newest;
     *(cache->newest ? &cache->newest->newer : &cache->oldest) = entry;
     cache->newest = entry;
-    entry->inside = true;
+    entry->in_cache = true;
     cache->count++;
 }
 
-/* True if it was there; afterwards it is. The one that had to go is put into *evicted. */
+/* Returns true on a hit. On a miss, inserts the entry; *evicted is the one it replaced, or NULL. */
 static bool cache_use(struct cache *cache, struct cached *entry, struct cached **evicted)
 {
-    bool hit = entry->inside;
+    bool hit = entry->in_cache;
 
     *evicted = NULL;
     if (hit) {
@@ -56,8 +57,7 @@ static bool cache_use(struct cache *cache, struct cached *entry, struct cached *
     return false;
 }
 
-int icm_init(struct icm *icm, const struct parameters *parameters,
-                 struct bus *bus)
+int icm_init(struct icm *icm, const struct parameters *parameters, struct bus *bus)
 {
     icm->parameters = parameters;
     icm->bus = bus;
@@ -70,19 +70,18 @@ int icm_init(struct icm *icm, const struct parameters *parameters,
     return icm->page_entries && icm->page_table ? 0 : ENOMEM;
 }
 
-/* Dependent accesses of 64 bytes, wherever the entry lies, and what they take longer. Across the
- * bus they also take its time. */
-static uint64_t access_memory(struct icm *icm, uint64_t now, double accesses,
-                              double longer)
+/* Dependent accesses of 64 bytes each, plus 'extra' ns. With ICM in the host they also occupy the
+ * bus. */
+static uint64_t access_memory(struct icm *icm, uint64_t now, double accesses, double extra)
 {
     const struct parameters *p = icm->parameters;
     uint64_t end;
 
-    model_activity.work = "context miss";
+    model_activity.work = "ICM miss";
     if (p->icm.location == ICM_IN_HOST)
         for (double i = 0; i < accesses; i++)
             bus_read_short(icm->bus, now, 64);
-    end = serve(&icm->unit, now, accesses * p->icm.access_time + longer);
+    end = serve(&icm->fetcher, now, accesses * p->icm.access_time + extra);
     model_activity.work = NULL;
     return end;
 }
@@ -92,7 +91,7 @@ uint64_t icm_qpc(struct icm *icm, struct cached *qp, uint64_t now)
     const struct parameters *p = icm->parameters;
     struct cached *evicted;
     double accesses = p->icm.qpc_accesses;
-    bool crowded = p->icm.location == ICM_IN_HOST && icm->unit.free_at > now;
+    bool crowded = p->icm.location == ICM_IN_HOST && icm->fetcher.free_at > now;
 
     if (!icm->qpc.capacity || cache_use(&icm->qpc, qp, &evicted))
         return now;
@@ -116,7 +115,7 @@ static void remove_page(struct icm *icm, struct page_entry *entry)
         *link = entry->next;
 }
 
-/* An entry for the page: the one it has, a fresh one, or that of the page least recently used. */
+/* Finds the entry of the page, or allocates one, or reuses that of the least recently used page. */
 static struct page_entry *page_entry_of(struct icm *icm, uint32_t proc, uint64_t page)
 {
     struct page_entry **bucket = bucket_of(icm, proc, page), *entry;
@@ -142,11 +141,11 @@ static struct page_entry *page_entry_of(struct icm *icm, uint32_t proc, uint64_t
     return entry;
 }
 
-uint64_t icm_mtt(struct icm *icm, uint32_t proc, uint64_t address,
-                       uint64_t length, uint64_t now)
+uint64_t icm_mtt(struct icm *icm, uint32_t proc, uint64_t address, uint64_t length, uint64_t now)
 {
     const struct parameters *p = icm->parameters;
-    uint64_t first = address / p->host.page_size, last = (address + (length ? length - 1 : 0)) / p->host.page_size;
+    uint64_t first = address / p->host.page_size;
+    uint64_t last = (address + (length ? length - 1 : 0)) / p->host.page_size;
     struct cached *evicted;
     double accesses = 0;
 
@@ -161,21 +160,20 @@ uint64_t icm_mtt(struct icm *icm, uint32_t proc, uint64_t address,
     return accesses > 0 ? access_memory(icm, now, accesses, 0) : now;
 }
 
-void icm_forget_qpc(struct icm *icm, struct cached *qp)
+void icm_evict_qpc(struct icm *icm, struct cached *qp)
 {
-    if (qp->inside)
+    if (qp->in_cache)
         unlink_entry(&icm->qpc, qp);
 }
 
-void icm_forget_mtt(struct icm *icm, uint32_t proc, uint64_t address,
-                          uint64_t length)
+void icm_invalidate_mtt(struct icm *icm, uint32_t proc, uint64_t address, uint64_t length)
 {
     uint64_t page = icm->parameters->host.page_size;
 
     for (uint32_t i = 0; i < icm->page_next && length; i++) {
         struct page_entry *entry = &icm->page_entries[i];
 
-        if (!entry->cached.inside || entry->proc != proc || entry->page < address / page ||
+        if (!entry->cached.in_cache || entry->proc != proc || entry->page < address / page ||
             entry->page > (address + length - 1) / page)
             continue;
         unlink_entry(&icm->mtt, &entry->cached);

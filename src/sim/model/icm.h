@@ -1,23 +1,24 @@
-/* What the adapter must know of a queue or a page before it can work: kept in a cache on the chip, and
- * behind it in memory of its own or of the host. Entries and their sizes are those of the InfiniHost
- * ("mthca" driver: a queue context is 256 bytes, a translation 8); a miss takes several dependent
- * accesses, one after the other, for all queues of the adapter. */
-#ifndef SIM_MODELS_CONTEXT_H
-#define SIM_MODELS_CONTEXT_H
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* InfiniHost context memory (ICM): QP contexts (QPC) and address translations (MTT). A cache on the
+ * chip holds some of them; the rest is in memory of the adapter or of the host. Entry sizes are those
+ * of the InfiniHost ("mthca" driver: a QPC takes 256 bytes, an MTT entry 8). A miss takes several
+ * dependent accesses, and the adapter serves one miss at a time. */
+#ifndef SIM_MODEL_ICM_H
+#define SIM_MODEL_ICM_H
 
 #include "sim/model/bus.h"
 
 #include <stdbool.h>
 
-/* Least recently used goes first. Embedded in what it stands for. */
+/* An entry of an LRU cache, embedded in the object it stands for. */
 struct cached {
     struct cached *newer, *older;
-    bool inside;
+    bool in_cache;
 };
 
 struct cache {
     struct cached *newest, *oldest;
-    uint64_t capacity; /* 0: everything fits */
+    uint64_t capacity; /* 0: unlimited */
     uint64_t count;
     uint64_t hits, misses;
 };
@@ -25,30 +26,27 @@ struct cache {
 struct icm {
     const struct parameters *parameters;
     struct bus *bus;
-    struct server unit; /* fetches one entry at a time */
-    struct cache qpc; /* QP contexts */
-    struct cache mtt; /* translations of pages */
+    struct server fetcher; /* serves one miss at a time */
+    struct cache qpc;
+    struct cache mtt;
     struct page_entry *page_entries;
     struct page_entry **page_table;
     uint32_t page_next;
     struct page_entry *page_free;
 };
 
-int icm_init(struct icm *icm, const struct parameters *parameters,
-                 struct bus *bus);
+int icm_init(struct icm *icm, const struct parameters *parameters, struct bus *bus);
 
-/* The context of a queue is needed; returns when it is there. */
+/* Looks up a QP context; returns when it is in the cache. */
 uint64_t icm_qpc(struct icm *icm, struct cached *qp, uint64_t now);
 
-/* The translations of a range of a process's memory. */
-uint64_t icm_mtt(struct icm *icm, uint32_t proc, uint64_t address,
-                       uint64_t length, uint64_t now);
+/* Looks up the translations of a memory range; returns when all of them are in the cache. */
+uint64_t icm_mtt(struct icm *icm, uint32_t proc, uint64_t address, uint64_t length, uint64_t now);
 
-/* The translations of that range are not valid any more. */
-void icm_forget_mtt(struct icm *icm, uint32_t proc, uint64_t address,
-                          uint64_t length);
+/* Drops the translations of a deregistered range. */
+void icm_invalidate_mtt(struct icm *icm, uint32_t proc, uint64_t address, uint64_t length);
 
-/* The queue is gone. */
-void icm_forget_qpc(struct icm *icm, struct cached *qp);
+/* Drops the context of a destroyed QP. */
+void icm_evict_qpc(struct icm *icm, struct cached *qp);
 
 #endif

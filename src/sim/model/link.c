@@ -1,20 +1,21 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "sim/model/hca.h"
 
 #include "hca/addr.h"
 
-#define WHOLE_WEIGHT 256
+#define TAG_SCALE 256
 
-/* ---- vls ---- */
+/* ---- VL arbitration ---- */
 
-static bool has_room(const struct vl *vl, const struct sim_packet *pkt)
+static bool has_credits(const struct vl *vl, const struct sim_packet *pkt)
 {
-    uint64_t room = model->parameters.link.receive_buffer;
+    uint64_t credits = model->parameters.link.receive_buffer;
 
-    return !room || !vl->taken || vl->taken + pkt->bytes <= room;
+    return !credits || !vl->buffered || vl->buffered + pkt->bytes <= credits;
 }
 
-/* A vl that was idle has saved up nothing: it starts level with the others. */
-static void line_up(struct link *link, struct sim_packet *pkt)
+/* A VL gains no priority by being idle: it starts at the current virtual time. */
+static void enqueue(struct link *link, struct sim_packet *pkt)
 {
     struct vl *vl = &link->vls[pkt->vl];
 
@@ -24,14 +25,14 @@ static void line_up(struct link *link, struct sim_packet *pkt)
     } else {
         vl->first = pkt;
         link->waiting |= 1u << pkt->vl;
-        if (vl->due < link->due)
-            vl->due = link->due;
+        if (vl->start_tag < link->virtual_time)
+            vl->start_tag = link->virtual_time;
     }
     vl->last = pkt;
 }
 
-/* Start-time fair queueing (Goyal, Vin, Cheng 1996) over the vls that may send. */
-static struct sim_packet *take_next(struct link *link)
+/* Start-time fair queueing (Goyal, Vin, Cheng 1996) over the VLs that have credits. */
+static struct sim_packet *arbitrate(struct link *link)
 {
     struct vl *best = NULL;
     struct sim_packet *pkt;
@@ -39,7 +40,7 @@ static struct sim_packet *take_next(struct link *link)
     for (uint32_t left = link->waiting; left; left &= left - 1) {
         struct vl *vl = &link->vls[__builtin_ctz(left)];
 
-        if (has_room(vl, vl->first) && (!best || vl->due < best->due))
+        if (has_credits(vl, vl->first) && (!best || vl->start_tag < best->start_tag))
             best = vl;
     }
     if (!best)
@@ -48,56 +49,56 @@ static struct sim_packet *take_next(struct link *link)
     best->first = pkt->next;
     if (!best->first)
         link->waiting &= ~(1u << pkt->vl);
-    link->due = best->due;
-    best->due += (uint64_t)pkt->bytes * WHOLE_WEIGHT / model->vl_weights[pkt->vl];
-    best->taken += pkt->bytes;
+    link->virtual_time = best->start_tag;
+    best->start_tag += (uint64_t)pkt->bytes * TAG_SCALE / model->vl_weights[pkt->vl];
+    best->buffered += pkt->bytes;
     return pkt;
 }
 
 /* ---- faults ---- */
 
-/* A packet that is to reach its port at 'arrival'; returns when it really will. */
-static uint64_t suffer_faults(struct sim_packet *pkt, uint64_t arrival)
+/* Applies random faults to a packet due at 'arrival'; returns when it arrives. */
+static uint64_t inject_faults(struct sim_packet *pkt, uint64_t arrival)
 {
     struct faults *faults = &model->faults;
 
-    pkt->spoilt = faults_strike(faults, FAULT_CORRUPT);
+    pkt->corrupted = faults_strike(faults, FAULT_CORRUPT);
     if (faults_strike(faults, FAULT_DUPLICATE)) {
         struct sim_packet *copy = sim_packet_copy(pkt);
 
         if (copy) {
-            copy->via->vls[copy->vl].taken += copy->bytes;
+            copy->via->vls[copy->vl].buffered += copy->bytes;
             event_at(arrival + faults_delay(faults), EVENT_PACKET_ARRIVED, copy, 0);
         }
     }
     return faults_strike(faults, FAULT_REORDER) ? arrival + faults_delay(faults) : arrival;
 }
 
-/* ---- sending ---- */
+/* ---- transmission ---- */
 
 static void leave_port(struct link *link, struct sim_packet *pkt)
 {
-    struct sim_port *port = link->port;
+    struct sim_port *port = link->from_port;
 
     if (unlikely(model_observer.packet_sent != NULL))
         model_observer.packet_sent(pkt);
     sim_packet_mark(pkt, MARK_SENT);
     port->packets_out++;
     port->bytes_out += pkt->bytes;
-    pkt->holds = 2;
+    pkt->refcount = 2;
 }
 
-/* The head of the packet goes on at once; its tail frees the link. */
+/* Cut-through: the head of the packet travels on at once; its tail frees the link. */
 static void transmit(struct link *link, struct sim_packet *pkt)
 {
     const struct parameters *p = &model->parameters;
     double length = pkt->bytes / p->link.rate;
     uint64_t end;
 
-    model_works_for(pkt->from, pkt);
-    end = serve(&link->server, sched->now, link->port ? length + p->link.gap : length);
+    model_set_activity(pkt->from, pkt);
+    end = serve(&link->server, sched->now, link->from_port ? length + p->link.gap : length);
     link->busy = true;
-    if (link->port) {
+    if (link->from_port) {
         leave_port(link, pkt);
         event_at(sched->now + ns_of(p->link.latency + p->fabric.latency), EVENT_PACKET_AT_SWITCH,
                  pkt, 0);
@@ -105,39 +106,39 @@ static void transmit(struct link *link, struct sim_packet *pkt)
         pkt->via = link;
         return;
     }
-    link->before = pkt->via;
-    link->before_bytes = pkt->bytes;
-    link->before_lane = pkt->vl;
+    link->upstream = pkt->via;
+    link->upstream_bytes = pkt->bytes;
+    link->upstream_vl = pkt->vl;
     pkt->via = link;
-    if (link->leads_to) {
+    if (link->to_switch) {
         event_at(sched->now + ns_of(p->link.latency + p->fabric.latency), EVENT_PACKET_AT_SWITCH,
                  pkt, 0);
     } else {
         uint64_t arrival = end + ns_of(p->link.latency);
 
         if (unlikely(model->faults.any))
-            arrival = suffer_faults(pkt, arrival);
+            arrival = inject_faults(pkt, arrival);
         event_at(arrival, EVENT_PACKET_ARRIVED, pkt, 0);
     }
     event_at(end, EVENT_LINK_FREE, link, 0);
 }
 
-/* The packet goes nowhere. */
+/* Drops a packet at its source: a port is down, or there is no such destination. */
 static void discard(struct sim_packet *pkt)
 {
-    pkt->holds = 1;
-    event_at(sched->now, EVENT_PACKET_LEFT, pkt, OFF_THE_LINK);
+    pkt->refcount = 1;
+    event_at(sched->now, EVENT_PACKET_LEFT, pkt, LINK_NOT_USED);
 }
 
-static void pump(struct link *link)
+static void transmit_pending(struct link *link)
 {
     while (!link->busy) {
-        struct sim_packet *pkt = take_next(link);
+        struct sim_packet *pkt = arbitrate(link);
 
         if (!pkt)
             return;
-        if (link->port && addr_port_is_down(link->port->lid)) {
-            link->vls[pkt->vl].taken -= pkt->bytes;
+        if (link->from_port && addr_port_is_down(link->from_port->lid)) {
+            link->vls[pkt->vl].buffered -= pkt->bytes;
             discard(pkt);
         } else {
             transmit(link, pkt);
@@ -147,14 +148,14 @@ static void pump(struct link *link)
 
 void link_queue(struct link *link, struct sim_packet *pkt)
 {
-    line_up(link, pkt);
-    pump(link);
+    enqueue(link, pkt);
+    transmit_pending(link);
 }
 
-static void give_back(struct link *link, uint8_t vl, uint32_t bytes)
+static void return_credits(struct link *link, uint8_t vl, uint32_t bytes)
 {
-    link->vls[vl].taken -= bytes;
-    pump(link);
+    link->vls[vl].buffered -= bytes;
+    transmit_pending(link);
 }
 
 void link_return_credits(struct sim_packet *pkt)
@@ -163,14 +164,14 @@ void link_return_credits(struct sim_packet *pkt)
 
     pkt->via = NULL;
     if (via)
-        give_back(via, pkt->vl, pkt->bytes);
+        return_credits(via, pkt->vl, pkt->bytes);
 }
 
 void link_free(struct link *link)
 {
     link->busy = false;
-    give_back(link->before, link->before_lane, link->before_bytes);
-    pump(link);
+    return_credits(link->upstream, link->upstream_vl, link->upstream_bytes);
+    transmit_pending(link);
 }
 
 /* ---- ports of adapters ---- */
@@ -192,13 +193,13 @@ static uint8_t vl_of(const struct sim_packet *pkt)
     return level % model->parameters.link.vls;
 }
 
-/* Between queues of one adapter nothing goes out. */
-static void loop_back(struct sim_packet *pkt)
+/* Packets between QPs of one adapter do not use the link. */
+static void send_loopback(struct sim_packet *pkt)
 {
-    pkt->holds = 2;
+    pkt->refcount = 2;
     sim_packet_mark(pkt, MARK_SENT);
     sim_packet_mark(pkt, MARK_SWITCHED);
-    event_at(sched->now, EVENT_PACKET_LEFT, pkt, OFF_THE_LINK);
+    event_at(sched->now, EVENT_PACKET_LEFT, pkt, LINK_NOT_USED);
     event_at(sched->now, EVENT_PACKET_ARRIVED, pkt, 0);
 }
 
@@ -212,7 +213,7 @@ void link_send(struct sim_port *port, struct sim_packet *pkt)
     if (!to || addr_port_is_down(to->lid))
         discard(pkt);
     else if (to->hca == port->hca)
-        loop_back(pkt);
+        send_loopback(pkt);
     else
         link_queue(&port->out, pkt);
 }
@@ -222,5 +223,5 @@ void link_left(struct sim_packet *pkt)
     struct link *link = &pkt->from->port->out;
 
     link->busy = false;
-    pump(link);
+    transmit_pending(link);
 }

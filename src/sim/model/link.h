@@ -1,12 +1,14 @@
-/* Cables. A packet takes a link for its length and a gap; what waits for the link waits in vls
- * (InfiniBand's virtual vls), which share it by weight. The end of a link has a buffer for each
- * vl, and a packet is sent only when there is room for it: nothing is lost for want of a buffer
- * (InfiniBand Architecture Specification, volume 1, chapter 7: link credits, VL arbitration). */
-#ifndef SIM_MODELS_LINK_H
-#define SIM_MODELS_LINK_H
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Links. A packet occupies a link for its length and a gap. Packets that wait for the link queue in
+ * virtual lanes (VLs), which share it by weight. The far end of a link has a receive buffer for each
+ * VL, and a packet is sent only when the buffer has credits for it, so no packet is lost for want of
+ * a buffer (InfiniBand Architecture Specification, volume 1, chapter 7: link credits, VL
+ * arbitration). */
+#ifndef SIM_MODEL_LINK_H
+#define SIM_MODEL_LINK_H
 
-#include "sim/model/server.h"
 #include "sim/adapter/parameters.h"
+#include "sim/model/server.h"
 
 #include <stdbool.h>
 
@@ -16,33 +18,33 @@ struct sim_port;
 
 struct vl {
     struct sim_packet *first, *last; /* wait for the link, in order */
-    uint64_t taken;              /* bytes on the way and in the buffer at the end */
-    uint64_t due;                /* whose next packet is due first goes first; in weighted bytes */
+    uint64_t buffered;  /* bytes on the link and in the receive buffer at its end */
+    uint64_t start_tag; /* start-time fair queueing: of the next packet, in weighted bytes */
 };
 
-/* One direction of one. */
+/* One direction. */
 struct link {
     struct server server;
-    struct sim_port *port;              /* that it leaves, or NULL: it leaves a switch */
-    struct fabric_switch *leads_to; /* or NULL: to */
-    struct sim_port *end;
+    struct sim_port *from_port; /* NULL: the link leaves a switch */
+    struct fabric_switch *to_switch; /* NULL: the link ends at to_port */
+    struct sim_port *to_port;
     struct vl vls[VLS_MAX];
-    uint32_t waiting; /* vls with packets, a bit each */
-    uint64_t due;     /* of the packet sent last */
+    uint32_t waiting;      /* bit mask of VLs with packets */
+    uint64_t virtual_time; /* start tag of the packet sent last */
     bool busy;
-    /* the packet that leaves the switch, and the room it takes there until it has */
-    struct link *before;
-    uint32_t before_bytes;
-    uint8_t before_lane;
+    /* The packet being sent occupies the receive buffer of this link until it has left the switch. */
+    struct link *upstream;
+    uint32_t upstream_bytes;
+    uint8_t upstream_vl;
 };
 
-/* Sends the packet when its time comes. */
+/* Queues the packet; it is sent when the arbiter selects it. */
 void link_queue(struct link *link, struct sim_packet *pkt);
 
-/* A packet has left the switch that the link comes from. */
+/* The packet being sent has left the switch. */
 void link_free(struct link *link);
 
-/* A packet leaves the buffer it was in. */
+/* The packet leaves the receive buffer it is in. */
 void link_return_credits(struct sim_packet *pkt);
 
 #endif

@@ -1,27 +1,27 @@
-/* When a message passed the points of its way; what lies between two of them is a stage of its
- * time. */
-#ifndef SIM_MARKS_H
-#define SIM_MARKS_H
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Timestamps of a message on its way. The time between two marks is a stage (observe/explain.c). */
+#ifndef SIM_MODEL_MARKS_H
+#define SIM_MODEL_MARKS_H
 
 enum mark {
-    MARK_CALLED, /* the program calls */
-    MARK_POSTED, /* and the call is over */
-    MARK_RUNG,
+    MARK_CALLED, /* the program calls ibv_post_send */
+    MARK_POSTED, /* the call returns */
+    MARK_DOORBELL,
     MARK_FETCHED,
-    /* of the packet that ends it */
-    MARK_STARTED, /* by an engine */
-    MARK_READY,   /* all of it is on the adapter */
-    MARK_SENT,    /* first bit on the link */
+    /* of the last packet */
+    MARK_STARTED, /* by a send engine */
+    MARK_READY,   /* its payload is on the adapter */
+    MARK_SENT,    /* its first bit is on the link */
     MARK_SWITCHED,
     MARK_ARRIVED,
-    MARK_TAKEN, /* the receiver has looked at it */
-    /* of the message again */
+    MARK_PROCESSED, /* by the receive engine */
+    /* of the message */
     MARK_DELIVERED, /* visible in the receiver's memory */
-    MARK_OVER,      /* acknowledged, or answered */
-    MARK_COMPLETED, /* the sender can see that */
+    MARK_ACKED,     /* the acknowledgement or response was processed */
+    MARK_COMPLETED, /* the CQE is visible to the sender */
     MARK_COUNT,
 };
 
-#define PACKET_MARKS (MARK_TAKEN - MARK_STARTED + 1)
+#define PACKET_MARKS (MARK_PROCESSED - MARK_STARTED + 1)
 
 #endif

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "sim/model/model.h"
 
 #include "sim/model/hca.h"
@@ -46,13 +47,13 @@ void model_dispatch(const struct event *event)
         send_engine_packet_ready(pkt);
         break;
     case EVENT_PACKET_LEFT:
-        if (event->argument != OFF_THE_LINK)
+        if (event->argument != LINK_NOT_USED)
             link_left(pkt);
         send_engine_packet_left(pkt);
         sim_packet_put(pkt);
         break;
     case EVENT_PACKET_AT_SWITCH:
-        switch_reached(pkt);
+        switch_packet_arrived(pkt);
         break;
     case EVENT_LINK_FREE:
         link_free(event->object);
@@ -60,8 +61,8 @@ void model_dispatch(const struct event *event)
     case EVENT_PACKET_ARRIVED:
         receive_engine_arrived(pkt, event->argument);
         break;
-    case EVENT_PACKET_TAKEN:
-        receive_engine_taken(pkt);
+    case EVENT_PACKET_PROCESSED:
+        receive_engine_processed(pkt);
         break;
     case EVENT_DELIVER:
         payload_deliver(pkt);
@@ -73,8 +74,8 @@ void model_dispatch(const struct event *event)
         sim_qp_respond(qp);
         sim_qp_put(qp);
         break;
-    case EVENT_ACK_WAITED:
-        sim_qp_ack_waited(qp);
+    case EVENT_ACK_TURNAROUND:
+        sim_qp_ack_turnaround_done(qp);
         sim_qp_put(qp);
         break;
     case EVENT_TIMEOUT:

@@ -1,6 +1,7 @@
-/* The modelled fabric: adapters, links, switches and the QPs on them. It lies in the segment, which
- * every process maps at the same address; only the vthread that runs (sched/sched.h) touches it, so
- * there is no lock in here. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The modelled fabric: adapters, links, switches and QPs. It is part of the segment, which every
+ * process maps at the same address. Only the running vthread (sched/sched.h) touches it, so it
+ * needs no lock. */
 #ifndef SIM_MODEL_MODEL_H
 #define SIM_MODEL_MODEL_H
 
@@ -14,18 +15,18 @@
 enum event_kind {
     EVENT_DOORBELL,         /* sim_qp: a WQE was posted */
     EVENT_WQE_FETCHED,      /* sim_qp: a WQE is on the adapter */
-    EVENT_ENGINE,           /* send_engine: goes on with its message */
-    EVENT_PACKET_READ,      /* sim_packet: host memory begins to answer */
+    EVENT_ENGINE,           /* send_engine: continues with its message */
+    EVENT_PACKET_READ,      /* sim_packet: host memory returns the first data */
     EVENT_PACKET_READY,     /* sim_packet: its payload is on the adapter */
     EVENT_PACKET_LEFT,      /* sim_packet: its last bit is on the link */
     EVENT_PACKET_AT_SWITCH, /* sim_packet: its head is at a switch */
-    EVENT_LINK_FREE,        /* link: a packet has left the switch by it */
-    EVENT_PACKET_ARRIVED,   /* sim_packet: argument is the stage of receiving */
-    EVENT_PACKET_TAKEN,     /* sim_packet: the receiver has looked at it */
+    EVENT_LINK_FREE,        /* link: a packet has left the switch */
+    EVENT_PACKET_ARRIVED,   /* sim_packet: argument is the stage (receive_engine.c) */
+    EVENT_PACKET_PROCESSED, /* sim_packet: by the receive engine */
     EVENT_DELIVER,          /* sim_packet: the message is visible in memory */
     EVENT_COMPLETE,         /* sim_wqe: its completion is visible */
     EVENT_RESPOND,          /* sim_qp: the response to a read is due */
-    EVENT_ACK_WAITED,       /* sim_qp: may send again */
+    EVENT_ACK_TURNAROUND,   /* sim_qp: may send again */
     EVENT_TIMEOUT,          /* sim_qp */
     EVENT_KINDS,
 };
@@ -66,14 +67,14 @@ struct model {
     struct fabric fabric;
     uint32_t vl_weights[VLS_MAX];
     struct sim_qp **qp_table; /* by index of the QP number */
-    struct transport_counters counters; /* of QPs that are gone, or were reset */
+    struct transport_counters counters; /* of destroyed and reset QPs */
 };
 
-/* Set by whoever attaches this process to the modelled fabric. */
+/* Set by sim_attach(). */
 extern struct model *model;
 
-/* Fills the fabric from its parameters, which have been read. Returns 0 or an errno value with the
- * reason logged. */
+/* Creates the fabric that model->parameters describe. Returns 0 or an errno value with the reason
+ * logged. */
 int model_init(void);
 
 void model_dispatch(const struct event *event);

@@ -1,21 +1,22 @@
-/* The sending half of the adapter. A work request is fetched across the bus after the doorbell; queues
- * with something to send wait in turn for an engine, which sends one message at a time, or some of it
- * while others wait, packet by packet: fetch the payload, then hand it to the link. That an engine's packets are limited in
- * number, and all of them by a buffer, is what bounds one queue's rate on adapters whose links are
- * faster than their engines; the adapter files say which. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The send engines. After the doorbell, the adapter fetches the WQE across the bus. QPs with
+ * something to send wait in FIFO order for an engine. The engine sends a message, or a quantum of it
+ * while other QPs wait, packet by packet: it reads the payload, then hands the packet to the link.
+ * The number of packets in flight per engine (hca.engine_depth) and the packet buffer (hca.buffer)
+ * bound the rate of one QP on adapters whose links are faster than their engines. */
 #include "sim/model/hca.h"
 
-/* Entries of a queue are of one size, and fetched whole (mthca: the stride of its work requests). */
-static uint64_t request_bytes(const struct sim_wqe *wqe)
+/* All WQEs of a send queue have the same stride and are fetched whole (mthca). */
+static uint64_t wqe_fetch_bytes(const struct sim_wqe *wqe)
 {
     const struct parameters *p = &model->parameters;
-    uint64_t bytes = p->hca.wqe_bytes + (wqe->qp->send_entry - 1) * p->hca.sge_bytes;
+    uint64_t bytes = p->hca.wqe_bytes + (wqe->qp->max_send_sge - 1) * p->hca.sge_bytes;
     uint64_t inlined = p->hca.wqe_bytes + wqe->length;
 
     return wqe->flags & IBV_SEND_INLINE && inlined > bytes ? inlined : bytes;
 }
 
-/* One request of a queue is fetched at a time, and only a few ahead of the one being sent. */
+/* Fetches one WQE of a QP at a time, and at most hca.wqe_prefetch ahead of the one being sent. */
 static void fetch_next(struct sim_qp *qp)
 {
     struct sim_hca *hca = qp->port->hca;
@@ -26,10 +27,10 @@ static void fetch_next(struct sim_qp *qp)
         ahead >= model->parameters.hca.wqe_prefetch)
         return;
     qp->fetching = true;
-    model_works_for(qp, NULL);
+    model_set_activity(qp, NULL);
     time = icm_qpc(&hca->icm, &qp->qpc, time);
-    time = bus_fetch_wqe(&hca->bus, time, request_bytes(sim_qp_wqe(qp, qp->fetched)));
-    qp->users++;
+    time = bus_fetch_wqe(&hca->bus, time, wqe_fetch_bytes(sim_qp_wqe(qp, qp->fetched)));
+    qp->refcount++;
     event_at(time, EVENT_WQE_FETCHED, qp, 0);
 }
 
@@ -37,7 +38,7 @@ void send_engine_doorbell(struct sim_qp *qp)
 {
     if (qp->dead)
         return;
-    sim_qp_wqe(qp, qp->rung++)->marks[MARK_RUNG] = sched->now;
+    sim_qp_wqe(qp, qp->rung++)->marks[MARK_DOORBELL] = sched->now;
     fetch_next(qp);
 }
 
@@ -53,7 +54,7 @@ void send_engine_wqe_fetched(struct sim_qp *qp)
 
 /* ---- engines ---- */
 
-/* The next packet of a queue, or NULL. Answers go before requests. */
+/* Pulls the next packet of a QP, or NULL. Responses go before requests. */
 static struct sim_packet *pull(struct sim_qp *qp, bool *responding)
 {
     uint32_t index = qp->transport.requester.current.index;
@@ -62,17 +63,17 @@ static struct sim_packet *pull(struct sim_qp *qp, bool *responding)
     bool got;
 
     qp->transport.ops = &sim_qp_transport_ops;
-    qp->pulled_over = NULL;
-    *responding = qp->has_response && transport_pull_response(&qp->transport, &packet);
-    qp->has_response = *responding;
+    qp->pulled_last_wqe = NULL;
+    *responding = qp->response_ready && transport_pull_response(&qp->transport, &packet);
+    qp->response_ready = *responding;
     got = *responding || transport_pull_request(&qp->transport, sched->now, &packet);
     if (!got)
         return NULL;
     pkt = sim_packet_new(qp, &packet);
     if (pkt && !*responding) {
         pkt->wqe = sim_qp_wqe(qp, index);
-        pkt->wqe->users++;
-        pkt->ends_message = qp->pulled_over != NULL;
+        pkt->wqe->refcount++;
+        pkt->completes_wqe = qp->pulled_last_wqe != NULL;
     }
     return pkt;
 }
@@ -82,16 +83,16 @@ static bool is_idle(const struct send_engine *engine)
     return !engine->qp && !engine->waits_for_drain;
 }
 
-static bool begins_message(const struct sim_packet *pkt)
+static bool starts_message(const struct sim_packet *pkt)
 {
     return opcode_info(pkt->packet.opcode)->flags & OPCODE_START;
 }
 
-static double message_service(const struct sim_packet *pkt)
+static double wqe_service_time(const struct sim_packet *pkt)
 {
     const struct parameters *p = &model->parameters;
 
-    if (pkt->response || !pkt->wqe || !begins_message(pkt))
+    if (pkt->response || !pkt->wqe || !starts_message(pkt))
         return 0;
     return p->hca.wqe_time +
            (pkt->wqe->num_sge > 1 ? pkt->wqe->num_sge - 1 : 0) * p->hca.sge_time;
@@ -108,7 +109,7 @@ static struct sim_qp *pop_ready(struct sim_port *port)
     return qp;
 }
 
-/* Gives waiting queues to idle engines. */
+/* Assigns ready QPs to idle engines. */
 static void assign(struct sim_port *port)
 {
     for (uint64_t i = 0; i < model->parameters.hca.engines && port->ready_first; i++) {
@@ -120,19 +121,19 @@ static void assign(struct sim_port *port)
             uint64_t time;
 
             if (!pkt) {
-                sim_qp_settle(qp);
+                sim_qp_schedule_work(qp);
                 sim_qp_put(qp);
                 continue;
             }
-            /* The reference of the list is now the engine's. */
+            /* The engine inherits the reference of the ready list. */
             engine->qp = qp;
-            qp->is_served = true;
+            qp->in_engine = true;
             engine->next_packet = pkt;
-            engine->messages += begins_message(pkt);
-            engine->turn = 0;
-            model_works_for(qp, pkt);
+            engine->messages += starts_message(pkt);
+            engine->quantum_used = 0;
+            model_set_activity(qp, pkt);
             time = icm_qpc(&port->hca->icm, &qp->qpc, sched->now);
-            event_at(time + ns_of(message_service(pkt)), EVENT_ENGINE, engine, 0);
+            event_at(time + ns_of(wqe_service_time(pkt)), EVENT_ENGINE, engine, 0);
         }
     }
 }
@@ -141,12 +142,12 @@ void send_engine_kick(struct sim_qp *qp)
 {
     struct sim_port *port = qp->port;
 
-    if (qp->is_ready || qp->is_served || qp->dead ||
-        (qp->waits_for_ack && !qp->has_response))
+    if (qp->is_ready || qp->in_engine || qp->dead ||
+        (qp->waits_for_ack && !qp->response_ready))
         return;
     qp->is_ready = true;
     qp->next_ready = NULL;
-    qp->users++;
+    qp->refcount++;
     if (port->ready_last)
         port->ready_last->next_ready = qp;
     else
@@ -155,7 +156,7 @@ void send_engine_kick(struct sim_qp *qp)
     assign(port);
 }
 
-static void finish_message(struct send_engine *engine, const struct sim_packet *last)
+static void finish_wqe_on_engine(struct send_engine *engine, const struct sim_packet *last)
 {
     struct sim_qp *qp = engine->qp;
     struct sim_port *port = engine->port;
@@ -165,36 +166,36 @@ static void finish_message(struct send_engine *engine, const struct sim_packet *
         transport_is_reliable(&qp->transport))
         qp->waits_for_ack = true;
     engine->qp = NULL;
-    qp->is_served = false;
+    qp->in_engine = false;
     if (engine->responding)
-        qp->has_response = transport_has_response(&qp->transport);
-    engine->waits_for_drain = model->parameters.hca.drain && engine->under_way;
+        qp->response_ready = transport_has_response(&qp->transport);
+    engine->waits_for_drain = model->parameters.hca.drain && engine->in_flight_packets;
     fetch_next(qp);
-    sim_qp_settle(qp);
+    sim_qp_schedule_work(qp);
     send_engine_kick(qp);
     sim_qp_put(qp);
     assign(port);
 }
 
-/* The queue goes on with its message when the others that wait have had their turn. */
-static void yield(struct send_engine *engine)
+/* Moves the QP to the end of the ready list; it continues its message later. */
+static void preempt(struct send_engine *engine)
 {
     struct sim_qp *qp = engine->qp;
 
     engine->qp = NULL;
-    qp->is_served = false;
+    qp->in_engine = false;
     send_engine_kick(qp);
     sim_qp_put(qp);
     assign(engine->port);
 }
 
-/* A queue that waits for an engine which is about to be free takes nobody's turn. */
-static bool quantum_is_over(const struct send_engine *engine)
+/* A waiting QP does not preempt this one if another engine, now draining, will serve it. */
+static bool quantum_is_used_up(const struct send_engine *engine)
 {
-    uint64_t turn = model->parameters.hca.arbitration_quantum;
+    uint64_t quantum = model->parameters.hca.arbitration_quantum;
     const struct sim_qp *waiting = engine->port->ready_first;
 
-    if (!turn || engine->turn < turn)
+    if (!quantum || engine->quantum_used < quantum)
         return false;
     for (uint64_t i = 0; i < model->parameters.hca.engines && waiting; i++) {
         if (engine->port->engines[i].waits_for_drain)
@@ -208,26 +209,26 @@ static bool has_slot(const struct send_engine *engine, const struct sim_packet *
     const struct parameters *p = &model->parameters;
     const struct sim_hca *hca = engine->port->hca;
 
-    if (engine->under_way >= p->hca.engine_depth)
+    if (engine->in_flight_packets >= p->hca.engine_depth)
         return false;
     return !p->hca.buffer || !hca->buffer_used ||
            hca->buffer_used + pkt->payload <= p->hca.buffer;
 }
 
-/* Where in memory the payload of a packet begins, for the translation. */
+/* The address of the payload, for the MTT lookup. */
 static uint64_t payload_address(const struct sim_packet *pkt)
 {
     uint64_t offset = pkt->packet.payload.offset;
 
     if (pkt->response || !pkt->wqe)
         return offset;
-    return sim_sge_address(pkt->wqe->list, pkt->wqe->num_sge, offset);
+    return sim_sge_address(pkt->wqe->sge, pkt->wqe->num_sge, offset);
 }
 
-static void line_up(struct sim_qp *qp, struct sim_packet *pkt)
+static void enqueue(struct sim_qp *qp, struct sim_packet *pkt)
 {
     if (qp->sending_last)
-        qp->sending_last->behind = pkt;
+        qp->sending_last->next_sending = pkt;
     else
         qp->sending_first = pkt;
     qp->sending_last = pkt;
@@ -240,14 +241,14 @@ static void start_packet(struct send_engine *engine, struct sim_packet *pkt)
     struct sim_hca *hca = engine->port->hca;
     uint64_t time = sched->now;
 
-    line_up(qp, pkt);
-    model_works_for(qp, pkt);
+    enqueue(qp, pkt);
+    model_set_activity(qp, pkt);
     sim_packet_mark(pkt, MARK_STARTED);
-    engine->under_way++;
+    engine->in_flight_packets++;
     hca->buffer_used += pkt->payload;
     pkt->engine = engine;
     if (p->hca.qpc_lock_time > 0)
-        time = serve(&qp->lock, time, p->hca.qpc_lock_time);
+        time = serve(&qp->qpc_lock, time, p->hca.qpc_lock_time);
     if (!pkt->payload || (pkt->wqe && pkt->wqe->flags & IBV_SEND_INLINE)) {
         event_at(time, EVENT_PACKET_READY, pkt, 0);
         return;
@@ -257,9 +258,9 @@ static void start_packet(struct send_engine *engine, struct sim_packet *pkt)
         return;
     }
     time = icm_mtt(&hca->icm, qp->proc, payload_address(pkt), pkt->payload, time);
-    if (time < engine->translated)
-        time = engine->translated;
-    engine->translated = time;
+    if (time < engine->translated_at)
+        time = engine->translated_at;
+    engine->translated_at = time;
     event_at(bus_read_request(&hca->bus, time, pkt->payload), EVENT_PACKET_READ, pkt, 0);
 }
 
@@ -282,9 +283,9 @@ void send_engine_step(struct send_engine *engine)
     }
     start_packet(engine, pkt);
     engine->next_packet = NULL;
-    engine->turn += pkt->payload;
-    if (!pkt->last && !engine->responding && quantum_is_over(engine)) {
-        yield(engine);
+    engine->quantum_used += pkt->payload;
+    if (!pkt->last && !engine->responding && quantum_is_used_up(engine)) {
+        preempt(engine);
         return;
     }
     if (!pkt->last && !engine->qp->dead)
@@ -292,10 +293,10 @@ void send_engine_step(struct send_engine *engine)
     if (engine->next_packet)
         event_at(sched->now + ns_of(model->parameters.hca.packet_time), EVENT_ENGINE, engine, 0);
     else
-        finish_message(engine, pkt);
+        finish_wqe_on_engine(engine, pkt);
 }
 
-/* Packets of a queue leave in order, however long each of them was fetched. */
+/* Packets of a QP leave in order, whichever payload arrives first. */
 void send_engine_packet_ready(struct sim_packet *pkt)
 {
     struct sim_qp *qp = pkt->from;
@@ -304,19 +305,19 @@ void send_engine_packet_ready(struct sim_packet *pkt)
     while (qp->sending_first && qp->sending_first->ready) {
         struct sim_packet *first = qp->sending_first;
 
-        qp->sending_first = first->behind;
+        qp->sending_first = first->next_sending;
         if (!qp->sending_first)
             qp->sending_last = NULL;
         link_send(qp->port, first);
     }
 }
 
-/* A slot and some buffer are free again. */
+/* Lets engines that wait for a slot or for buffer space continue. */
 static void release_slot(struct send_engine *engine)
 {
     struct sim_hca *hca = engine->port->hca;
 
-    engine->under_way--;
+    engine->in_flight_packets--;
     for (uint32_t i = 0; i < hca->port_count; i++) {
         for (uint64_t k = 0; k < model->parameters.hca.engines; k++) {
             struct send_engine *other = &hca->ports[i].engines[k];
@@ -327,7 +328,7 @@ static void release_slot(struct send_engine *engine)
             }
         }
     }
-    if (engine->waits_for_drain && !engine->under_way) {
+    if (engine->waits_for_drain && !engine->in_flight_packets) {
         engine->waits_for_drain = false;
         assign(engine->port);
     }
@@ -337,7 +338,7 @@ void send_engine_packet_left(struct sim_packet *pkt)
 {
     struct send_engine *engine = pkt->engine;
 
-    if (pkt->ends_message)
+    if (pkt->completes_wqe)
         sim_wqe_sent(pkt->wqe);
     if (!engine)
         return;

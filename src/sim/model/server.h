@@ -1,6 +1,7 @@
-/* Something that does one thing at a time, in the order of asking: busy until it is free. */
-#ifndef SIM_MODELS_SERVER_H
-#define SIM_MODELS_SERVER_H
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A server in the sense of queueing theory: one job at a time, first come, first served. */
+#ifndef SIM_MODEL_SERVER_H
+#define SIM_MODEL_SERVER_H
 
 #include "sim/model/observer.h"
 
@@ -8,9 +9,9 @@
 
 struct server {
     uint64_t free_at;
-    uint64_t busy; /* in all, for the statistics */
+    uint64_t busy; /* total busy time */
     uint64_t jobs;
-    uint32_t track; /* in a trace, or 0 */
+    uint32_t track; /* thread id in the trace, or 0 */
     uint32_t node;
 };
 
@@ -19,7 +20,7 @@ static inline uint64_t ns_of(double ns)
     return (uint64_t)(ns + 0.5);
 }
 
-/* Returns when a job that is handed over now will be done. */
+/* Submits a job; returns when it will be done. */
 static inline uint64_t serve(struct server *server, uint64_t now, double service)
 {
     uint64_t start = now > server->free_at ? now : server->free_at;

@@ -1,5 +1,6 @@
-/* Modelled queue pairs: posting, completing, and what the transport asks for. Times are the models'
- * business; this is what is done at those times. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Modelled QPs: posting and completing WQEs, and the callbacks of the transport. The engines, the
+ * bus and the links decide when; this file does the work. */
 #include "sim/model/hca.h"
 
 #include "hca/cq.h"
@@ -11,6 +12,7 @@
 #include "hca/qp.h"
 #include "hca/rq.h"
 #include "sim/model/payload.h"
+#include "sim/model/recv_claim.h"
 #include "sim/sched/sched.h"
 #include "util/log.h"
 
@@ -22,7 +24,7 @@
 #define ACK_EVERY 64
 #define WINDOW_PACKETS 4096
 
-/* ---- finding and making ---- */
+/* ---- lookup and creation ---- */
 
 struct sim_qp *sim_qp_find(uint32_t qpn)
 {
@@ -93,7 +95,7 @@ static bool make_ring(struct sim_qp *qp, uint32_t depth)
     return qp->ring != NULL;
 }
 
-static struct sim_qp *make(struct hca_qp *hqp)
+static struct sim_qp *create(struct hca_qp *hqp)
 {
     struct sim_qp *qp = pool_take(&model->qps);
     struct sim_wqe **ring;
@@ -106,15 +108,15 @@ static struct sim_qp *make(struct hca_qp *hqp)
     memset(qp, 0, sizeof(*qp));
     qp->ring = ring;
     qp->mask = mask;
-    qp->users = 1;
+    qp->refcount = 1;
     qp->shared = hqp->shared;
     qp->qpn = hqp->ibv.qp_num;
     qp->proc = proc_self;
     qp->process = proc_word(proc_self);
     qp->hca_qp = (uintptr_t)hqp;
     qp->srqn = hqp->shared->srqn;
-    qp->send_entry = hqp->cap.max_send_sge ? hqp->cap.max_send_sge : 1;
-    qp->receive_entry = hqp->cap.max_recv_sge ? hqp->cap.max_recv_sge : 1;
+    qp->max_send_sge = hqp->cap.max_send_sge ? hqp->cap.max_send_sge : 1;
+    qp->max_recv_sge = hqp->cap.max_recv_sge ? hqp->cap.max_recv_sge : 1;
     qp->port = hca_port_by_lid(hqp->shared->lid);
     qp->send_cq = hqp->ibv.send_cq ? ((struct hca_cq *)hqp->ibv.send_cq)->shared : NULL;
     if (!qp->port || !make_ring(qp, hqp->cap.max_send_wr)) {
@@ -125,24 +127,24 @@ static struct sim_qp *make(struct hca_qp *hqp)
     return qp;
 }
 
-/* The transport starts when the QP is ready to receive; what it sends with is known later. */
+/* The transport starts in RTR; its send attributes are only known in RTS. */
 struct sim_qp *sim_qp_get(struct hca_qp *hqp)
 {
     struct sim_qp *qp = sim_qp_find(hqp->ibv.qp_num);
 
-    return qp ? qp : make(hqp);
+    return qp ? qp : create(hqp);
 }
 
-/* The transport is about to start anew, or to end. */
+/* Saves the counters of a transport that is about to restart or end. */
 static void fold_counters(struct sim_qp *qp)
 {
     transport_counters_add(&model->counters, &qp->transport.counters);
     qp->transport.counters = (struct transport_counters){ 0 };
 }
 
-static void ring_doorbell(struct sim_qp *qp)
+static void schedule_doorbell(struct sim_qp *qp)
 {
-    qp->users++;
+    qp->refcount++;
     event_at(sched_now() + ns_of(model->parameters.bus.doorbell_latency), EVENT_DOORBELL, qp, 0);
 }
 
@@ -153,8 +155,8 @@ void sim_qp_modified(struct hca_qp *hqp, enum ibv_qp_state from, enum ibv_qp_sta
     if (!qp)
         return;
     if (from == IBV_QPS_SQD) {
-        for (; qp->held; qp->held--)
-            ring_doorbell(qp);
+        for (; qp->sqd_held; qp->sqd_held--)
+            schedule_doorbell(qp);
         return;
     }
     qp->peer_lid = hqp->dest_lid;
@@ -182,16 +184,16 @@ void sim_qp_fold_all_counters(void)
 
 void sim_qp_put(struct sim_qp *qp)
 {
-    if (--qp->users)
+    if (--qp->refcount)
         return;
     fold_counters(qp);
-    icm_forget_qpc(&qp->port->hca->icm, &qp->qpc);
+    icm_evict_qpc(&qp->port->hca->icm, &qp->qpc);
     pool_give(&model->qps, qp);
 }
 
 void sim_wqe_put(struct sim_wqe *wqe)
 {
-    if (--wqe->users)
+    if (--wqe->refcount)
         return;
     if (unlikely(model_observer.wqe_done != NULL))
         model_observer.wqe_done(wqe);
@@ -231,8 +233,8 @@ static bool reads_memory(const struct send_wqe *swqe)
            swqe->opcode != IBV_WR_ATOMIC_FETCH_AND_ADD;
 }
 
-/* False: a key is bad. */
-static bool take_list(struct hca_qp *hqp, const struct send_wqe *swqe, struct sim_wqe *wqe)
+/* Copies inline data or resolves the SGEs. Returns false if an lkey is invalid. */
+static bool copy_sge_list(struct hca_qp *hqp, const struct send_wqe *swqe, struct sim_wqe *wqe)
 {
     uint32_t inlined = 0;
 
@@ -250,7 +252,7 @@ static bool take_list(struct hca_qp *hqp, const struct send_wqe *swqe, struct si
                           &ref))
                 return false;
             wqe->in_device_memory |= ref.kind == MEM_SEGMENT;
-            wqe->list[wqe->num_sge++] =
+            wqe->sge[wqe->num_sge++] =
                 (struct sim_sge){ ref.addr, sge->length, ref.kind };
         }
         wqe->length += sge->length;
@@ -265,10 +267,10 @@ static struct sim_wqe *new_wqe(struct sim_qp *qp, struct hca_qp *hqp, const stru
 
     if (!wqe)
         return NULL;
-    memset(wqe, 0, offsetof(struct sim_wqe, list));
-    wqe->users = 1;
+    memset(wqe, 0, offsetof(struct sim_wqe, sge));
+    wqe->refcount = 1;
     wqe->qp = qp;
-    qp->users++;
+    qp->refcount++;
     wqe->wr_id = swqe->wr_id;
     wqe->sq_index = swqe->sq_index;
     wqe->flags = swqe->flags;
@@ -278,7 +280,7 @@ static struct sim_wqe *new_wqe(struct sim_qp *qp, struct hca_qp *hqp, const stru
     wqe->has_grh = swqe->has_grh;
     wqe->dgid = swqe->dgid;
     wqe->marks[MARK_POSTED] = sched_now();
-    *good = take_list(hqp, swqe, wqe);
+    *good = copy_sge_list(hqp, swqe, wqe);
     wqe->transport = (struct transport_wqe){
         .operation = operation_of(swqe),
         .fence = swqe->flags & IBV_SEND_FENCE,
@@ -297,14 +299,14 @@ static struct sim_wqe *new_wqe(struct sim_qp *qp, struct hca_qp *hqp, const stru
     return wqe;
 }
 
-/* An atomic brings back one word. */
-static bool fits_answer(const struct sim_wqe *wqe)
+/* An atomic returns exactly 8 bytes. */
+static bool length_is_valid(const struct sim_wqe *wqe)
 {
     return wqe->transport.operation < TRANSPORT_COMPARE_SWAP || wqe->length == sizeof(uint64_t);
 }
 
-/* Without the network: binding windows and the like, and requests that fail here. */
-static void complete_here(struct hca_qp *hqp, const struct send_wqe *swqe, enum ibv_wc_status status)
+/* Completes a WQE that never reaches the network: a bind, an invalidate, or one that fails here. */
+static void complete_locally(struct hca_qp *hqp, const struct send_wqe *swqe, enum ibv_wc_status status)
 {
     if (status != IBV_WC_SUCCESS)
         qp_set_error(hqp->shared);
@@ -318,77 +320,77 @@ void sim_qp_post(struct hca_qp *hqp, const struct send_wqe *swqe, uint64_t calle
     struct sim_wqe *wqe;
     bool good;
 
-    /* With others before it that are yet to be flushed it waits for that among them. */
+    /* If earlier WQEs are still to be flushed, this one joins them. */
     if (!sends && !qp) {
         qp_complete_send(hqp, swqe, IBV_WC_WR_FLUSH_ERR, 0);
         return;
     }
     if (swqe->opcode == IBV_WR_BIND_MW || swqe->opcode == IBV_WR_LOCAL_INV) {
-        complete_here(hqp, swqe,
+        complete_locally(hqp, swqe,
                       swqe->opcode == IBV_WR_BIND_MW ? mw_bind(hqp, swqe)
                                                      : mw_invalidate(hqp, swqe));
         return;
     }
     wqe = qp ? new_wqe(qp, hqp, swqe, &good) : NULL;
     if (!wqe) {
-        complete_here(hqp, swqe, IBV_WC_GENERAL_ERR);
+        complete_locally(hqp, swqe, IBV_WC_GENERAL_ERR);
         return;
     }
-    if (sends && (!good || !fits_answer(wqe))) {
+    if (sends && (!good || !length_is_valid(wqe))) {
         sim_wqe_put(wqe);
-        complete_here(hqp, swqe, good ? IBV_WC_LOC_LEN_ERR : IBV_WC_LOC_PROT_ERR);
+        complete_locally(hqp, swqe, good ? IBV_WC_LOC_LEN_ERR : IBV_WC_LOC_PROT_ERR);
         return;
     }
     wqe->marks[MARK_CALLED] = called_at;
     qp->ring[qp->posted++ & qp->mask] = wqe;
     if (qp_state(hqp) == IBV_QPS_SQD)
-        qp->held++;
+        qp->sqd_held++;
     else
-        ring_doorbell(qp);
+        schedule_doorbell(qp);
 }
 
 /* ---- completing ---- */
 
-static void put_note(struct sim_wqe *wqe, uint8_t status)
+static void queue_cqe(struct sim_wqe *wqe, uint8_t status)
 {
     struct sim_qp *qp = wqe->qp;
-    struct sim_cqe_list *inbox = &model->cqe_lists[qp->proc];
-    struct sim_cqe *note = pool_take(&model->cqes);
+    struct sim_cqe_list *list = &model->cqe_lists[qp->proc];
+    struct sim_cqe *cqe = pool_take(&model->cqes);
 
-    if (!note)
+    if (!cqe)
         return;
-    *note = (struct sim_cqe){ .hca_qp = qp->hca_qp,
+    *cqe = (struct sim_cqe){ .hca_qp = qp->hca_qp,
                            .wr_id = wqe->wr_id,
                            .sq_index = wqe->sq_index,
                            .byte_len = wqe->length,
                            .flags = wqe->flags,
                            .opcode = wqe->opcode,
                            .status = status };
-    if (inbox->last)
-        inbox->last->next = note;
+    if (list->last)
+        list->last->next = cqe;
     else
-        inbox->first = note;
-    inbox->last = note;
+        list->first = cqe;
+    list->last = cqe;
 }
 
 void sim_qp_drain_cqes(void)
 {
-    struct sim_cqe_list *inbox = &model->cqe_lists[proc_self];
+    struct sim_cqe_list *list = &model->cqe_lists[proc_self];
 
-    while (inbox->first) {
-        struct sim_cqe *note = inbox->first;
-        struct send_wqe swqe = { .wr_id = note->wr_id,
-                                .sq_index = note->sq_index,
-                                .flags = note->flags,
-                                .opcode = note->opcode };
+    while (list->first) {
+        struct sim_cqe *cqe = list->first;
+        struct send_wqe swqe = { .wr_id = cqe->wr_id,
+                                .sq_index = cqe->sq_index,
+                                .flags = cqe->flags,
+                                .opcode = cqe->opcode };
 
-        inbox->first = note->next;
-        if (!inbox->first)
-            inbox->last = NULL;
-        if (note->hca_qp)
-            qp_complete_send((struct hca_qp *)(uintptr_t)note->hca_qp, &swqe, note->status,
-                             note->byte_len);
-        pool_give(&model->cqes, note);
+        list->first = cqe->next;
+        if (!list->first)
+            list->last = NULL;
+        if (cqe->hca_qp)
+            qp_complete_send((struct hca_qp *)(uintptr_t)cqe->hca_qp, &swqe, cqe->status,
+                             cqe->byte_len);
+        pool_give(&model->cqes, cqe);
     }
 }
 
@@ -411,54 +413,54 @@ static enum ibv_wc_status wc_status(enum transport_status status)
     return statuses[status];
 }
 
-static bool brings_data(const struct sim_wqe *wqe)
+static bool returns_data(const struct sim_wqe *wqe)
 {
     return wqe->transport.operation >= TRANSPORT_READ;
 }
 
-static void put_over(struct sim_wqe *wqe, enum transport_status status)
+static void done_list_add(struct sim_wqe *wqe, enum transport_status status)
 {
     struct sim_qp *qp = wqe->qp;
 
     wqe->status = status;
-    if (qp->over_last)
-        qp->over_last->next_over = wqe;
+    if (qp->done_last)
+        qp->done_last->next_done = wqe;
     else
-        qp->over_first = wqe;
-    qp->over_last = wqe;
+        qp->done_first = wqe;
+    qp->done_last = wqe;
 }
 
-static void take_over(struct sim_wqe *wqe)
+static void done_list_remove(struct sim_wqe *wqe)
 {
     struct sim_qp *qp = wqe->qp;
-    struct sim_wqe **link = &qp->over_first, *before = NULL;
+    struct sim_wqe **link = &qp->done_first, *before = NULL;
 
     while (*link != wqe) {
         before = *link;
-        link = &before->next_over;
+        link = &before->next_done;
     }
-    *link = wqe->next_over;
-    if (qp->over_last == wqe)
-        qp->over_last = before;
+    *link = wqe->next_done;
+    if (qp->done_last == wqe)
+        qp->done_last = before;
     wqe->reported = true;
 }
 
-/* Its process learns of it. */
-static void report(struct sim_wqe *wqe)
+/* Makes the completion visible to its process. */
+static void report_completion(struct sim_wqe *wqe)
 {
     struct sim_qp *qp = wqe->qp;
     uint8_t status = wc_status(wqe->status);
     enum sched_change change = CHANGE_COMPLETION;
 
     wqe->marks[MARK_COMPLETED] = sched->now;
-    take_over(wqe);
+    done_list_remove(wqe);
     if (qp->dead || !proc_word_alive(qp->process))
         return;
-    if (status == IBV_WC_SUCCESS && brings_data(wqe))
+    if (status == IBV_WC_SUCCESS && returns_data(wqe))
         status = payload_read_response(wqe);
     payload_snapshot(wqe);
     if (wqe->flags & IBV_SEND_SIGNALED || status != IBV_WC_SUCCESS) {
-        put_note(wqe, status);
+        queue_cqe(wqe, status);
         if (qp->send_cq && qp->send_cq->has_channel) {
             cq_fire(qp->send_cq, 0, status);
             change = CHANGE_SENT;
@@ -467,48 +469,48 @@ static void report(struct sim_wqe *wqe)
     sched_wake(qp->proc, change);
 }
 
-/* The request is over; what its process sees of that comes across the bus. */
-static void finish(struct sim_wqe *wqe)
+/* The transport has completed the WQE; its CQE crosses the bus next. */
+static void finish_wqe(struct sim_wqe *wqe)
 {
     struct sim_qp *qp = wqe->qp;
     bool visible =
         wqe->flags & IBV_SEND_SIGNALED || wqe->status != TRANSPORT_SUCCESS;
     uint64_t time = sched->now;
 
-    wqe->marks[MARK_OVER] = wqe->marks[MARK_COMPLETED] = time;
+    wqe->marks[MARK_ACKED] = wqe->marks[MARK_COMPLETED] = time;
     if (wqe->reported) {
         sim_wqe_put(wqe);
         return;
     }
-    if (!visible && !brings_data(wqe)) {
-        take_over(wqe);
+    if (!visible && !returns_data(wqe)) {
+        done_list_remove(wqe);
         payload_snapshot(wqe);
         sim_wqe_put(wqe);
         return;
     }
-    model_works_for(qp, NULL);
+    model_set_activity(qp, NULL);
     if (visible)
         time = bus_write(&qp->port->hca->bus, time, model->parameters.hca.cqe_bytes);
-    if (brings_data(wqe) && time < qp->visible)
-        time = qp->visible;
+    if (returns_data(wqe) && time < qp->response_visible_at)
+        time = qp->response_visible_at;
     event_at(time, EVENT_COMPLETE, wqe, 0);
 }
 
 void sim_wqe_sent(struct sim_wqe *wqe)
 {
-    finish(wqe);
+    finish_wqe(wqe);
 }
 
 void sim_qp_complete(struct sim_wqe *wqe)
 {
     if (!wqe->reported)
-        report(wqe);
+        report_completion(wqe);
     sim_wqe_put(wqe);
 }
 
 /* ---- events around the transport ---- */
 
-static void send_answer(struct sim_qp *qp)
+static void send_responses(struct sim_qp *qp)
 {
     struct packet packet;
 
@@ -520,47 +522,47 @@ static void send_answer(struct sim_qp *qp)
     }
 }
 
-void sim_qp_settle(struct sim_qp *qp)
+void sim_qp_schedule_work(struct sim_qp *qp)
 {
     uint64_t deadline;
 
     if (qp->dead)
         return;
     qp->transport.ops = &sim_qp_transport_ops;
-    if (transport_has_response(&qp->transport) && !qp->has_response) {
+    if (transport_has_response(&qp->transport) && !qp->response_ready) {
         if (!qp->transport.responder.pending) {
-            send_answer(qp);
-        } else if (!qp->answer_due) {
-            qp->answer_due = true;
-            qp->users++;
+            send_responses(qp);
+        } else if (!qp->response_scheduled) {
+            qp->response_scheduled = true;
+            qp->refcount++;
             event_at(sched->now + ns_of(model->parameters.hca.read_response), EVENT_RESPOND, qp,
                      0);
         }
     }
-    if (qp->waits_for_ack && !qp->transport.requester.in_flight && !qp->ack_event) {
-        qp->ack_event = true;
-        qp->users++;
-        event_at(sched->now + ns_of(model->parameters.hca.ack_turnaround), EVENT_ACK_WAITED, qp,
+    if (qp->waits_for_ack && !qp->transport.requester.in_flight && !qp->ack_event_scheduled) {
+        qp->ack_event_scheduled = true;
+        qp->refcount++;
+        event_at(sched->now + ns_of(model->parameters.hca.ack_turnaround), EVENT_ACK_TURNAROUND, qp,
                  0);
     }
     deadline = transport_deadline(&qp->transport);
     if (deadline != TRANSPORT_NEVER && (!qp->timer_at || deadline < qp->timer_at)) {
         qp->timer_at = deadline > sched->now ? deadline : sched->now;
-        qp->users++;
+        qp->refcount++;
         event_at(qp->timer_at, EVENT_TIMEOUT, qp, 0);
     }
 }
 
 void sim_qp_respond(struct sim_qp *qp)
 {
-    qp->answer_due = false;
-    qp->has_response = true;
+    qp->response_scheduled = false;
+    qp->response_ready = true;
     send_engine_kick(qp);
 }
 
-void sim_qp_ack_waited(struct sim_qp *qp)
+void sim_qp_ack_turnaround_done(struct sim_qp *qp)
 {
-    qp->ack_event = false;
+    qp->ack_event_scheduled = false;
     qp->waits_for_ack = false;
     send_engine_kick(qp);
 }
@@ -573,17 +575,19 @@ void sim_qp_timeout(struct sim_qp *qp, uint64_t event_time)
     qp->transport.ops = &sim_qp_transport_ops;
     if (transport_deadline(&qp->transport) <= sched->now)
         transport_timeout(&qp->transport, sched->now);
-    sim_qp_settle(qp);
+    sim_qp_schedule_work(qp);
     send_engine_kick(qp);
 }
 
-/* ---- the end of a queue ---- */
+/* ---- flush and destroy ---- */
 
-static void forget_notes(struct hca_qp *hqp)
+/* Pending CQEs of a destroyed QP are dropped. */
+
+static void detach_cqes(struct hca_qp *hqp)
 {
-    for (struct sim_cqe *note = model->cqe_lists[proc_self].first; note; note = note->next) {
-        if (note->hca_qp == (uintptr_t)hqp)
-            note->hca_qp = 0;
+    for (struct sim_cqe *cqe = model->cqe_lists[proc_self].first; cqe; cqe = cqe->next) {
+        if (cqe->hca_qp == (uintptr_t)hqp)
+            cqe->hca_qp = 0;
     }
 }
 
@@ -596,34 +600,34 @@ void sim_qp_flush(struct hca_qp *hqp)
         return;
     qp->transport.ops = &sim_qp_transport_ops;
     if (flushes) {
-        /* What has come to its end otherwise goes before what is flushed. */
-        while (qp->over_first)
-            report(qp->over_first);
+        /* Regular completions come before flush errors. */
+        while (qp->done_first)
+            report_completion(qp->done_first);
         transport_stop(&qp->transport);
         qp->fetched = qp->posted;
         transport_flush(&qp->transport);
         sim_qp_drain_cqes();
     }
-    recv_claim_return(qp);
+    recv_claim_cancel(qp);
     while (qp->completed != qp->posted)
         sim_wqe_put(sim_qp_wqe(qp, qp->completed++));
     qp->dead = true;
     model->qp_table[qp->qpn & QP_TABLE_MASK] = NULL;
     sim_qp_put(qp);
     if (!flushes)
-        forget_notes(hqp);
+        detach_cqes(hqp);
 }
 
-/* ---- what the transport asks for ---- */
+/* ---- callbacks of the transport ---- */
 
-static struct sim_qp *qp_of_transport(struct transport_qp *transport)
+static struct sim_qp *sim_qp_of(struct transport_qp *transport)
 {
     return container_of(transport, struct sim_qp, transport);
 }
 
 static const struct transport_wqe *wqe_at(struct transport_qp *transport, uint32_t index)
 {
-    struct sim_qp *qp = qp_of_transport(transport);
+    struct sim_qp *qp = sim_qp_of(transport);
 
     if ((int32_t)(index - qp->fetched) >= 0)
         return NULL;
@@ -632,23 +636,23 @@ static const struct transport_wqe *wqe_at(struct transport_qp *transport, uint32
 
 static void complete(struct transport_qp *transport, uint32_t index, enum transport_status status)
 {
-    struct sim_qp *qp = qp_of_transport(transport);
+    struct sim_qp *qp = sim_qp_of(transport);
     struct sim_wqe *wqe = sim_qp_wqe(qp, index);
 
     qp->completed = index + 1;
     if (status == TRANSPORT_FLUSHED) {
         wqe->status = status;
-        put_note(wqe, wc_status(status));
+        queue_cqe(wqe, wc_status(status));
         sim_wqe_put(wqe);
         return;
     }
-    put_over(wqe, status);
+    done_list_add(wqe, status);
     if (!transport_is_reliable(transport) && status == TRANSPORT_SUCCESS) {
-        /* Its last packet was just pulled: it is over when that has left. */
-        qp->pulled_over = wqe;
+        /* Its last packet was just pulled; the WQE completes when that packet has left. */
+        qp->pulled_last_wqe = wqe;
         return;
     }
-    finish(wqe);
+    finish_wqe(wqe);
 }
 
 static bool place_read(struct transport_qp *transport, uint32_t index, uint32_t offset,
@@ -659,23 +663,23 @@ static bool place_read(struct transport_qp *transport, uint32_t index, uint32_t 
 
 static bool place_atomic(struct transport_qp *transport, uint32_t index, uint64_t original)
 {
-    sim_qp_wqe(qp_of_transport(transport), index)->original = original;
+    sim_qp_wqe(sim_qp_of(transport), index)->original = original;
     return true;
 }
 
 static enum transport_status receive_begin(struct transport_qp *transport,
                                            const struct packet *packet)
 {
-    return recv_claim_take(qp_of_transport(transport), packet->srq);
+    return recv_claim_take(sim_qp_of(transport), packet->srq);
 }
 
 static enum transport_status receive_place(struct transport_qp *transport, uint32_t offset,
                                            const struct packet_payload *payload)
 {
-    struct sim_qp *qp = qp_of_transport(transport);
+    struct sim_qp *qp = sim_qp_of(transport);
 
-    qp->took_payload = true;
-    switch (rq_room_check(qp->receive_room, (uint64_t)offset + payload->length)) {
+    qp->accepted_payload = true;
+    switch (rq_room_check(qp->recv_capacity, (uint64_t)offset + payload->length)) {
     case IBV_WC_SUCCESS:
         return TRANSPORT_SUCCESS;
     case IBV_WC_LOC_LEN_ERR:
@@ -687,12 +691,12 @@ static enum transport_status receive_place(struct transport_qp *transport, uint3
 
 static void receive_end(struct transport_qp *transport, const struct packet *last, uint32_t length)
 {
-    qp_of_transport(transport)->took_receive = true;
+    sim_qp_of(transport)->consumed_recv = true;
 }
 
 static enum transport_status invalidate(struct transport_qp *transport, uint32_t key)
 {
-    return payload_invalidate(qp_of_transport(transport), key) ? TRANSPORT_SUCCESS : TRANSPORT_ACCESS_ERROR;
+    return payload_invalidate(sim_qp_of(transport), key) ? TRANSPORT_SUCCESS : TRANSPORT_ACCESS_ERROR;
 }
 
 static enum transport_status check_remote(struct transport_qp *transport,
@@ -700,32 +704,32 @@ static enum transport_status check_remote(struct transport_qp *transport,
                                           uint64_t address, uint32_t length, uint64_t *region)
 {
     *region = address;
-    return payload_check_remote(qp_of_transport(transport), access, key, address, length);
+    return payload_check_remote(sim_qp_of(transport), access, key, address, length);
 }
 
 static enum transport_status place_write(struct transport_qp *transport, uint64_t region,
                                          uint64_t address, const struct packet_payload *payload)
 {
-    qp_of_transport(transport)->took_payload = true;
+    sim_qp_of(transport)->accepted_payload = true;
     return TRANSPORT_SUCCESS;
 }
 
 static enum transport_status atomic(struct transport_qp *transport, uint64_t region,
                                     const struct packet *wqe, uint64_t *original)
 {
-    return payload_atomic(qp_of_transport(transport), wqe, original);
+    return payload_atomic(sim_qp_of(transport), wqe, original);
 }
 
 static void failed(struct transport_qp *transport, enum transport_status why)
 {
-    struct sim_qp *qp = qp_of_transport(transport);
+    struct sim_qp *qp = sim_qp_of(transport);
     bool arriving = qp->arriving && !qp->arriving->response;
     bool responder = why == TRANSPORT_INVALID_REQUEST || why == TRANSPORT_ACCESS_ERROR ||
                      why == TRANSPORT_OPERATIONAL_ERROR;
 
-    /* Its receive completes with the error when its turn comes, and takes the queue pair along. */
+    /* The receive completes with an error when it is delivered, which also fails the QP. */
     if (arriving && (why == TRANSPORT_LOCAL_LENGTH || why == TRANSPORT_LOCAL_PROTECTION)) {
-        qp->took_receive = qp->refused_receive = true;
+        qp->consumed_recv = qp->recv_failed = true;
         transport->responder.message.receive_taken = false;
         return;
     }

@@ -1,28 +1,29 @@
-/* A queue pair of the modelled world: its transport, what was posted to it, and where it stands with
- * the adapter. */
-#ifndef SIM_QUEUE_H
-#define SIM_QUEUE_H
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A modelled QP: its transport state, the WQEs posted to its send queue, and the state of the
+ * adapter that concerns it. */
+#ifndef SIM_MODEL_SIM_QP_H
+#define SIM_MODEL_SIM_QP_H
 
 #include "hca/objects.h"
 #include "hca/rq.h"
-#include "sim/model/marks.h"
 #include "sim/model/icm.h"
-#include "sim/model/server.h"
+#include "sim/model/marks.h"
 #include "sim/model/model.h"
+#include "sim/model/server.h"
 #include "transport/transport.h"
 
 #define SIM_WQE_INLINE HCA_MAX_INLINE
 
-/* Memory that a request names, found and checked when it was posted. */
+/* An SGE whose key was checked when its WQE was posted. */
 struct sim_sge {
     uint64_t address;
     uint32_t length;
     uint32_t kind; /* enum mem_kind */
 };
 
-/* A work request on the send queue. */
+/* A WQE on the send queue. */
 struct sim_wqe {
-    struct transport_wqe transport; /* its 'data' is the message itself */
+    struct transport_wqe transport; /* its 'data' points back to this struct */
     struct sim_qp *qp;
     uint64_t wr_id;
     uint64_t length;
@@ -30,20 +31,20 @@ struct sim_wqe {
     uint16_t flags;
     uint8_t opcode;
     uint8_t sl;
-    uint16_t dlid; /* of a datagram */
+    uint16_t dlid; /* UD */
     uint8_t has_grh;
-    uint8_t status; /* enum transport_status, when it is over */
-    bool carried_out;
+    uint8_t status; /* enum transport_status, once the transport has completed the WQE */
+    bool delivered;
     bool in_device_memory;
-    uint32_t users; /* events and packets that still name it */
+    uint32_t refcount; /* events and packets that point here */
     uint64_t marks[MARK_COUNT];
-    struct sim_wqe *next_over;
-    bool reported; /* its process knows that it is over, or need not */
+    struct sim_wqe *next_done;
+    bool reported; /* its completion was reported, or it needs none */
     union ibv_gid dgid;
     uint64_t original; /* result of an atomic */
-    uint8_t *copy;     /* of its payload, when the program may have changed the buffer since */
+    uint8_t *snapshot; /* payload, if the program may have changed its buffer since posting */
     uint32_t num_sge;
-    struct sim_sge list[HCA_MAX_SGE];
+    struct sim_sge sge[HCA_MAX_SGE];
     uint8_t inline_data[SIM_WQE_INLINE];
 };
 
@@ -54,72 +55,73 @@ struct sim_qp {
     struct cached qpc;
     struct shared_qp *shared;
     uint32_t qpn;
-    uint32_t proc;    /* slot, and word, of its process */
-    uint32_t process;
-    uint64_t hca_qp; /* hca_qp in that process */
+    uint32_t proc;    /* slot of its process in the segment */
+    uint32_t process; /* proc_word() of that slot */
+    uint64_t hca_qp;  /* struct hca_qp, in the address space of that process */
     struct sim_port *port;
     uint16_t peer_lid;
     uint8_t sl;
 
-    struct sim_wqe **ring; /* by number, from 'completed' to 'posted' */
+    /* Send queue. The indices run freely: completed <= fetched <= rung <= posted. */
+    struct sim_wqe **ring;
     uint32_t mask;
     uint32_t posted, rung, fetched, completed;
-    uint32_t held; /* posted in SQD, whose doorbells ring in RTS */
+    uint32_t sqd_held; /* posted in SQD: their doorbells ring when the QP returns to RTS */
     bool fetching;
-    uint32_t send_entry, receive_entry; /* segments that a request has room for */
-    struct sim_wqe *over_first, *over_last; /* over, and not yet reported, in order */
-    uint32_t users; /* lists, events and packets that name it */
+    uint32_t max_send_sge, max_recv_sge;
+    struct sim_wqe *done_first, *done_last; /* completed by the transport, not yet reported */
+    uint32_t refcount; /* lists, events and packets that point here */
 
     struct sim_qp *next_ready;
-    bool is_ready;     /* in the port's list */
-    bool is_served;    /* an engine is at it */
-    bool has_response; /* a read's answer, due */
+    bool is_ready;           /* in the port's list of ready QPs */
+    bool in_engine;          /* assigned to a send engine */
+    bool response_ready;     /* a read or atomic response may be sent now */
+    bool response_scheduled; /* EVENT_RESPOND is in the event queue */
     bool waits_for_ack;
-    bool ack_event;  /* the end of that is in the event queue */
-    bool answer_due; /* a read's answer will be, by an event */
-    struct sim_packet *sending_first, *sending_last; /* started, not yet at the link, in order */
-    struct server lock; /* the context is held by packets in and out */
-    struct sim_packet *arrived_first, *arrived_last; /* not yet taken, in order */
-    uint64_t receive_ready; /* packets that arrive are taken in order, not before this */
-    uint64_t timer_at; /* event in the queue, or 0 */
+    bool ack_event_scheduled; /* EVENT_ACK_TURNAROUND is in the event queue */
+    struct sim_packet *sending_first, *sending_last; /* started, not yet handed to the link */
+    struct server qpc_lock; /* packets in and out hold the QP context */
+    struct sim_packet *arrived_first, *arrived_last; /* not yet processed */
+    uint64_t rx_earliest; /* arriving packets are processed in order, none before this time */
+    uint64_t timer_at;    /* time of the EVENT_TIMEOUT in the event queue, or 0 */
+    struct sim_wqe *pulled_last_wqe; /* UC or UD: its last packet was just pulled */
 
-    /* what the transport said while a packet was taken, see receive.c */
-    struct sim_wqe *pulled_over; /* an unreliable message whose last packet was pulled */
+    /* Set by transport callbacks while receive_engine.c processes 'arriving'. */
     struct sim_packet *arriving;
-    uint64_t visible; /* when its payload is in memory */
-    bool took_payload;
-    bool took_receive;
-    bool refused_receive; /* it completes with an error */
+    uint64_t response_visible_at; /* when the payload of a response is in memory */
+    bool accepted_payload;
+    bool consumed_recv;
+    bool recv_failed; /* the receive completes with an error */
 
-    struct rq_room receive_room; /* of the receive that the arriving message claimed */
-    uint32_t receive_segments;
-    struct sim_sge receive_list[HCA_MAX_SGE];
-    uint32_t srqn; /* that it takes receives from, or 0 */
+    /* The receive WQE that the arriving message claimed. */
+    struct rq_room recv_capacity;
+    uint32_t recv_num_sge;
+    struct sim_sge recv_sge[HCA_MAX_SGE];
+    uint32_t srqn; /* of its SRQ, or 0 */
     uint32_t claimed_srqn;
-    uint64_t delivering; /* when the last message of those on their way is visible */
-    struct shared_rq *receive_queue;
-    bool remote_device_memory; /* what the peer writes to or reads from */
-    bool dead;
+    uint64_t last_delivery_at; /* messages become visible in order, none before this time */
+    bool remote_device_memory; /* the peer reads or writes device memory */
+    bool dead;                 /* flushed or destroyed; events and packets may still point here */
     struct shared_cq *send_cq;
 };
 
-/* The modelled queue of a QP, made when it is first used; NULL if there is no memory. */
+/* Returns the modelled QP, creating it on first use; NULL if out of memory. */
 struct sim_qp *sim_qp_get(struct hca_qp *hqp);
 struct sim_qp *sim_qp_find(uint32_t qpn);
 
-/* The QP has become ready to receive, or to send. */
+/* The QP has changed its state to RTR or RTS. */
 void sim_qp_modified(struct hca_qp *hqp, enum ibv_qp_state from, enum ibv_qp_state to);
 
-/* The QP leaves the states in which it sends, or is destroyed. */
+/* The QP has left the states in which it sends, or is being destroyed. */
 void sim_qp_flush(struct hca_qp *hqp);
 
-/* Takes over a request; the doorbell rings 'latency' ns later. */
+/* Posts a WQE and schedules its doorbell. 'called_at' is when the program called ibv_post_send. */
 void sim_qp_post(struct hca_qp *hqp, const struct send_wqe *swqe, uint64_t called_at);
 
-/* Adds the counters of all QPs to the model's. */
+/* Adds the counters of all QPs to model->counters. */
 void sim_qp_fold_all_counters(void);
 
-/* Makes completions that have arrived visible to this process. */
+/* Writes the pending send CQEs of this process to its CQs. */
 void sim_qp_drain_cqes(void);
 
 static inline struct sim_wqe *sim_qp_wqe(const struct sim_qp *qp, uint32_t index)
@@ -127,7 +129,7 @@ static inline struct sim_wqe *sim_qp_wqe(const struct sim_qp *qp, uint32_t index
     return qp->ring[index & qp->mask];
 }
 
-/* Where byte 'offset' of the stretches is. */
+/* The address of byte 'offset' of an SGE list, or 0 beyond its end. */
 static inline uint64_t sim_sge_address(const struct sim_sge *list, uint32_t count, uint64_t offset)
 {
     for (uint32_t i = 0; i < count; i++) {
@@ -138,23 +140,22 @@ static inline uint64_t sim_sge_address(const struct sim_sge *list, uint32_t coun
     return 0;
 }
 
+/* Drop one reference. */
 void sim_qp_put(struct sim_qp *qp);
 void sim_wqe_put(struct sim_wqe *wqe);
 
-/* The transport is done with an unreliable message: its last packet has left. */
+/* The last packet of a UC or UD message has left the port. */
 void sim_wqe_sent(struct sim_wqe *wqe);
 
-/* A whole message becomes visible in the memory of the process that gets it. */
-void payload_deliver(struct sim_packet *last);
-/* The completion of a request becomes visible. */
+/* Event handlers. */
 void sim_qp_complete(struct sim_wqe *wqe);
 void sim_qp_timeout(struct sim_qp *qp, uint64_t event_time);
-/* The time that an answer was to be waited for is over. */
-void sim_qp_ack_waited(struct sim_qp *qp);
+void sim_qp_ack_turnaround_done(struct sim_qp *qp);
 void sim_qp_respond(struct sim_qp *qp);
 
-/* After the transport was entered: its timer, its answers, what it may send. */
-void sim_qp_settle(struct sim_qp *qp);
+/* Call after every entry into the transport: schedules its timer, its responses and the end of an
+ * ACK turnaround. */
+void sim_qp_schedule_work(struct sim_qp *qp);
 
 extern const struct transport_ops sim_qp_transport_ops;
 

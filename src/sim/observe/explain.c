@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "sim/observe/explain.h"
 
 #include "sim/memory/pool.h"
@@ -11,17 +12,17 @@
 
 const struct explain_part explain_parts[PART_COUNT] = {
     [PART_POST] = { "post", MARK_CALLED, MARK_POSTED },
-    [PART_DOORBELL] = { "doorbell", MARK_POSTED, MARK_RUNG },
-    [PART_FETCH] = { "fetch", MARK_RUNG, MARK_FETCHED },
+    [PART_DOORBELL] = { "doorbell", MARK_POSTED, MARK_DOORBELL },
+    [PART_FETCH] = { "fetch", MARK_DOORBELL, MARK_FETCHED },
     [PART_ENGINE] = { "engine", MARK_FETCHED, MARK_STARTED },
     [PART_BUS_READ] = { "bus read", MARK_STARTED, MARK_READY },
     [PART_LINK] = { "link", MARK_READY, MARK_SENT },
     [PART_WIRE] = { "wire", MARK_SENT, MARK_SWITCHED },
     [PART_SWITCH] = { "switch", MARK_SWITCHED, MARK_ARRIVED },
-    [PART_RECEIVE] = { "receive", MARK_ARRIVED, MARK_TAKEN },
-    [PART_BUS_WRITE] = { "bus write", MARK_TAKEN, MARK_DELIVERED },
-    [PART_ACK] = { "ack", MARK_TAKEN, MARK_OVER },
-    [PART_COMPLETION] = { "complete", MARK_OVER, MARK_COMPLETED },
+    [PART_RECEIVE] = { "receive", MARK_ARRIVED, MARK_PROCESSED },
+    [PART_BUS_WRITE] = { "bus write", MARK_PROCESSED, MARK_DELIVERED },
+    [PART_ACK] = { "ack", MARK_PROCESSED, MARK_ACKED },
+    [PART_COMPLETION] = { "complete", MARK_ACKED, MARK_COMPLETED },
 };
 
 static const char *const operation_names[] = {
@@ -87,7 +88,7 @@ void explain_wqe(const struct sim_wqe *wqe)
 {
     struct explain_row *row;
 
-    if (wqe->status != TRANSPORT_SUCCESS || !wqe->marks[MARK_TAKEN] ||
+    if (wqe->status != TRANSPORT_SUCCESS || !wqe->marks[MARK_PROCESSED] ||
         !wqe->marks[MARK_COMPLETED])
         return;
     row = row_of(wqe);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Where the time of messages went: the parts between the marks of each, summed up by operation and
  * size. */
 #ifndef SIM_EXPLAIN_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* What can be seen of the model: which of it is wanted, and who writes it at the end. */
 #ifndef SIM_OBSERVE_OBSERVE_H
 #define SIM_OBSERVE_OBSERVE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "sim/observe/output.h"
 
 #include "sim/observe/observe.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* A file that all processes of a modelled fabric write to, whoever has the turn; what one of them
  * has gathered is in the file before the next one goes on. The file grows while the programs run:
  * whatever ends them, it holds whole records of what happened until then. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* The packets on the links as a capture file that tshark and Wireshark read: ERF records of type
  * 21, InfiniBand, in a pcap file of link type 197. */
 #ifndef SIM_CAPTURE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "sim/observe/stats.h"
 
 #include "hca/arena.h"
@@ -53,7 +54,7 @@ static const struct piece {
     { "bus to memory", offsetof(struct sim_hca, bus.up) },
     { "bus from memory", offsetof(struct sim_hca, bus.down) },
     { "read data returned", offsetof(struct sim_hca, bus.returns) },
-    { "context unit", offsetof(struct sim_hca, icm.unit) },
+    { "context unit", offsetof(struct sim_hca, icm.fetcher) },
     { "adapter memory", offsetof(struct sim_hca, memory) },
 }, hca_caches[] = {
     { "queue contexts", offsetof(struct sim_hca, icm.qpc) },
@@ -100,10 +101,10 @@ static bool was_used(const struct sim_hca *hca)
 }
 
 /* Adapters that took part, in the order of their LIDs; NULL: no more. */
-static const struct sim_hca *next_used(uint32_t *ref)
+static const struct sim_hca *next_used_hca(uint32_t *index)
 {
-    while (++*ref < model->port_count) {
-        const struct sim_port *port = &model->ports[*ref];
+    while (++*index < model->port_count) {
+        const struct sim_port *port = &model->ports[*index];
 
         if (port->number == 1 && was_used(port->hca))
             return port->hca;
@@ -205,12 +206,12 @@ void stats_print(FILE *out)
 {
     double seconds = wall_seconds();
     const struct sim_hca *hca;
-    uint32_t ref = 0;
+    uint32_t index = 0;
 
     sim_qp_fold_all_counters();
     fprintf(out, "\nThe model of %s, %.9f s of its time, %llu events\n", model->parameters.name,
             sched->now / 1e9, (unsigned long long)sched->events_run);
-    while ((hca = next_used(&ref)))
+    while ((hca = next_used_hca(&index)))
         put_adapter(out, hca);
     put_switches(out);
     put_transport(out);
@@ -296,7 +297,7 @@ void stats_write_json(FILE *out)
     struct list adapters = { out, false }, cables = { out, false }, numbers = { out, false };
     struct list faults = { out, false };
     const struct sim_hca *hca;
-    uint32_t ref = 0;
+    uint32_t index = 0;
 
     sim_qp_fold_all_counters();
     fprintf(out,
@@ -305,7 +306,7 @@ void stats_write_json(FILE *out)
             STATS_SCHEMA, model->parameters.name, seg->nodes, sched->now / 1e9,
             (unsigned long long)sched->events_run, wall_seconds(),
             (unsigned long long)arena_bytes_most());
-    while ((hca = next_used(&ref)))
+    while ((hca = next_used_hca(&index)))
         write_adapter(&adapters, hca);
     fputs("],\n \"cables\":[", out);
     switch_each_trunk(write_between, &cables);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* What the modelled fabric has done: how busy each server was, what the caches held, what the
  * transport had to do again. */
 #ifndef SIM_STATS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "sim/observe/trace.h"
 
 #include "hca/segment.h"
@@ -56,7 +57,7 @@ static void name_adapter(struct sim_hca *hca)
     name_server(&hca->bus.up, hca, "bus to memory");
     name_server(&hca->bus.down, hca, "bus from memory");
     name_server(&hca->bus.returns, hca, "read data");
-    name_server(&hca->icm.unit, hca, "context unit");
+    name_server(&hca->icm.fetcher, hca, "context unit");
     for (uint32_t i = 0; i < hca->port_count; i++) {
         struct sim_port *port = &hca->ports[i];
 
@@ -170,7 +171,7 @@ void trace_wqe(const struct sim_wqe *wqe)
     uint64_t end = marks[MARK_POSTED];
     char arguments[RECORD_MAX / 2];
 
-    for (int mark = MARK_RUNG; mark < MARK_COUNT; mark++)
+    for (int mark = MARK_DOORBELL; mark < MARK_COUNT; mark++)
         end = marks[mark] > end ? marks[mark] : end;
     snprintf(arguments, sizeof(arguments), "\"qpn\":%u,\"wr_id\":%llu,\"bytes\":%llu",
              wqe->qp->qpn, LONG(wqe->wr_id), LONG(wqe->length));

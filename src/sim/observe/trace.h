@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* What happens in the model, as a Chrome trace (the "JSON Array Format" of the Trace Event Format):
  * what each server does when, and the way of each message and packet stage by stage. */
 #ifndef SIM_TRACE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "sim/sched/compute.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* What a program does between its calls takes no virtual time, or the processor time that it really
  * used, times a factor. */
 #ifndef SIM_COMPUTE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* The event queue of virtual time: a heap ordered by time and then by creation, so that nothing
  * depends on where in memory anything lies. */
 #ifndef SIM_SCHED_EVENTS_H

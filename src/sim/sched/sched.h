@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Turns: of all threads in the modelled world exactly one runs, the one with the smallest clock,
  * and whatever the adapters do up to that time is done first, by whoever gives up the turn. The
  * same program thus sees the same world every time, whatever else the machine does. */

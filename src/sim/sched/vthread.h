@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Virtual threads, and what the scheduler knows of them. All of it lies in the segment and is
  * touched only by the vthread that runs (sched.h), unless a member is atomic or said to be under
  * join_lock. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "sim/sched/vthread_table.h"
 
 #include "hca/proc.h"

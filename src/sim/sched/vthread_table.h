@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Places of threads in the modelled world: which are free, whose they are, in which order they come
  * when clocks are equal. Except for the first two, these are called with the world's join_lock
  * held. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Whether threads of other processes live, and what they do, as the system tells it. */
 #ifndef SIM_WATCH_H
 #define SIM_WATCH_H

@@ -1,4 +1,5 @@
-#include "sim/world.h"
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "sim/attach.h"
 
 #include "hca/arena.h"
 #include "hca/proc.h"
@@ -14,7 +15,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-struct world {
+struct sim_state {
     struct pool_memory memory;
     struct sched sched;
     struct model model;
@@ -26,12 +27,12 @@ static const struct sched_hooks hooks = {
     .before_switch = observe_flush,
 };
 
-static void set_pointers(struct world *world)
+static void set_pointers(struct sim_state *state)
 {
-    pool_memory = world ? &world->memory : NULL;
-    sched = world ? &world->sched : NULL;
-    model = world ? &world->model : NULL;
-    observe = world ? &world->observe : NULL;
+    pool_memory = state ? &state->memory : NULL;
+    sched = state ? &state->sched : NULL;
+    model = state ? &state->model : NULL;
+    observe = state ? &state->observe : NULL;
 }
 
 static int read_parameters(void)
@@ -74,14 +75,14 @@ static int read_compute(void)
     return 0;
 }
 
-static int make(struct world **made)
+static int create(struct sim_state **created)
 {
-    struct world *world = arena_alloc_permanent(sizeof(*world));
+    struct sim_state *state = arena_alloc_permanent(sizeof(*state));
     int err;
 
-    if (!world)
+    if (!state)
         return ENOMEM;
-    set_pointers(world);
+    set_pointers(state);
     sched->guest_core = -1;
     err = read_parameters();
     if (!err)
@@ -90,23 +91,23 @@ static int make(struct world **made)
         err = observe_init();
     if (!err)
         err = model_init();
-    *made = world;
+    *created = state;
     return err;
 }
 
 static int attach(void)
 {
     uint64_t root = load_acquire(&seg->sim_root);
-    struct world *world = NULL;
+    struct sim_state *state = NULL;
     int err = 0;
 
     if (root) {
-        world = (struct world *)((char *)seg + root);
-        set_pointers(world);
+        state = (struct sim_state *)((char *)seg + root);
+        set_pointers(state);
     } else {
-        err = make(&world);
+        err = create(&state);
         if (!err)
-            store_release(&seg->sim_root, seg_offset(world));
+            store_release(&seg->sim_root, seg_offset(state));
     }
     if (!err)
         err = observe_join(!root);
@@ -115,7 +116,7 @@ static int attach(void)
     return err;
 }
 
-int world_attach(void)
+int sim_attach(void)
 {
     int err = read_compute();
 
