@@ -115,9 +115,9 @@ static bool may_rest(struct vthread *me)
 
     if (!me->guest && me->spins && !vthread_is_alone(me))
         return false;
-    me->only_polls =
+    me->waits_for_cqe =
         !me->guest && !me->spins && !may_sleep && me->empty_polls >= queues && !cq_any_waits();
-    return me->only_polls || me->empty_polls >= 2 * queues + 2;
+    return me->waits_for_cqe || me->empty_polls >= 2 * queues + 2;
 }
 
 /* Queues that are looked at in turn drive each other out of the processor's cache: with one more
@@ -151,7 +151,7 @@ static void sim_poll_end(int count)
     me->empty_polls++;
     if (!may_rest(me) || !sched_poll_wait(p->host.poll_empty))
         me->clock += ns_of(p->host.poll_empty);
-    me->only_polls = false;
+    me->waits_for_cqe = false;
     compute_begin();
 }
 

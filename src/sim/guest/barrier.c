@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Barriers, made of the locks and conditions of thread.c, which wait in virtual time. */
+/* Barriers, built from the locks and conditions of thread.c, which wait in virtual time. */
 #include "sim/guest/guest.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@ struct barrier {
 static struct barrier *barriers;
 static pthread_mutex_t barriers_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* Called with the lock held. */
+/* The caller holds barriers_lock. */
 static struct barrier **link_of(const pthread_barrier_t *name)
 {
     struct barrier **link = &barriers;
@@ -38,7 +38,7 @@ static struct barrier *barrier_of(const pthread_barrier_t *name)
     return found;
 }
 
-/* Those between processes stay what they are. */
+/* Barriers shared between processes are left to the C library. */
 EXPORT int pthread_barrier_init(pthread_barrier_t *restrict name,
                                 const pthread_barrierattr_t *restrict attributes,
                                 unsigned int count)

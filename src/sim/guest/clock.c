@@ -9,15 +9,15 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Where the clocks stand when the world begins. Fixed, because programs print dates and seed random
- * numbers with them; far apart, so that times of the one are never taken for the other's. */
+/* The clocks at virtual time 0. Fixed, because programs print dates and seed random numbers with
+ * them; far apart, so that a time of one clock is never taken for one of the other. */
 #define REALTIME_BASE_S  1700000000ull
 #define MONOTONIC_BASE_S 1000ull
 
 static uint64_t read_clock(void)
 {
-    turns->glance(CLOCK_CALL_NS);
-    return turns->now();
+    vsched->charge_clock_read(CLOCK_CALL_NS);
+    return vsched->now();
 }
 
 static uint64_t base_of(int clock)
@@ -44,11 +44,11 @@ uint64_t guest_clock_deadline(int clock, uint64_t seconds, uint64_t ns)
 
 uint64_t guest_clock_deadline_any(uint64_t seconds, uint64_t ns)
 {
-    return guest_clock_deadline(seconds < REALTIME_BASE_S / 2 ? CLOCK_MONOTONIC : CLOCK_REALTIME, seconds,
-                          ns);
+    return guest_clock_deadline(seconds < REALTIME_BASE_S / 2 ? CLOCK_MONOTONIC : CLOCK_REALTIME,
+                                seconds, ns);
 }
 
-/* The C library would read the processor's counter. */
+/* The C library would read the TSC, which traps. */
 static int system_clock(clockid_t clock, struct timespec *time)
 {
     return syscall(SYS_clock_gettime, clock, time);
@@ -111,8 +111,8 @@ EXPORT clock_t clock(void)
 static void sleep_until(uint64_t deadline)
 {
     guest_enter();
-    while (turns->now() < deadline)
-        turns->wait(deadline, 0);
+    while (vsched->now() < deadline)
+        vsched->wait(deadline, 0);
     guest_leave();
 }
 
@@ -127,7 +127,7 @@ EXPORT int clock_nanosleep(clockid_t clock, int flags, const struct timespec *re
         return EINVAL;
     deadline = flags & TIMER_ABSTIME
                    ? guest_clock_deadline(clock, request->tv_sec, request->tv_nsec)
-                   : turns->now() + request->tv_sec * SECOND_NS + request->tv_nsec;
+                   : vsched->now() + request->tv_sec * SECOND_NS + request->tv_nsec;
     sleep_until(deadline);
     return 0;
 }
@@ -148,7 +148,7 @@ EXPORT int usleep(useconds_t us)
 {
     if (!IS_GUEST_CALL())
         return REAL(usleep)(us);
-    sleep_until(turns->now() + us * 1000ull);
+    sleep_until(vsched->now() + us * 1000ull);
     return 0;
 }
 
@@ -156,7 +156,7 @@ EXPORT unsigned int sleep(unsigned int seconds)
 {
     if (!IS_GUEST_CALL())
         return REAL(sleep)(seconds);
-    sleep_until(turns->now() + seconds * SECOND_NS);
+    sleep_until(vsched->now() + seconds * SECOND_NS);
     return 0;
 }
 
@@ -165,7 +165,7 @@ EXPORT int sched_yield(void)
     if (!IS_GUEST_CALL())
         return REAL(sched_yield)();
     guest_enter();
-    turns->idle(IO_CALL_NS);
+    vsched->poll_idle(IO_CALL_NS);
     guest_leave();
     return 0;
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Programs that time themselves with the processor's counter ask /proc/cpuinfo for its frequency.
- */
+/* Programs that time themselves with the TSC read its frequency from /proc/cpuinfo. */
 #undef _FILE_OFFSET_BITS
 #undef _FORTIFY_SOURCE
 
@@ -15,7 +14,7 @@
 
 #define CPUINFO "/proc/cpuinfo"
 
-/* The real file, with the frequency of the counter that tsc.c shows. */
+/* The real file, with the frequency of the counter that tsc.c emulates. */
 static FILE *cpuinfo(const char *mode)
 {
     FILE *from = REAL(fopen)(CPUINFO, "re"), *to;

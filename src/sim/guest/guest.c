@@ -7,27 +7,27 @@
 
 bool guest_on;
 
-bool guest_is_one(void)
+bool guest_thread_joined(void)
 {
     return guest_on;
 }
 
 void guest_leave(void)
 {
-    guest_inside--;
+    guest_bypass--;
     spin_watch();
-    turns->computes();
+    vsched->compute_begin();
 }
 
 void guest_restart(struct vthread *reserved)
 {
-    guest_on = turns->begin(reserved);
+    guest_on = vsched->begin(reserved);
     if (guest_on)
         spin_prepare();
 }
 
-/* Before the constructors of all other libraries: some of them measure time. The C library itself
- * comes later, too, and with it the environment. */
+/* Runs before the constructors of all other libraries, some of which measure time, and before the C
+ * library has set up 'environ'. */
 __attribute__((constructor)) static void start(int argc, char **argv, char **envp)
 {
     const char *adapter;
@@ -38,21 +38,21 @@ __attribute__((constructor)) static void start(int argc, char **argv, char **env
     if (!adapter || !*adapter || !strcmp(adapter, "live"))
         return;
     guest_find_internal();
-    guest_thread_begins = spin_prepare;
-    guest_thread_ends = spin_finish;
-    guest_inside++;
-    guest_on = turns->begin(NULL);
+    guest_on_thread_start = spin_prepare;
+    guest_on_thread_exit = spin_finish;
+    guest_bypass++;
+    guest_on = vsched->begin(NULL);
     if (guest_on) {
         tsc_prepare();
         spin_prepare();
     }
-    guest_inside--;
+    guest_bypass--;
 }
 
 __attribute__((destructor)) static void end(void)
 {
     if (!guest_on)
         return;
-    guest_inside++; /* and never back */
-    turns->ending();
+    guest_bypass++; /* for good */
+    vsched->exiting();
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Programs that know nothing of virtual time: calls of the C library that ask for the time, or
- * wait, are answered here and cost virtual time. Of MPI programs (mpi.c) only what their threads do
- * with each other is. These libraries are loaded only where a model is named, so programs on the
- * live adapter never meet them. */
+/* Guests: programs unaware of virtual time. These libraries intercept the C library calls that read
+ * a clock or wait, and make them cost virtual time; in MPI programs (mpi.c), only calls that
+ * synchronise threads. They are loaded only with a modelled adapter. */
 #ifndef SIM_GUEST_GUEST_H
 #define SIM_GUEST_GUEST_H
 
@@ -13,15 +12,15 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-/* What calls take that no adapter file speaks of, ns. */
+/* Costs of calls that adapter files do not cover, ns. */
 #define CLOCK_CALL_NS   25    /* reading a clock */
-#define IO_CALL_NS      1000  /* a system call that moves bytes, or looks */
+#define IO_CALL_NS      1000  /* a system call that moves bytes, or polls */
 #define IO_LATENCY_NS   10000 /* from one process to another, outside the fabric */
 #define THREAD_START_NS 10000
 
 #define SECOND_NS       1000000000ull
 
-/* The definition of a call that would have been used without this library. */
+/* The function that the program would call without this library. */
 #define REAL(name)                                                            \
     ({                                                                        \
         static __typeof__(&name) real_;                                       \
@@ -33,58 +32,58 @@
         found_;                                                               \
     })
 
-#define turns (&verbena_guest_sched)
+#define vsched (&verbena_guest_sched)
 
 extern bool guest_on;
-/* Calls from within these are meant as they stand: those of libverbena.so, and of signal handlers
- * that come while a call of ours waits. */
-extern __thread int guest_inside;
+/* Above 0, this thread's calls go straight to the C library: libverbena.so makes them, or a signal
+ * handler that runs while an intercepted call waits. */
+extern __thread int guest_bypass;
 void guest_find_internal(void);
 bool guest_is_internal(const void *caller);
-/* So are those of threads that take no part. */
-bool guest_is_one(void);
+/* Whether this thread takes part in virtual time; other threads' calls are not intercepted. */
+bool guest_thread_joined(void);
 
-/* Whether the call that this stands in is one of the program's own. */
+/* Whether the program itself made the call that expands this macro. */
 #define IS_GUEST_CALL() \
-    (guest_is_one() && !guest_inside && !guest_is_internal(__builtin_return_address(0)))
+    (guest_thread_joined() && !guest_bypass && !guest_is_internal(__builtin_return_address(0)))
 
 static inline void guest_enter(void)
 {
-    guest_inside++;
+    guest_bypass++;
 }
 
 /* Returns to the program. */
 void guest_leave(void);
 
-/* Those of a library take part from their start on if this is NULL or says so, else from their
- * first verbs call on. */
-extern bool (*guest_adopts)(const void *caller);
-/* Called by every thread that does, if not NULL. */
-extern void (*guest_thread_begins)(void), (*guest_thread_ends)(void);
+/* Whether threads that 'caller' creates join at their start; otherwise they join at their first verbs
+ * call. NULL: all do. */
+extern bool (*guest_adopts_thread)(const void *caller);
+/* Called by threads that joined at their start, unless NULL. */
+extern void (*guest_on_thread_start)(void), (*guest_on_thread_exit)(void);
 
-/* A forked child is a guest of its own. */
+/* A forked child joins as a guest of its own. */
 void guest_restart(struct vthread *reserved);
 
-/* Until there is something to read from the descriptor; not at all if it is non-blocking. */
+/* Waits until the descriptor is readable; returns at once if it is non-blocking. */
 void io_wait(int fd);
 
 uint64_t guest_clock_deadline(int clock, uint64_t seconds, uint64_t ns);
-/* Absolute time of a clock that is not named: the bases of the clocks are far apart. */
+/* For an absolute time of an unknown clock: the bases of the clocks are far apart. */
 uint64_t guest_clock_deadline_any(uint64_t seconds, uint64_t ns);
 
 #define WATCH_SIGNAL (SIGRTMAX - 3)
 
-/* SIGSEGV, SIGTRAP or WATCH_SIGNAL is handled here from now on; what the program sets for it is
- * kept, and can be given what is its own. */
-void signals_take(int number, const struct sigaction *action);
-void signals_pass_on(int number, siginfo_t *info, void *context);
+/* Installs a handler for SIGSEGV, SIGTRAP or WATCH_SIGNAL. The program's own action is kept;
+ * signals_forward() runs it for signals that are not ours. */
+void signals_install(int number, const struct sigaction *action);
+void signals_forward(int number, siginfo_t *info, void *context);
 
-/* Reading the processor's counter traps; 'trap' false: as the processor has it, for programs that
- * are started. */
+/* Makes rdtsc trap. tsc_trap(false) restores it for programs that this one starts. */
 void tsc_prepare(void);
 void tsc_trap(bool trap);
 
-void spin_prepare(void); /* of this thread */
+/* Detection of threads that spin on memory (spin.c), for this thread. */
+void spin_prepare(void);
 void spin_finish(void);
 void spin_watch(void);
 

@@ -11,8 +11,8 @@
 
 #include <sched.h>
 
-/* A hand-over between threads of one core is several times faster than between cores, and only one
- * runs anyway. */
+/* Only one thread runs at a time, and switching on one core is several times faster than between
+ * cores. */
 static void run_on_common_core(void)
 {
     cpu_set_t set;
@@ -45,15 +45,15 @@ static void before_exec(void)
 static void exec_failed(void)
 {
     proc_exec_failed();
-    sched_not_ending();
+    sched_exec_failed();
 }
 
-static void spin(void)
+static void spin_wait(void)
 {
     sched_spin_wait(model->parameters.host.poll_empty, sched_changes(), SCHED_NEVER);
 }
 
-static void name(struct vthread *vthread, int pid)
+static void set_pid(struct vthread *vthread, int pid)
 {
     vthread->pid = pid;
     vthread->known_by_pid = true;
@@ -63,27 +63,27 @@ __attribute__((visibility("default"))) const struct guest_sched verbena_guest_sc
     .begin = begin,
     .before_exec = before_exec,
     .exec_failed = exec_failed,
-    .ending = sched_exiting,
-    .takes_part = sched_joined,
-    .watch_strangers = vthread_watch_unannounced,
-    .step_out = sched_step_out,
+    .exiting = sched_exiting,
+    .joined = sched_joined,
+    .watch_unreserved = vthread_watch_unreserved,
+    .detach = sched_detach,
     .activity = sched_activity,
     .on_resume = sched_on_resume,
-    .number = sched_guest_number,
+    .guest_number = sched_guest_number,
     .now = sched_now,
     .charge = sched_charge,
-    .glance = sched_look_at_clock,
-    .spin = spin,
-    .idle = sched_poll_idle,
+    .charge_clock_read = sched_charge_clock_read,
+    .spin_wait = spin_wait,
+    .poll_idle = sched_poll_idle,
     .wait = sched_wait,
-    .stir = sched_notify,
+    .notify = sched_notify,
     .reserve = sched_reserve,
-    .take = sched_adopt,
-    .give_back = sched_unreserve,
-    .name = name,
+    .adopt = sched_adopt,
+    .unreserve = sched_unreserve,
+    .set_pid = set_pid,
     .leave = sched_leave,
-    .computes = compute_begin,
-    .look = compute_look,
-    .computes_on = compute_go_on,
-    .waited = compute_waited,
+    .compute_begin = compute_begin,
+    .compute_sample = compute_sample,
+    .compute_resume = compute_resume,
+    .compute_discard = compute_discard,
 };

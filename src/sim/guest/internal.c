@@ -3,7 +3,7 @@
 
 #include <link.h>
 
-__thread int guest_inside;
+__thread int guest_bypass;
 
 static struct {
     uintptr_t begin, end;
@@ -37,5 +37,5 @@ bool guest_is_internal(const void *caller)
 
 void guest_find_internal(void)
 {
-    dl_iterate_phdr(find_library, (void *)turns);
+    dl_iterate_phdr(find_library, (void *)vsched);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Descriptors: a call that would block looks first, and waits in virtual time until somebody in the
- * modelled world has done something that may have changed the answer. */
+/* Descriptors. A call that would block polls first, then waits in virtual time until another guest
+ * has done something that may make the descriptor ready. */
 #undef _FORTIFY_SOURCE
 
 #include "sim/guest/guest.h"
@@ -26,8 +26,8 @@ static bool may_block(int fd)
     return flags >= 0 && !(flags & O_NONBLOCK);
 }
 
-/* What files hold does not come from the modelled world, and reading it takes no time there: some
- * of it, as in /proc, differs from run to run. */
+/* Regular files cost no virtual time: their contents come from the real world, and some, as in
+ * /proc, differ from run to run. */
 static bool is_file(int fd)
 {
     struct stat status;
@@ -35,13 +35,13 @@ static bool is_file(int fd)
     return !fstat(fd, &status) && S_ISREG(status.st_mode);
 }
 
-static uint32_t kinds_of(short events)
+static uint32_t notifications_for(short events)
 {
     return NOTIFY_DATA | (events & POLLOUT ? NOTIFY_SPACE : 0);
 }
 
-/* A signal that is pending ends even a call that does not wait: it is made again. */
-#define LOOK(call)                            \
+/* A pending signal interrupts even a call that does not wait. */
+#define RETRY_EINTR(call)                            \
     ({                                        \
         int ready_;                           \
         do                                    \
@@ -50,16 +50,16 @@ static uint32_t kinds_of(short events)
         ready_;                               \
     })
 
-/* At least one of the descriptors is ready, or the deadline has passed. */
+/* Waits until a descriptor is ready or the deadline has passed. */
 static int wait_for(struct pollfd *list, nfds_t count, uint64_t deadline)
 {
-    uint32_t kinds = NOTIFY_DATA;
+    uint32_t notifications = NOTIFY_DATA;
     int ready;
 
     for (nfds_t i = 0; i < count; i++)
-        kinds |= kinds_of(list[i].events);
-    while ((ready = LOOK(REAL(poll)(list, count, 0))) == 0 && turns->now() < deadline)
-        turns->wait(deadline, kinds);
+        notifications |= notifications_for(list[i].events);
+    while ((ready = RETRY_EINTR(REAL(poll)(list, count, 0))) == 0 && vsched->now() < deadline)
+        vsched->wait(deadline, notifications);
     return ready;
 }
 
@@ -73,7 +73,7 @@ static void wait_for_one(int fd, short events)
 static void before_input(int fd, bool blocks)
 {
     guest_enter();
-    turns->charge(IO_CALL_NS);
+    vsched->charge(IO_CALL_NS);
     if (blocks && may_block(fd))
         wait_for_one(fd, POLLIN);
 }
@@ -84,15 +84,15 @@ void io_wait(int fd)
     guest_leave();
 }
 
-/* Room was made, if there was something; one that looks in vain again and again is put to rest. */
+/* Reading makes room for the writer. A thread that keeps polling in vain is put to sleep. */
 static ssize_t after_input(ssize_t result)
 {
     int saved = errno;
 
     if (result < 0 && saved == EAGAIN)
-        turns->idle(IO_CALL_NS);
+        vsched->poll_idle(IO_CALL_NS);
     else if (result > 0)
-        turns->stir(NOTIFY_SPACE, IO_LATENCY_NS);
+        vsched->notify(NOTIFY_SPACE, IO_LATENCY_NS);
     guest_leave();
     errno = saved;
     return result;
@@ -103,9 +103,9 @@ static ssize_t after_output(ssize_t result)
     int saved = errno;
 
     if (result < 0 && saved == EAGAIN)
-        turns->idle(IO_CALL_NS);
+        vsched->poll_idle(IO_CALL_NS);
     else if (result >= 0)
-        turns->stir(NOTIFY_DATA, IO_LATENCY_NS);
+        vsched->notify(NOTIFY_DATA, IO_LATENCY_NS);
     guest_leave();
     errno = saved;
     return result;
@@ -129,7 +129,7 @@ EXPORT ssize_t readv(int fd, const struct iovec *list, int count)
     return after_input(REAL(readv)(fd, list, count));
 }
 
-/* All of what is asked for, in pieces that are there. */
+/* MSG_WAITALL, in pieces as they arrive. */
 static ssize_t receive_all(int fd, char *buffer, size_t size, int flags)
 {
     size_t done = 0;
@@ -144,7 +144,7 @@ static ssize_t receive_all(int fd, char *buffer, size_t size, int flags)
         if (piece <= 0)
             return done ? (ssize_t)done : piece;
         done += piece;
-        turns->stir(NOTIFY_SPACE, IO_LATENCY_NS);
+        vsched->notify(NOTIFY_SPACE, IO_LATENCY_NS);
     }
     return done;
 }
@@ -176,7 +176,7 @@ EXPORT ssize_t recvmsg(int fd, struct msghdr *message, int flags)
     return after_input(REAL(recvmsg)(fd, message, flags));
 }
 
-/* What fortified programs call. */
+/* Called by programs built with _FORTIFY_SOURCE. */
 ssize_t __read_chk(int fd, void *buffer, size_t size, size_t room);
 ssize_t __recv_chk(int fd, void *buffer, size_t size, size_t room, int flags);
 
@@ -198,7 +198,7 @@ EXPORT ssize_t __recv_chk(int fd, void *buffer, size_t size, size_t room, int fl
 
 /* ---- output ---- */
 
-/* Whether others may be waiting at the other end of the descriptor, so that it can be full. */
+/* Sockets and pipes have a reader at the other end, and can be full. */
 static bool has_reader(int fd, bool *socket)
 {
     struct stat status;
@@ -209,7 +209,7 @@ static bool has_reader(int fd, bool *socket)
     return *socket || S_ISFIFO(status.st_mode);
 }
 
-/* In pieces for which there is room. */
+/* Writes everything, in pieces that fit. */
 static ssize_t write_all(int fd, const char *from, size_t size, bool socket, int flags)
 {
     size_t done = 0;
@@ -226,7 +226,7 @@ static ssize_t write_all(int fd, const char *from, size_t size, bool socket, int
         if (piece < 0)
             return done ? (ssize_t)done : piece;
         done += piece;
-        turns->stir(NOTIFY_DATA, IO_LATENCY_NS);
+        vsched->notify(NOTIFY_DATA, IO_LATENCY_NS);
     } while (done < size);
     return done;
 }
@@ -239,7 +239,7 @@ EXPORT ssize_t write(int fd, const void *buffer, size_t size)
     if (!IS_GUEST_CALL() || is_file(fd))
         return REAL(write)(fd, buffer, size);
     guest_enter();
-    turns->charge(IO_CALL_NS);
+    vsched->charge(IO_CALL_NS);
     if (has_reader(fd, &socket) && may_block(fd))
         result = write_all(fd, buffer, size, socket, 0);
     else
@@ -254,7 +254,7 @@ EXPORT ssize_t send(int fd, const void *buffer, size_t size, int flags)
     if (!IS_GUEST_CALL())
         return REAL(send)(fd, buffer, size, flags);
     guest_enter();
-    turns->charge(IO_CALL_NS);
+    vsched->charge(IO_CALL_NS);
     blocks = !(flags & MSG_DONTWAIT) && may_block(fd);
     return after_output(blocks ? write_all(fd, buffer, size, true, flags)
                                : REAL(send)(fd, buffer, size, flags));
@@ -263,7 +263,7 @@ EXPORT ssize_t send(int fd, const void *buffer, size_t size, int flags)
 static void before_output(int fd, bool blocks)
 {
     guest_enter();
-    turns->charge(IO_CALL_NS);
+    vsched->charge(IO_CALL_NS);
     if (blocks && may_block(fd))
         wait_for_one(fd, POLLOUT);
 }
@@ -313,7 +313,7 @@ EXPORT int close(int fd)
 
 /* ---- connections ---- */
 
-/* Bytes that the kernel holds back for a while would arrive by real time. */
+/* Nagle's algorithm delays bytes by real time. */
 static void send_at_once(int fd)
 {
     int on = 1, saved = errno;
@@ -332,7 +332,7 @@ EXPORT int connect(int fd, const struct sockaddr *address, socklen_t length)
     send_at_once(fd);
     result = REAL(connect)(fd, address, length);
     saved = errno;
-    turns->stir(NOTIFY_DATA, IO_LATENCY_NS);
+    vsched->notify(NOTIFY_DATA, IO_LATENCY_NS);
     guest_leave();
     errno = saved;
     return result;
@@ -358,19 +358,19 @@ EXPORT int accept(int fd, struct sockaddr *restrict address, socklen_t *restrict
     return accept4(fd, address, length, 0);
 }
 
-/* ---- waiting for several ---- */
+/* ---- poll, select, epoll ---- */
 
 static uint64_t after_ns(uint64_t ns)
 {
-    return turns->now() + ns;
+    return vsched->now() + ns;
 }
 
-static int poll_until(struct pollfd *list, nfds_t count, bool look_only, uint64_t deadline)
+static int poll_until(struct pollfd *list, nfds_t count, bool nonblocking, uint64_t deadline)
 {
-    int ready = wait_for(list, count, look_only ? 0 : deadline), saved = errno;
+    int ready = wait_for(list, count, nonblocking ? 0 : deadline), saved = errno;
 
-    if (!ready && look_only)
-        turns->idle(IO_CALL_NS);
+    if (!ready && nonblocking)
+        vsched->poll_idle(IO_CALL_NS);
     guest_leave();
     errno = saved;
     return ready;
@@ -381,7 +381,7 @@ EXPORT int poll(struct pollfd *list, nfds_t count, int timeout)
     if (!IS_GUEST_CALL())
         return REAL(poll)(list, count, timeout);
     guest_enter();
-    turns->charge(IO_CALL_NS);
+    vsched->charge(IO_CALL_NS);
     return poll_until(list, count, timeout == 0,
                       timeout < 0 ? SCHED_NEVER : after_ns(timeout * 1000000ull));
 }
@@ -394,7 +394,7 @@ EXPORT int ppoll(struct pollfd *list, nfds_t count, const struct timespec *timeo
     if (!IS_GUEST_CALL())
         return REAL(ppoll)(list, count, timeout, signals);
     guest_enter();
-    turns->charge(IO_CALL_NS);
+    vsched->charge(IO_CALL_NS);
     return poll_until(list, count, timeout && !ns, timeout ? after_ns(ns) : SCHED_NEVER);
 }
 
@@ -407,13 +407,13 @@ EXPORT int __poll_chk(struct pollfd *list, nfds_t count, int timeout, size_t roo
     return poll(list, count, timeout);
 }
 
-/* The sets that are asked for, since a look overwrites them. */
+/* The requested sets, which every select() overwrites. */
 struct wanted {
     fd_set sets[3];
     fd_set *given[3];
 };
 
-static int look_at_sets(int count, struct wanted *wanted)
+static int select_now(int count, struct wanted *wanted)
 {
     static const struct timeval now = { 0, 0 };
     struct timeval timeout = now;
@@ -425,10 +425,10 @@ static int look_at_sets(int count, struct wanted *wanted)
     return REAL(select)(count, wanted->given[0], wanted->given[1], wanted->given[2], &timeout);
 }
 
-static int select_until(int count, fd_set *given[3], bool look_only, uint64_t deadline)
+static int select_until(int count, fd_set *given[3], bool nonblocking, uint64_t deadline)
 {
     struct wanted wanted;
-    uint32_t kinds = given[1] ? NOTIFY_DATA | NOTIFY_SPACE : NOTIFY_DATA;
+    uint32_t notifications = given[1] ? NOTIFY_DATA | NOTIFY_SPACE : NOTIFY_DATA;
     int ready, saved;
 
     for (int i = 0; i < 3; i++) {
@@ -436,12 +436,12 @@ static int select_until(int count, fd_set *given[3], bool look_only, uint64_t de
         if (given[i])
             wanted.sets[i] = *given[i];
     }
-    while ((ready = LOOK(look_at_sets(count, &wanted))) == 0 && !look_only &&
-           turns->now() < deadline)
-        turns->wait(deadline, kinds);
+    while ((ready = RETRY_EINTR(select_now(count, &wanted))) == 0 && !nonblocking &&
+           vsched->now() < deadline)
+        vsched->wait(deadline, notifications);
     saved = errno;
-    if (!ready && look_only)
-        turns->idle(IO_CALL_NS);
+    if (!ready && nonblocking)
+        vsched->poll_idle(IO_CALL_NS);
     guest_leave();
     errno = saved;
     return ready;
@@ -456,7 +456,7 @@ EXPORT int select(int count, fd_set *restrict reading, fd_set *restrict writing,
     if (!IS_GUEST_CALL())
         return REAL(select)(count, reading, writing, failing, timeout);
     guest_enter();
-    turns->charge(IO_CALL_NS);
+    vsched->charge(IO_CALL_NS);
     return select_until(count, given, timeout && !ns, timeout ? after_ns(ns) : SCHED_NEVER);
 }
 
@@ -470,7 +470,7 @@ EXPORT int pselect(int count, fd_set *restrict reading, fd_set *restrict writing
     if (!IS_GUEST_CALL())
         return REAL(pselect)(count, reading, writing, failing, timeout, signals);
     guest_enter();
-    turns->charge(IO_CALL_NS);
+    vsched->charge(IO_CALL_NS);
     return select_until(count, given, timeout && !ns, timeout ? after_ns(ns) : SCHED_NEVER);
 }
 
@@ -480,14 +480,14 @@ static int epoll_until(int fd, struct epoll_event *events, int room, int timeout
     int ready, saved;
 
     guest_enter();
-    turns->charge(IO_CALL_NS);
+    vsched->charge(IO_CALL_NS);
     deadline = timeout < 0 ? SCHED_NEVER : after_ns(timeout * 1000000ull);
-    while ((ready = LOOK(REAL(epoll_wait)(fd, events, room, 0))) == 0 && timeout &&
-           turns->now() < deadline)
-        turns->wait(deadline, NOTIFY_DATA | NOTIFY_SPACE);
+    while ((ready = RETRY_EINTR(REAL(epoll_wait)(fd, events, room, 0))) == 0 && timeout &&
+           vsched->now() < deadline)
+        vsched->wait(deadline, NOTIFY_DATA | NOTIFY_SPACE);
     saved = errno;
     if (!ready && !timeout)
-        turns->idle(IO_CALL_NS);
+        vsched->poll_idle(IO_CALL_NS);
     guest_leave();
     errno = saved;
     return ready;

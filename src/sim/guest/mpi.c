@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Loaded into MPI programs that run on a model: MPI's clock is that of the modelled world, its
- * processes begin barrier when MPI_Init returns, and from then on their threads wait for each
- * other in virtual time (thread.c). Clocks, sleeps and files are left alone. */
+/* Loaded into MPI programs on a modelled adapter. MPI_Wtime returns virtual time, all processes leave
+ * MPI_Init at the same virtual time, and from then on their threads wait for each other in virtual
+ * time (thread.c). Clocks, sleeps and files are not intercepted. */
 #include "sim/guest/guest.h"
 
 #include "verbena.h"
@@ -12,12 +12,12 @@
 
 #define PMIX_FAILED (-1) /* PMIX_ERROR */
 
-/* Of all processes of the job; set by the component. What a program computes before they have met
- * would otherwise make the time of their start depend on who came first. */
+/* A barrier of all processes of the job, set by the MTL component. Without it, what a program
+ * computes before MPI_Init would make the start time depend on who came first. */
 extern void (*verbena_mpi_meet)(void);
 EXPORT void (*verbena_mpi_meet)(void);
 
-/* Called by it when they have. */
+/* The component calls this after the barrier. */
 void verbena_mpi_started(void);
 
 static bool started;
@@ -32,20 +32,20 @@ double PMPI_Wtime(void);
 double MPI_Wtick(void);
 double PMPI_Wtick(void);
 
-bool guest_is_one(void)
+bool guest_thread_joined(void)
 {
-    return started && turns->takes_part();
+    return started && vsched->joined();
 }
 
 void guest_leave(void)
 {
-    guest_inside--;
-    turns->computes();
+    guest_bypass--;
+    vsched->compute_begin();
 }
 
-/* Threads of OpenMP wait for each other by system calls that cannot be seen, and most of them never
+/* OpenMP threads wait for each other by system calls that are not intercepted, and most of them never
  * call MPI. */
-static bool is_announced(const void *caller)
+static bool adopts_thread(const void *caller)
 {
     static const char *const runtimes[] = { "libgomp.so", "libomp.so", "libiomp5.so" };
     Dl_info library;
@@ -62,13 +62,13 @@ static bool is_announced(const void *caller)
 EXPORT void verbena_mpi_started(void)
 {
     guest_find_internal();
-    guest_adopts = is_announced;
-    turns->watch_strangers();
+    guest_adopts_thread = adopts_thread;
+    vsched->watch_unreserved();
     start_time = verbena_now();
     started = true;
 }
 
-/* Programs have deadlines from clocks that are not virtual: what is left counts. */
+/* MPI programs compute deadlines from real clocks: the remaining time counts. */
 uint64_t guest_clock_deadline(int clock, uint64_t seconds, uint64_t ns)
 {
     struct timespec now;
@@ -76,17 +76,17 @@ uint64_t guest_clock_deadline(int clock, uint64_t seconds, uint64_t ns)
 
     clock_gettime(clock, &now);
     real = now.tv_sec * SECOND_NS + now.tv_nsec;
-    return turns->now() + (then > real ? then - real : 0);
+    return vsched->now() + (then > real ? then - real : 0);
 }
 
-/* Time since the start of this machine is a small part of that since 1970. */
+/* The time since boot is much shorter than the time since 1970. */
 uint64_t guest_clock_deadline_any(uint64_t seconds, uint64_t ns)
 {
     struct timespec now;
 
     clock_gettime(CLOCK_REALTIME, &now);
-    return guest_clock_deadline(seconds < (uint64_t)now.tv_sec / 2 ? CLOCK_MONOTONIC : CLOCK_REALTIME,
-                          seconds, ns);
+    return guest_clock_deadline(
+        seconds < (uint64_t)now.tv_sec / 2 ? CLOCK_MONOTONIC : CLOCK_REALTIME, seconds, ns);
 }
 
 static void meet(void)
@@ -95,7 +95,7 @@ static void meet(void)
         verbena_mpi_meet();
 }
 
-/* What a library would call by that name without this one; it may not be visible to all. */
+/* The function that 'caller' would call without this library; it may be local to its scope. */
 static void *defined_for(const void *caller, const char *name)
 {
     Dl_info library;
@@ -106,8 +106,8 @@ static void *defined_for(const void *caller, const char *name)
     return handle ? dlsym(handle, name) : NULL;
 }
 
-/* Asks the launcher about another process. That takes no virtual time, and others are not to go on
- * meanwhile: who waits for this one would see when the answer came. */
+/* Asks the launcher about another process. This takes no virtual time, and no other vthread may run
+ * meanwhile: it would notice when the reply came. */
 int PMIx_Get(const void *process, const char *key, const void *info, size_t count, void **value);
 
 EXPORT int PMIx_Get(const void *process, const char *key, const void *info, size_t count,
@@ -120,9 +120,9 @@ EXPORT int PMIx_Get(const void *process, const char *key, const void *info, size
         real = (__typeof__(real))defined_for(__builtin_return_address(0), "PMIx_Get");
     if (!real)
         return PMIX_FAILED;
-    guest_inside++;
+    guest_bypass++;
     status = real(process, key, info, count, value);
-    guest_inside--;
+    guest_bypass--;
     return status;
 }
 

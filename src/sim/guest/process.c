@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Processes: a child has the clock of its parent, a program that a process becomes goes on where it
- * was, and waiting for the end of a child is waiting in virtual time. */
+/* Processes: a child inherits its parent's clock, a program keeps its clock across exec, and a parent
+ * waits for its children in virtual time. */
 #include "sim/guest/guest.h"
 
 #include <errno.h>
@@ -13,47 +13,47 @@
 
 EXPORT pid_t fork(void)
 {
-    struct vthread *ref;
+    struct vthread *vthread;
     pid_t pid;
 
     if (!IS_GUEST_CALL())
         return REAL(fork)();
     guest_enter();
-    ref = turns->reserve();
-    pid = ref ? REAL(fork)() : -1;
+    vthread = vsched->reserve();
+    pid = vthread ? REAL(fork)() : -1;
     if (!pid) {
         guest_on = false;
-        guest_restart(ref);
-    } else if (ref && pid < 0) {
-        turns->give_back(ref);
-    } else if (ref) {
-        turns->name(ref, pid);
+        guest_restart(vthread);
+    } else if (vthread && pid < 0) {
+        vsched->unreserve(vthread);
+    } else if (vthread) {
+        vsched->set_pid(vthread, pid);
     }
     guest_leave();
     return pid;
 }
 
-/* The child of a real vfork would borrow this thread's place, and its stack. */
+/* The child of a real vfork would share this thread's vthread and stack. */
 EXPORT pid_t vfork(void)
 {
     return guest_on ? fork() : REAL(fork)();
 }
 
-/* ---- becoming another program ---- */
+/* ---- exec ---- */
 
 static void before_exec(void)
 {
-    guest_inside++;
-    spin_finish(); /* a signal of its timer would end the new program */
+    guest_bypass++;
+    spin_finish(); /* a signal of its timer would kill the new program */
     tsc_trap(false);
-    turns->before_exec();
+    vsched->before_exec();
 }
 
 static int exec_failed(int result)
 {
     int saved = errno;
 
-    turns->exec_failed();
+    vsched->exec_failed();
     tsc_trap(true);
     spin_prepare();
     guest_leave();
@@ -101,7 +101,7 @@ EXPORT int fexecve(int fd, char *const arguments[], char *const environment[])
     return exec_failed(REAL(fexecve)(fd, arguments, environment));
 }
 
-/* The words of a call that takes them one by one; NULL with errno if there is no memory. */
+/* Collects the arguments of execl() and its kin. Returns NULL with errno set if out of memory. */
 static char **gather(const char *first, va_list rest, char ***environment)
 {
     char **words, *word = (char *)first;
@@ -144,7 +144,7 @@ DEFINE_EXECL(execl, false, execve)
 DEFINE_EXECL(execle, true, execve)
 DEFINE_EXECL(execlp, false, execvpe)
 
-/* Programs that are started without fork come as if from outside. */
+/* Programs started without fork() join like programs started from outside. */
 #define DEFINE_SPAWN(name)                                                                 \
     EXPORT int name(pid_t *restrict pid, const char *restrict path,                        \
                     const posix_spawn_file_actions_t *actions,                             \
@@ -186,13 +186,13 @@ EXPORT pid_t wait4(pid_t pid, int *status, int options, struct rusage *usage)
     if (!IS_GUEST_CALL())
         return REAL(wait4)(pid, status, options, usage);
     guest_enter();
-    turns->charge(IO_CALL_NS);
+    vsched->charge(IO_CALL_NS);
     while ((found = REAL(wait4)(pid, status, options | WNOHANG, usage)) == 0 &&
            !(options & WNOHANG))
-        turns->wait(SCHED_NEVER, NOTIFY_DATA);
+        vsched->wait(SCHED_NEVER, NOTIFY_DATA);
     saved = errno;
     if (!found)
-        turns->idle(IO_CALL_NS);
+        vsched->poll_idle(IO_CALL_NS);
     guest_leave();
     errno = saved;
     return found;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Some signals serve this library. Programs may have handlers for them, too: they are told what
- * they have set, and called for what is theirs. */
+/* Signals that this library uses itself. A program may set actions for them, too: it reads back what
+ * it has set, and its handler runs for signals that are not ours. */
 #include "sim/guest/guest.h"
 
 static struct {
@@ -8,7 +8,7 @@ static struct {
     struct sigaction program;
 } shared[] = { { .number = SIGSEGV }, { .number = SIGTRAP }, { .number = 0 } };
 
-#define WATCH_PLACE 2 /* its number is not constant */
+#define WATCH_INDEX 2 /* SIGRTMAX is not a constant */
 
 static struct sigaction *program_action(int number)
 {
@@ -19,18 +19,18 @@ static struct sigaction *program_action(int number)
     return NULL;
 }
 
-void signals_take(int number, const struct sigaction *action)
+void signals_install(int number, const struct sigaction *action)
 {
     struct sigaction before;
 
-    shared[WATCH_PLACE].number = WATCH_SIGNAL;
+    shared[WATCH_INDEX].number = WATCH_SIGNAL;
     REAL(sigaction)(number, action, &before);
-    /* A forked child has them already. */
+    /* A forked child inherits the handler. */
     if (before.sa_sigaction != action->sa_sigaction)
         *program_action(number) = before;
 }
 
-void signals_pass_on(int number, siginfo_t *info, void *context)
+void signals_forward(int number, siginfo_t *info, void *context)
 {
     const struct sigaction *program = program_action(number);
 
@@ -41,7 +41,7 @@ void signals_pass_on(int number, siginfo_t *info, void *context)
     } else if (program->sa_handler == SIG_DFL || info->si_code > 0) {
         struct sigaction fatal = { .sa_handler = SIG_DFL };
 
-        REAL(sigaction)(number, &fatal, NULL); /* what faults comes again at once */
+        REAL(sigaction)(number, &fatal, NULL); /* the fault recurs at once */
         if (info->si_code <= 0)
             raise(number);
     }
@@ -72,8 +72,7 @@ EXPORT sighandler_t signal(int number, sighandler_t handler)
     return before;
 }
 
-/* A fault that is blocked ends the process, and a thread that cannot be watched may keep the turn.
- */
+/* A blocked fault kills the process, and a thread that cannot be watched may spin forever. */
 static const sigset_t *without_shared(const sigset_t *set, sigset_t *copy)
 {
     if (!set)

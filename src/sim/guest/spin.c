@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A program that waits for its memory to change, without a call that could be seen, would keep the
- * turn forever. A timer looks at threads that have made no call for a while; such a thread is
- * stepped, and the same registers twice prove that it goes round in a loop which only others can
- * end: nobody else runs meanwhile. It is then parked until something of its process changes. What
- * computes is not affected, it only runs a little slower. */
+/* A program that spins on memory, without a call that is intercepted, would run forever. A timer
+ * checks threads that have made no call for a while and single-steps them. If the same registers
+ * recur, the thread is in a loop that only others can end, since nobody else runs meanwhile; it then
+ * waits until something of its process changes. A thread that computes only runs a little slower. */
 #include "sim/guest/guest.h"
 
 #include <errno.h>
@@ -13,12 +12,12 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#define FIRST_LOOK_NS 200000   /* real time */
-#define LAST_LOOK_NS  50000000 /* for what has been found to compute */
+#define CHECK_MIN_NS 200000   /* real time */
+#define CHECK_MAX_NS  50000000 /* for threads found to compute */
 #define STEPS         512
-/* One that counts while it waits cannot be told from one that computes. After a second of that it
- * gives the others a turn. */
-#define LOOKS_IN_VAIN 20
+/* A loop that counts while it spins looks like computing. After a second of that, others get to
+ * run. */
+#define FUTILE_CHECKS_MAX 20
 #define COUNTING_NS   1000000 /* virtual time */
 #define TRAP_FLAG     0x100
 
@@ -34,9 +33,9 @@ static __thread struct {
     uint64_t interval;
     unsigned int steps; /* left */
     unsigned int taken;
-    unsigned int in_vain;
+    unsigned int futile_checks;
     unsigned int next_mark;
-    gregset_t mark; /* the registers that are to come again */
+    gregset_t mark; /* the registers that may recur */
 } watch;
 
 static void set_timer(uint64_t activity)
@@ -50,23 +49,22 @@ static void set_timer(uint64_t activity)
 
 void spin_watch(void)
 {
-    if (!watch.exists || watch.set || guest_inside)
+    if (!watch.exists || watch.set || guest_bypass)
         return;
-    watch.interval = FIRST_LOOK_NS;
-    set_timer(turns->activity());
+    watch.interval = CHECK_MIN_NS;
+    set_timer(vsched->activity());
 }
 
-/* The longer nothing is found, the more rarely it is looked for. False: that is as rare as it gets.
- */
-static bool look_more_rarely(void)
+/* Doubles the check interval. Returns false if it is at its maximum. */
+static bool back_off(void)
 {
-    if (watch.interval >= LAST_LOOK_NS)
+    if (watch.interval >= CHECK_MAX_NS)
         return false;
     watch.interval *= 2;
     return true;
 }
 
-/* Just behind a system call, which the signal has ended or will. */
+/* The program counter is just behind a system call, which the signal has interrupted or will. */
 static bool in_system_call(const greg_t *registers)
 {
     static const uint8_t instruction[] = { 0x0f, 0x05 };
@@ -78,30 +76,30 @@ static bool in_system_call(const greg_t *registers)
 static void on_timer(int number, siginfo_t *info, void *context)
 {
     greg_t *registers = ((ucontext_t *)context)->uc_mcontext.gregs;
-    uint64_t activity = turns->activity();
+    uint64_t activity = vsched->activity();
 
     if (info->si_code != SI_TIMER) {
-        signals_pass_on(number, info, context);
+        signals_forward(number, info, context);
         return;
     }
     if (!activity || !watch.exists) {
-        watch.set = false; /* it waits for its turn, and is watched again when it has it */
+        watch.set = false; /* it does not run; spin_watch() starts the timer again when it does */
         return;
     }
     if (in_system_call(registers)) {
-        /* Perhaps only behind one, such as that which set the timer: with no other call to come,
-         * nobody would set it again. */
-        look_more_rarely();
+        /* Perhaps just after one, such as the call that set the timer. Without another call, nobody
+         * else would set it again. */
+        back_off();
         set_timer(activity);
         return;
     }
-    if (activity != watch.activity || guest_inside ||
+    if (activity != watch.activity || guest_bypass ||
         guest_is_internal((void *)registers[REG_RIP])) {
-        watch.interval = FIRST_LOOK_NS;
+        watch.interval = CHECK_MIN_NS;
         set_timer(activity);
         return;
     }
-    turns->look();
+    vsched->compute_sample();
     watch.steps = STEPS;
     watch.taken = 0;
     watch.next_mark = 0;
@@ -119,21 +117,21 @@ static void end_of_steps(greg_t *registers, bool spins)
     int saved = errno;
 
     registers[REG_EFL] &= ~TRAP_FLAG;
-    (spins ? turns->waited : turns->computes_on)();
+    (spins ? vsched->compute_discard : vsched->compute_resume)();
     if (spins) {
-        watch.interval = FIRST_LOOK_NS;
-        guest_inside++;
-        turns->spin();
-        guest_inside--;
-    } else if (look_more_rarely()) {
-        watch.in_vain = 0;
-    } else if (++watch.in_vain >= LOOKS_IN_VAIN) {
-        watch.in_vain = 0;
-        guest_inside++;
-        turns->charge(COUNTING_NS);
-        guest_inside--;
+        watch.interval = CHECK_MIN_NS;
+        guest_bypass++;
+        vsched->spin_wait();
+        guest_bypass--;
+    } else if (back_off()) {
+        watch.futile_checks = 0;
+    } else if (++watch.futile_checks >= FUTILE_CHECKS_MAX) {
+        watch.futile_checks = 0;
+        guest_bypass++;
+        vsched->charge(COUNTING_NS);
+        guest_bypass--;
     }
-    set_timer(turns->activity());
+    set_timer(vsched->activity());
     errno = saved;
 }
 
@@ -142,11 +140,11 @@ static void on_step(int number, siginfo_t *info, void *context)
     greg_t *registers = ((ucontext_t *)context)->uc_mcontext.gregs;
 
     if (!watch.steps) {
-        signals_pass_on(number, info, context);
+        signals_forward(number, info, context);
         return;
     }
     watch.steps--;
-    if (guest_inside || guest_is_internal((void *)registers[REG_RIP])) {
+    if (guest_bypass || guest_is_internal((void *)registers[REG_RIP])) {
         watch.steps = 0;
         end_of_steps(registers, false);
     } else if (watch.taken && same_registers(watch.mark, registers)) {
@@ -155,14 +153,14 @@ static void on_step(int number, siginfo_t *info, void *context)
     } else if (!watch.steps) {
         end_of_steps(registers, false);
     } else if (watch.taken++ == watch.next_mark) {
-        /* The loop may begin later than the steps did. */
+        /* The loop may begin later than the stepping did. */
         memcpy(watch.mark, registers, sizeof(watch.mark));
         watch.next_mark = watch.taken * 2;
     }
 }
 
-/* Once for a process; its children and threads inherit it. */
-static void take_signals(void)
+/* Children and threads inherit the handlers. */
+static void install_signals(void)
 {
     struct sigaction timer = { .sa_sigaction = on_timer, .sa_flags = SA_SIGINFO | SA_RESTART };
     struct sigaction step = { .sa_sigaction = on_step, .sa_flags = SA_SIGINFO | SA_RESTART };
@@ -170,19 +168,19 @@ static void take_signals(void)
     sigfillset(&timer.sa_mask);
     sigdelset(&timer.sa_mask, SIGSEGV);
     step.sa_mask = timer.sa_mask;
-    signals_take(WATCH_SIGNAL, &timer);
-    signals_take(SIGTRAP, &step);
+    signals_install(WATCH_SIGNAL, &timer);
+    signals_install(SIGTRAP, &step);
 }
 
 void spin_prepare(void)
 {
     struct sigevent event = { .sigev_notify = SIGEV_THREAD_ID, .sigev_signo = WATCH_SIGNAL };
 
-    take_signals();
+    install_signals();
     event.sigev_notify_thread_id = syscall(SYS_gettid);
     memset(&watch, 0, sizeof(watch));
     watch.exists = !timer_create(CLOCK_MONOTONIC, &event, &watch.timer);
-    turns->on_resume(spin_watch);
+    vsched->on_resume(spin_watch);
     spin_watch();
 }
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Threads: a new one has the clock of the one that made it; locks and conditions wait in virtual
- * time. */
+/* Threads: a new one inherits the clock of its creator; locks and conditions wait in virtual time. */
 #include "sim/guest/guest.h"
 
 #include <errno.h>
@@ -16,7 +15,7 @@
 
 struct started {
     struct started *next;
-    struct vthread *ref;
+    struct vthread *vthread;
     void *(*body)(void *);
     void *argument;
     pthread_t thread;
@@ -24,8 +23,8 @@ struct started {
     atomic_bool ended;
 };
 
-bool (*guest_adopts)(const void *caller);
-void (*guest_thread_begins)(void), (*guest_thread_ends)(void);
+bool (*guest_adopts_thread)(const void *caller);
+void (*guest_on_thread_start)(void), (*guest_on_thread_exit)(void);
 
 static struct started *all_started;
 static pthread_mutex_t started_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -66,14 +65,14 @@ static void end_thread(void *argument)
 {
     struct started *started = argument;
 
-    guest_inside++; /* and never back */
-    if (guest_thread_ends)
-        guest_thread_ends();
+    guest_bypass++; /* for good */
+    if (guest_on_thread_exit)
+        guest_on_thread_exit();
     if (started->detached)
         unlist_started(started);
     else
         atomic_store(&started->ended, true);
-    turns->leave();
+    vsched->leave();
 }
 
 static void *run_thread(void *argument)
@@ -81,10 +80,10 @@ static void *run_thread(void *argument)
     struct started *started = argument;
     void *result;
 
-    guest_inside++;
-    turns->take(started->ref);
-    if (guest_thread_begins)
-        guest_thread_begins();
+    guest_bypass++;
+    vsched->adopt(started->vthread);
+    if (guest_on_thread_start)
+        guest_on_thread_start();
     guest_leave();
     pthread_cleanup_push(end_thread, started);
     result = started->body(started->argument);
@@ -98,28 +97,28 @@ EXPORT int pthread_create(pthread_t *restrict thread, const pthread_attr_t *rest
     struct started *started;
     int state = PTHREAD_CREATE_JOINABLE, err = EAGAIN;
 
-    if (!IS_GUEST_CALL() || (guest_adopts && !guest_adopts(__builtin_return_address(0))))
+    if (!IS_GUEST_CALL() || (guest_adopts_thread && !guest_adopts_thread(__builtin_return_address(0))))
         return REAL(pthread_create)(thread, attributes, body, argument);
     started = calloc(1, sizeof(*started));
     if (!started)
         return EAGAIN;
     guest_enter();
-    turns->charge(THREAD_START_NS);
+    vsched->charge(THREAD_START_NS);
     if (attributes)
         pthread_attr_getdetachstate(attributes, &state);
-    *started = (struct started){ .ref = turns->reserve(),
+    *started = (struct started){ .vthread = vsched->reserve(),
                                  .body = body,
                                  .argument = argument,
                                  .detached = state == PTHREAD_CREATE_DETACHED };
-    if (started->ref)
+    if (started->vthread)
         err = REAL(pthread_create)(thread, attributes, run_thread, started);
     if (!err) {
-        /* The new thread cannot get on before this one gives up its turn. */
+        /* The new thread cannot run before this one yields. */
         started->thread = *thread;
         list_started(started);
     } else {
-        if (started->ref)
-            turns->give_back(started->ref);
+        if (started->vthread)
+            vsched->unreserve(started->vthread);
         free(started);
     }
     guest_leave();
@@ -147,12 +146,12 @@ EXPORT int pthread_join(pthread_t thread, void **result)
     guest_enter();
     started = find_started(thread);
     if (!started) {
-        turns->step_out();
+        vsched->detach();
         guest_leave();
         return REAL(pthread_join)(thread, result);
     }
     while (!atomic_load(&started->ended))
-        turns->wait(SCHED_NEVER, NOTIFY_DATA);
+        vsched->wait(SCHED_NEVER, NOTIFY_DATA);
     err = REAL(pthread_join)(thread, result);
     if (!err)
         unlist_started(started);
@@ -164,13 +163,13 @@ EXPORT int pthread_join(pthread_t thread, void **result)
 
 static atomic_uint lock_waiters;
 
-/* Waits once; false when the deadline has passed. */
+/* Waits once. Returns false if the deadline has passed. */
 static bool wait_for_lock(uint64_t deadline)
 {
-    if (turns->now() >= deadline)
+    if (vsched->now() >= deadline)
         return false;
     atomic_fetch_add(&lock_waiters, 1);
-    turns->wait(deadline, NOTIFY_LOCK);
+    vsched->wait(deadline, NOTIFY_LOCK);
     atomic_fetch_sub(&lock_waiters, 1);
     return true;
 }
@@ -180,7 +179,7 @@ static void lock_was_freed(void)
     if (!atomic_load(&lock_waiters))
         return;
     guest_enter();
-    turns->stir(NOTIFY_LOCK, CLOCK_CALL_NS);
+    vsched->notify(NOTIFY_LOCK, CLOCK_CALL_NS);
     guest_leave();
 }
 
@@ -191,7 +190,7 @@ static int lock_until(pthread_mutex_t *mutex, uint64_t deadline)
     if (err != EBUSY)
         return err;
     if (mutex->__data.__owner == syscall(SYS_gettid))
-        return REAL(pthread_mutex_lock)(mutex); /* which knows what is to be said of that */
+        return REAL(pthread_mutex_lock)(mutex); /* recursion: the C library knows the error */
     guest_enter();
     while (err == EBUSY)
         err = wait_for_lock(deadline) ? REAL(pthread_mutex_trylock)(mutex) : ETIMEDOUT;
@@ -301,7 +300,8 @@ EXPORT int sem_timedwait(sem_t *restrict semaphore, const struct timespec *restr
 {
     if (!IS_GUEST_CALL())
         return REAL(sem_timedwait)(semaphore, time);
-    return wait_semaphore(semaphore, guest_clock_deadline(CLOCK_REALTIME, time->tv_sec, time->tv_nsec));
+    return wait_semaphore(semaphore,
+                          guest_clock_deadline(CLOCK_REALTIME, time->tv_sec, time->tv_nsec));
 }
 
 EXPORT int sem_clockwait(sem_t *restrict semaphore, clockid_t clock,
@@ -329,7 +329,7 @@ struct sleeper {
     bool called;
 };
 
-static struct sleeper *sleepers; /* in the order in which they came */
+static struct sleeper *sleepers; /* in FIFO order */
 static pthread_mutex_t sleepers_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void list_sleeper(struct sleeper *sleeper)
@@ -391,7 +391,7 @@ static int wait_condition(pthread_cond_t *condition, pthread_mutex_t *mutex, uin
     return err || sleeper.called ? err : ETIMEDOUT;
 }
 
-/* Of two versions of these the linker's next one need not be the present one. */
+/* dlsym(RTLD_NEXT) may find the old version of these functions. */
 #define REAL_CONDITION(name) ((__typeof__(&name))dlvsym(RTLD_NEXT, #name, "GLIBC_2.3.2"))
 
 EXPORT int pthread_cond_wait(pthread_cond_t *restrict condition, pthread_mutex_t *restrict mutex)
@@ -415,10 +415,11 @@ EXPORT int pthread_cond_clockwait(pthread_cond_t *restrict condition,
 {
     if (!IS_GUEST_CALL())
         return REAL(pthread_cond_clockwait)(condition, mutex, clock, time);
-    return wait_condition(condition, mutex, guest_clock_deadline(clock, time->tv_sec, time->tv_nsec));
+    return wait_condition(condition, mutex,
+                          guest_clock_deadline(clock, time->tv_sec, time->tv_nsec));
 }
 
-/* Threads that take no part may call those who do. */
+/* Threads outside virtual time may signal threads in it. */
 static void signal_condition(pthread_cond_t *condition, bool all, bool takes_part)
 {
     if (call_sleepers(condition, all) && takes_part)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The processor's time stamp counter: reading it is made to fault, and the fault handler puts
- * virtual time into the registers, as a counter of 1000 MHz would show it. */
+/* The time stamp counter: reading it faults, and the handler returns virtual time as a 1000 MHz
+ * counter would show it. */
 #include "sim/guest/guest.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@ void tsc_trap(bool trap)
     prctl(PR_SET_TSC, trap ? PR_TSC_SIGSEGV : PR_TSC_ENABLE, 0, 0, 0);
 }
 
-/* Length of the instruction if it reads the counter, else 0. */
+/* The length of an rdtsc or rdtscp instruction, else 0. */
 static int counter_instruction(const uint8_t *at)
 {
     static const uint8_t rdtsc[] = { 0x0f, 0x31 }, rdtscp[] = { 0x0f, 0x01, 0xf9 };
@@ -27,11 +27,11 @@ static uint64_t read_counter(void)
 {
     uint64_t now;
 
-    if (!guest_on || guest_inside)
-        return guest_on ? turns->now() : 0;
+    if (!guest_on || guest_bypass)
+        return guest_on ? vsched->now() : 0;
     guest_enter();
-    turns->glance(CLOCK_CALL_NS);
-    now = turns->now();
+    vsched->charge_clock_read(CLOCK_CALL_NS);
+    now = vsched->now();
     guest_leave();
     return now;
 }
@@ -42,11 +42,11 @@ static void on_fault(int number, siginfo_t *info, void *context)
     int length = 0, saved = errno;
     uint64_t value;
 
-    /* The kernel gives no address with a protection fault of this kind. */
+    /* A general protection fault comes without an address. */
     if (info->si_code == SI_KERNEL)
         length = counter_instruction((const uint8_t *)registers[REG_RIP]);
     if (!length) {
-        signals_pass_on(number, info, context);
+        signals_forward(number, info, context);
         return;
     }
     value = read_counter();
@@ -63,6 +63,6 @@ void tsc_prepare(void)
     struct sigaction action = { .sa_sigaction = on_fault,
                                 .sa_flags = SA_SIGINFO | SA_NODEFER | SA_RESTART };
 
-    signals_take(SIGSEGV, &action);
+    signals_install(SIGSEGV, &action);
     tsc_trap(true);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Calls of the verbs that wait for a descriptor: they wait in virtual time, like those of io.c. */
+/* Verbs calls that wait for a descriptor wait in virtual time, like those in io.c. */
 #include "sim/guest/guest.h"
 
 #include <infiniband/verbs.h>

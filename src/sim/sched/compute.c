@@ -13,12 +13,12 @@
 #define MEASURED "measured"
 
 static double factor_of_process;
-static uint64_t look_cost; /* of looking at the processor time, which counts as processor time */
+static uint64_t sample_cost; /* CPU time that reading the CPU clock takes */
 
 static __thread struct {
     bool runs;
-    uint64_t since;  /* processor time */
-    uint64_t looked; /* computed or waited between the last two looks */
+    uint64_t since;  /* CPU time */
+    uint64_t sampled; /* CPU time not yet known to be computing or waiting */
     uint64_t computed;
 } thread;
 
@@ -40,14 +40,14 @@ int compute_read(const char *text, double *factor, char *error, size_t size)
             return 0;
     }
     snprintf(error, size,
-             "compute: %s is neither none nor measured nor measured=FACTOR, with a "
+             "compute: unknown value '%s': use none, measured, or measured=FACTOR with a "
              "factor above 0",
              text);
     return -1;
 }
 
-/* Not by the C library, whose clocks are virtual in programs that know nothing of this. */
-static uint64_t processor_time(void)
+/* A direct system call: the C library's clocks are virtual in guests. */
+static uint64_t cpu_time(void)
 {
     struct timespec time;
 
@@ -58,12 +58,12 @@ static uint64_t processor_time(void)
 void compute_set(double factor)
 {
     factor_of_process = factor;
-    memset(&thread, 0, sizeof(thread)); /* in a forked child: processor time starts anew */
-    look_cost = UINT64_MAX;
+    memset(&thread, 0, sizeof(thread)); /* a forked child starts with no CPU time */
+    sample_cost = UINT64_MAX;
     for (int i = 0; factor > 0 && i < 100; i++) {
-        uint64_t before = processor_time(), cost = processor_time() - before;
+        uint64_t before = cpu_time(), cost = cpu_time() - before;
 
-        look_cost = cost < look_cost ? cost : look_cost;
+        sample_cost = cost < sample_cost ? cost : sample_cost;
     }
 }
 
@@ -72,30 +72,30 @@ void compute_begin(void)
     if (factor_of_process <= 0)
         return;
     thread.runs = true;
-    thread.since = processor_time();
+    thread.since = cpu_time();
 }
 
-void compute_look(void)
+void compute_sample(void)
 {
     uint64_t used;
 
     if (!thread.runs)
         return;
-    used = processor_time() - thread.since;
-    thread.looked = used > look_cost ? used - look_cost : 0;
+    used = cpu_time() - thread.since;
+    thread.sampled = used > sample_cost ? used - sample_cost : 0;
     thread.runs = false;
 }
 
-void compute_go_on(void)
+void compute_resume(void)
 {
-    thread.computed += thread.looked;
-    thread.looked = 0;
+    thread.computed += thread.sampled;
+    thread.sampled = 0;
     compute_begin();
 }
 
-void compute_waited(void)
+void compute_discard(void)
 {
-    thread.looked = 0;
+    thread.sampled = 0;
     compute_begin();
 }
 
@@ -105,8 +105,8 @@ uint64_t compute_end(void)
 
     if (factor_of_process <= 0)
         return 0;
-    compute_look();
-    computed = thread.computed + thread.looked;
-    thread.computed = thread.looked = 0;
+    compute_sample();
+    computed = thread.computed + thread.sampled;
+    thread.computed = thread.sampled = 0;
     return llround(computed * factor_of_process);
 }

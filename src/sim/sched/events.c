@@ -20,7 +20,7 @@ static bool grow(struct event_queue *queue)
     struct event *heap = pool_alloc_permanent((uint64_t)capacity * sizeof(*heap));
 
     if (!heap) {
-        log_error("no memory for more than %u events", queue->capacity);
+        log_error("the segment is full: cannot queue more than %u events", queue->capacity);
         return false;
     }
     if (queue->count)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The event queue of virtual time: a heap ordered by time and then by creation, so that nothing
- * depends on where in memory anything lies. */
+/* The event queue: a heap ordered by time, then by creation, so the order never depends on memory
+ * addresses. */
 #ifndef SIM_SCHED_EVENTS_H
 #define SIM_SCHED_EVENTS_H
 
@@ -9,10 +9,10 @@
 
 struct event {
     uint64_t time;
-    uint64_t order; /* of creation: decides between equal times */
+    uint64_t order; /* of creation; breaks ties */
     void *object;
     uint32_t argument;
-    uint32_t kind; /* known to the receiver of events alone */
+    uint32_t kind; /* meaningful to sched_hooks.dispatch only */
 };
 
 struct event_queue {

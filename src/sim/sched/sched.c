@@ -18,21 +18,21 @@
 #include <time.h>
 #include <unistd.h>
 
-#define NOBODY      0
-#define WATCH_NS    50000000 /* between two looks whether the one who has the turn lives */
-#define ENDING_NS   1000000  /* the same, when it is about to end */
-#define FROZEN_NS   5000000  /* a parked thread looks up so often while nothing can happen */
+#define NO_VTHREAD      0
+#define WATCH_NS    50000000 /* real time between two checks that the running thread is alive */
+#define EXIT_WATCH_NS   1000000  /* the same, when it is about to exit */
+#define STALL_POLL_NS   5000000  /* real time between two returns of a waiting thread while time stands still */
 
-#define PATIENCE_NS 1000000 /* virtual: between two looks of a guest that rests */
-#define GLANCES_NS  10000   /* virtual: that a guest may be ahead by looking at its clock */
-#define QUIET_LOOKS 8       /* in vain, before a guest that polls is put to rest */
+#define RECHECK_NS 1000000 /* virtual: a waiting guest rechecks its own deadlines this often */
+#define CLOCK_LEAD_NS  10000   /* virtual: reading the clock may put a guest this far ahead */
+#define EMPTY_POLLS_MAX 8       /* in a row, before a guest is put into VTHREAD_POLLING */
 
 struct sched *sched;
 
 static const struct sched_hooks *hooks;
 static __thread struct vthread *self;
-static void (*resumed)(void);
-static pthread_key_t end_of_thread;
+static void (*on_resume)(void);
+static pthread_key_t exit_key;
 static pthread_once_t prepared = PTHREAD_ONCE_INIT;
 
 void sched_set_hooks(const struct sched_hooks *with)
@@ -40,7 +40,7 @@ void sched_set_hooks(const struct sched_hooks *with)
     hooks = with;
 }
 
-/* True: nothing has happened for so long. */
+/* Returns true if nobody woke this thread within 'ns'. */
 static bool futex_sleep(_Atomic uint32_t *word, uint32_t value, uint64_t ns)
 {
     struct timespec timeout = { ns / 1000000000, ns % 1000000000 };
@@ -64,7 +64,7 @@ static bool is_running(const struct vthread *vthread)
     return load_acquire(&sched->running) == vthread_id(vthread);
 }
 
-/* When the thread goes on by itself. */
+/* When the vthread continues without being woken. */
 static uint64_t due_time(const struct vthread *vthread, uint32_t state)
 {
     if (state == VTHREAD_READY)
@@ -72,13 +72,13 @@ static uint64_t due_time(const struct vthread *vthread, uint32_t state)
     return state == VTHREAD_WAITING || state == VTHREAD_POLLING ? vthread->deadline : SCHED_NEVER;
 }
 
-/* A guest that rests may have limits of patience of its own, and what a thread waits for may be
- * done by one that takes no part. They look up now and then, but only if time passes anyway. */
-static uint64_t look_time(const struct vthread *vthread, uint32_t state)
+/* When a waiting guest rechecks: it may have timeouts of its own, or wait for a thread that has not
+ * joined. It only does so if virtual time advances anyway. */
+static uint64_t recheck_time(const struct vthread *vthread, uint32_t state)
 {
     if (state == VTHREAD_POLLING && vthread->guest)
-        return vthread->idle_since + round_up(PATIENCE_NS, vthread->period);
-    return state == VTHREAD_WAITING ? vthread->clock + PATIENCE_NS : SCHED_NEVER;
+        return vthread->idle_since + round_up(RECHECK_NS, vthread->period);
+    return state == VTHREAD_WAITING ? vthread->clock + RECHECK_NS : SCHED_NEVER;
 }
 
 struct candidate {
@@ -95,19 +95,19 @@ static void consider(struct candidate *best, struct vthread *vthread, uint64_t t
         *best = (struct candidate){ vthread, time };
 }
 
-/* True if anybody rests, for whom it is worth that time passes. */
-static bool find_candidates(struct candidate *due, struct candidate *restless)
+/* Returns true if a vthread waits for something that the passing of time may bring. */
+static bool find_candidates(struct candidate *due, struct candidate *recheck)
 {
     bool resting = false;
 
-    *due = *restless = (struct candidate){ NULL, SCHED_NEVER };
+    *due = *recheck = (struct candidate){ NULL, SCHED_NEVER };
     for (uint32_t i = 0; i < sched->vthread_high; i++) {
         struct vthread *vthread = &sched->vthreads[i];
         uint32_t state = load_acquire(&vthread->state);
 
         resting |= state == VTHREAD_POLLING || state == VTHREAD_BLOCKED || state == VTHREAD_WAITING;
         consider(due, vthread, due_time(vthread, state));
-        consider(restless, vthread, look_time(vthread, state));
+        consider(recheck, vthread, recheck_time(vthread, state));
     }
     return resting;
 }
@@ -123,24 +123,23 @@ static void run_first_event(void)
     hooks->dispatch(&event);
 }
 
-/* Lets the adapters work until a thread is due; events come first when times are equal. False:
- * nobody is due, and nothing inside will change that. Time does not pass for those who wait for
- * each other outside alone. */
+/* Runs events until a vthread is due; at equal times events come first. Returns false if no vthread
+ * is due and no event can change that. Time does not advance for vthreads in a barrier alone. */
 static bool find_next(struct candidate *next)
 {
     for (;;) {
-        struct candidate restless;
-        bool resting = find_candidates(next, &restless);
+        struct candidate recheck;
+        bool resting = find_candidates(next, &recheck);
         uint64_t time, limit;
         bool events = event_next_time(&time);
 
         if (!next->vthread && (!events || !resting))
             return false;
-        if (restless.time < next->time && (!events || restless.time < time))
-            *next = restless;
+        if (recheck.time < next->time && (!events || recheck.time < time))
+            *next = recheck;
         if (!events || next->time < time)
             return true;
-        limit = next->time < restless.time ? next->time : restless.time;
+        limit = next->time < recheck.time ? next->time : recheck.time;
         do
             run_first_event();
         while (!sched->woken && event_next_time(&time) && time <= limit);
@@ -148,15 +147,15 @@ static bool find_next(struct candidate *next)
     }
 }
 
-/* Gives the turn to whoever is next; true if that is us. */
-static bool pass_on(struct vthread *me)
+/* Switches to the next vthread; returns true if that is the caller. */
+static bool run_next(struct vthread *me)
 {
     struct candidate next;
     bool found = find_next(&next);
 
     hooks->before_switch();
     if (!found) {
-        store_release(&sched->running, NOBODY);
+        store_release(&sched->running, NO_VTHREAD);
         return false;
     }
     if (next.time > next.vthread->clock)
@@ -170,7 +169,7 @@ static bool pass_on(struct vthread *me)
     return false;
 }
 
-/* Those who wait for one of these look again at that time. */
+/* Wakes, at 'time', the guests that wait for one of the notifications in 'what'. */
 static void notify_at(uint64_t time, uint32_t what)
 {
     for (uint32_t i = 0; i < sched->vthread_high; i++) {
@@ -188,7 +187,7 @@ static void notify_at(uint64_t time, uint32_t what)
     }
 }
 
-static void forget_dead(struct vthread *me)
+static void reap_dead(struct vthread *me)
 {
     for (uint32_t i = 0; i < sched->vthread_high; i++) {
         struct vthread *vthread = &sched->vthreads[i];
@@ -200,41 +199,41 @@ static void forget_dead(struct vthread *me)
     }
 }
 
-/* Takes a turn that is nobody's, or was that of a process which has died. */
-static bool take_free_cpu(struct vthread *me)
+/* Claims the right to run if no vthread has it, or if its process has died. */
+static bool claim_if_free(struct vthread *me)
 {
-    uint32_t turn = load_acquire(&sched->running);
+    uint32_t id = load_acquire(&sched->running);
 
-    if (turn != NOBODY && vthread_alive(&sched->vthreads[turn - 1]))
+    if (id != NO_VTHREAD && vthread_alive(&sched->vthreads[id - 1]))
         return false;
-    if (!atomic_compare_exchange_strong(&sched->running, &turn, vthread_id(me)))
+    if (!atomic_compare_exchange_strong(&sched->running, &id, vthread_id(me)))
         return false;
-    if (turn != NOBODY)
-        forget_dead(me);
+    if (id != NO_VTHREAD)
+        reap_dead(me);
     return true;
 }
 
-/* A thread may sleep in the kernel in ways that are not seen from here. Found so, it loses the
- * turn; it comes back at its next call. Nothing else in here depends on real time. */
-static bool take_from_sleeper(struct vthread *me, struct watch *watch)
+/* A thread may sleep in the kernel in ways that this library does not intercept. If the running
+ * thread does, it is detached until its next call. Nothing else here depends on real time. */
+static bool preempt_sleeper(struct vthread *me, struct watch *watch)
 {
-    uint32_t turn = load_acquire(&sched->running);
-    struct vthread *holder =
-        turn == NOBODY || turn == vthread_id(me) ? NULL : &sched->vthreads[turn - 1];
+    uint32_t id = load_acquire(&sched->running);
+    struct vthread *runner =
+        id == NO_VTHREAD || id == vthread_id(me) ? NULL : &sched->vthreads[id - 1];
 
-    if (!vthread_watch_asleep(watch, holder) ||
-        !atomic_compare_exchange_strong(&sched->running, &turn, vthread_id(me)))
+    if (!vthread_watch_asleep(watch, runner) ||
+        !atomic_compare_exchange_strong(&sched->running, &id, vthread_id(me)))
         return false;
-    store_release(&holder->state, VTHREAD_OUTSIDE);
+    store_release(&runner->state, VTHREAD_DETACHED);
     return true;
 }
 
-static bool running(const struct vthread *me)
+static bool may_run(const struct vthread *me)
 {
     return is_running(me) && load_acquire(&me->state) == VTHREAD_RUNNING;
 }
 
-/* The number does not change while nothing happens. */
+/* Does not change while nothing happens. */
 static uint64_t steps(void)
 {
     return sched->events_run + sched->switches;
@@ -243,48 +242,48 @@ static uint64_t steps(void)
 static void note_stalled(struct vthread *me)
 {
     if (me->stalled_at != steps())
-        me->stalled_looks = 0;
+        me->stalled_polls = 0;
     me->stalled_at = steps();
-    me->stalled_looks++;
+    me->stalled_polls++;
 }
 
 uint64_t sched_stalled_ms(void)
 {
     struct vthread *me = sched_self();
 
-    return me && me->stalled_at == steps() ? me->stalled_looks * (FROZEN_NS / 1000000) : 0;
+    return me && me->stalled_at == steps() ? me->stalled_polls * (STALL_POLL_NS / 1000000) : 0;
 }
 
-static uint64_t patience_with_holder(void)
+static uint64_t watch_interval(void)
 {
-    uint32_t turn = load_acquire(&sched->running);
+    uint32_t id = load_acquire(&sched->running);
 
-    return turn != NOBODY && sched->vthreads[turn - 1].known_by_pid ? ENDING_NS : WATCH_NS;
+    return id != NO_VTHREAD && sched->vthreads[id - 1].known_by_pid ? EXIT_WATCH_NS : WATCH_NS;
 }
 
-/* Sleeps until we are running. One that is parked also comes back when nothing can happen, so that
- * the program can look at its own limits of patience; no time has passed then. */
-static void sleep_until_running(struct vthread *me, bool may_return_frozen)
+/* Sleeps until this vthread runs. With 'may_return_stalled' it also returns when nothing can happen,
+ * without time passing, so that the program can check its own timeouts. */
+static void sleep_until_running(struct vthread *me, bool may_return_stalled)
 {
     struct watch watch = { NULL, 0 };
 
-    while (!running(me)) {
+    while (!may_run(me)) {
         uint32_t value = load_acquire(&me->wake);
-        bool nobody = load_acquire(&sched->running) == NOBODY;
+        bool nobody = load_acquire(&sched->running) == NO_VTHREAD;
 
-        if (running(me))
+        if (may_run(me))
             return;
-        if (nobody && load_acquire(&me->state) == VTHREAD_READY && take_free_cpu(me)) {
-            if (pass_on(me))
+        if (nobody && load_acquire(&me->state) == VTHREAD_READY && claim_if_free(me)) {
+            if (run_next(me))
                 return;
             continue;
         }
-        if (!futex_sleep(&me->wake, value, nobody ? FROZEN_NS : patience_with_holder()) ||
-            (!take_free_cpu(me) && !take_from_sleeper(me, &watch)))
+        if (!futex_sleep(&me->wake, value, nobody ? STALL_POLL_NS : watch_interval()) ||
+            (!claim_if_free(me) && !preempt_sleeper(me, &watch)))
             continue;
-        if (pass_on(me))
+        if (run_next(me))
             return;
-        if (may_return_frozen && take_free_cpu(me)) {
+        if (may_return_stalled && claim_if_free(me)) {
             note_stalled(me);
             store_relaxed(&me->state, VTHREAD_RUNNING);
             return;
@@ -292,25 +291,25 @@ static void sleep_until_running(struct vthread *me, bool may_return_frozen)
     }
 }
 
-static void wait_until_running(struct vthread *me, bool may_return_frozen)
+static void wait_until_running(struct vthread *me, bool may_return_stalled)
 {
     store_release(&me->waits_to_run, true);
-    sleep_until_running(me, may_return_frozen);
+    sleep_until_running(me, may_return_stalled);
     store_release(&me->waits_to_run, false);
     me->calls++;
-    if (resumed)
-        resumed();
+    if (on_resume)
+        on_resume();
 }
 
 static void give_up_running(struct vthread *me, enum vthread_state state)
 {
     store_release(&me->state, state);
     if (is_running(me))
-        pass_on(me);
+        run_next(me);
 }
 
-/* One that has lost its turn meanwhile comes back at the present. */
-static void come_back(struct vthread *me)
+/* A vthread that was detached continues at the current time. */
+static void rejoin(struct vthread *me)
 {
     if (likely(is_running(me)))
         return;
@@ -320,29 +319,29 @@ static void come_back(struct vthread *me)
     wait_until_running(me, false);
 }
 
-static void leave_at_end(void *vthread)
+static void thread_exited(void *vthread)
 {
     self = vthread;
     sched_leave();
 }
 
-/* The place in the order is its parent's. */
-static void forget_in_child(void)
+/* The vthread belongs to the parent. */
+static void reset_in_child(void)
 {
     self = NULL;
 }
 
 static void prepare(void)
 {
-    pthread_key_create(&end_of_thread, leave_at_end);
-    pthread_atfork(NULL, NULL, forget_in_child);
+    pthread_key_create(&exit_key, thread_exited);
+    pthread_atfork(NULL, NULL, reset_in_child);
 }
 
-static void become(struct vthread *me)
+static void start_vthread(struct vthread *me)
 {
     self = me;
     pthread_once(&prepared, prepare);
-    pthread_setspecific(end_of_thread, me);
+    pthread_setspecific(exit_key, me);
     wait_until_running(me, false);
 }
 
@@ -357,12 +356,12 @@ static struct vthread *join(void)
         me->clock = sched->now;
         me->pid = getpid();
         me->tid = syscall(SYS_gettid);
-        vthread_joined_unannounced(me);
+        vthread_joined_unreserved(me);
         store_release(&me->state, VTHREAD_READY);
     }
     shm_unlock(&sched->join_lock);
     if (me)
-        become(me);
+        start_vthread(me);
     return me;
 }
 
@@ -385,9 +384,9 @@ void sched_leave(void)
     if (!me)
         return;
     self = NULL;
-    pthread_setspecific(end_of_thread, NULL);
+    pthread_setspecific(exit_key, NULL);
     if (me->guest)
-        come_back(me);
+        rejoin(me);
     if (is_running(me))
         notify_at(me->clock, NOTIFY_DATA | NOTIFY_LOCK);
     give_up_running(me, VTHREAD_FREE);
@@ -411,15 +410,15 @@ uint64_t sched_read_clock(void)
     return me->clock;
 }
 
-static void await(struct vthread *me)
+static void sync_clock(struct vthread *me)
 {
     me->clock += compute_end();
-    come_back(me);
+    rejoin(me);
     me->calls++;
     store_release(&me->state, VTHREAD_READY);
-    if (!pass_on(me))
+    if (!run_next(me))
         wait_until_running(me, false);
-    me->shown_at = me->clock;
+    me->yielded_at = me->clock;
     compute_begin();
 }
 
@@ -430,8 +429,8 @@ void sched_charge(double ns)
     if (!me)
         return;
     me->clock += llround(ns);
-    await(me);
-    me->acted_at = me->clock;
+    sync_clock(me);
+    me->last_action_at = me->clock;
 }
 
 void sched_sync(void)
@@ -439,29 +438,29 @@ void sched_sync(void)
     sched_charge(0);
 }
 
-static bool rest(struct vthread *me, enum vthread_state state, double period, uint64_t deadline)
+static bool wait_for_change(struct vthread *me, enum vthread_state state, double period, uint64_t deadline)
 {
     me->clock += compute_end();
-    come_back(me);
+    rejoin(me);
     me->idle_since = me->clock;
     me->period = period < 1 ? 1 : llround(period);
     me->deadline = deadline;
-    me->woken = false;
+    me->woken_by_change = false;
     store_release(&me->state, state);
-    if (!pass_on(me))
+    if (!run_next(me))
         wait_until_running(me, true);
-    /* Nothing else makes time pass: then the looking of a guest does. */
+    /* Nothing else advances time: let the polling of a guest do so. */
     if (state == VTHREAD_POLLING && me->guest && me->clock == me->idle_since)
-        me->clock += round_up(PATIENCE_NS, me->period);
+        me->clock += round_up(RECHECK_NS, me->period);
     compute_begin();
-    return me->woken;
+    return me->woken_by_change;
 }
 
 bool sched_poll_wait(double period)
 {
     struct vthread *me = sched_self();
 
-    return me && rest(me, VTHREAD_POLLING, period, SCHED_NEVER);
+    return me && wait_for_change(me, VTHREAD_POLLING, period, SCHED_NEVER);
 }
 
 uint32_t sched_changes(void)
@@ -481,24 +480,24 @@ bool sched_spin_wait(double period, uint32_t changes, uint64_t until)
     if (!me)
         return false;
     sched_sync();
-    return me->changes != changes || rest(me, VTHREAD_POLLING, period, until);
+    return me->changes != changes || wait_for_change(me, VTHREAD_POLLING, period, until);
 }
 
 bool sched_block(void)
 {
     struct vthread *me = sched_self();
 
-    return me && rest(me, VTHREAD_BLOCKED, 0, SCHED_NEVER);
+    return me && wait_for_change(me, VTHREAD_BLOCKED, 0, SCHED_NEVER);
 }
 
-/* A descriptor that it waits for may be that of a completion channel. */
-static bool waits_for_adapter(const struct vthread *vthread)
+/* The descriptor that it waits for may be a completion channel. */
+static bool waits_for_channel(const struct vthread *vthread)
 {
     return vthread->waits_for & NOTIFY_DATA;
 }
 
-/* From an interrupt to a thread that runs. */
-static uint64_t waking_time(enum sched_change change)
+/* From the interrupt to the running thread. */
+static uint64_t wake_latency(enum sched_change change)
 {
     return change == CHANGE_SENT && sched->wake_send_ns ? sched->wake_send_ns : sched->wake_recv_ns;
 }
@@ -515,17 +514,17 @@ void sched_wake(uint32_t proc, enum sched_change change)
         if (vthread->proc != proc)
             continue;
         vthread->changes++;
-        if (vthread->only_polls && change == CHANGE_MEMORY)
+        if (vthread->waits_for_cqe && change == CHANGE_MEMORY)
             continue;
         vthread->empty_polls = 0;
         if (state == VTHREAD_POLLING)
             vthread->clock = vthread->idle_since + round_up(late, vthread->period);
         else if (interrupts && (state == VTHREAD_BLOCKED ||
-                                (state == VTHREAD_WAITING && waits_for_adapter(vthread))))
-            vthread->clock = vthread->idle_since + late + waking_time(change);
+                                (state == VTHREAD_WAITING && waits_for_channel(vthread))))
+            vthread->clock = vthread->idle_since + late + wake_latency(change);
         else
             continue;
-        vthread->woken = true;
+        vthread->woken_by_change = true;
         store_release(&vthread->state, VTHREAD_READY);
         sched->woken = true;
     }
@@ -549,7 +548,7 @@ void sched_memory_written(int32_t pid)
         if (load_relaxed(&vthread->state) != VTHREAD_POLLING)
             continue;
         vthread->clock = vthread->idle_since + round_up(late, vthread->period);
-        vthread->woken = true;
+        vthread->woken_by_change = true;
         store_release(&vthread->state, VTHREAD_READY);
     }
 }
@@ -570,7 +569,7 @@ void sched_barrier_begin(uint32_t count)
     give_up_running(me, VTHREAD_IN_BARRIER);
 }
 
-/* All are there: they start barrier. */
+/* All members have arrived: they continue at the same time. */
 static void release_group(struct vthread_barrier *group)
 {
     for (uint32_t i = 0; i < sched->vthread_high; i++) {
@@ -596,7 +595,7 @@ static void cancel(struct vthread *me, struct vthread_barrier *group)
     shm_unlock(&sched->join_lock);
 }
 
-static uint32_t living(void)
+static uint32_t count_alive(void)
 {
     uint32_t count = 0;
 
@@ -629,10 +628,10 @@ void sched_barrier_end(bool all)
         if (load_acquire(&me->state) != VTHREAD_IN_BARRIER)
             break;
         futex_sleep(&me->wake, value, WATCH_NS);
-        if (load_acquire(&me->wake) == value && living() < group->wanted)
+        if (load_acquire(&me->wake) == value && count_alive() < group->wanted)
             cancel(me, group);
     }
-    /* Not before the whole group is let go: time would pass without those who are not yet. */
+    /* Wait until the whole group is released: time would advance without the others. */
     shm_lock(&sched->join_lock);
     shm_unlock(&sched->join_lock);
     wait_until_running(me, false);
@@ -646,13 +645,13 @@ void sched_notify(uint32_t what, double latency)
 
     if (!me)
         return;
-    come_back(me);
+    rejoin(me);
     notify_at(me->clock + llround(latency), what);
 }
 
 void sched_on_resume(void (*call)(void))
 {
-    resumed = call;
+    on_resume = call;
 }
 
 uint32_t sched_guest_number(void)
@@ -667,7 +666,7 @@ uint64_t sched_activity(void)
     return self && is_running(self) ? self->calls + 1 : 0;
 }
 
-void sched_look_at_clock(double ns)
+void sched_charge_clock_read(double ns)
 {
     struct vthread *me = sched_self();
     uint64_t ahead;
@@ -676,9 +675,9 @@ void sched_look_at_clock(double ns)
         return;
     me->clock += compute_end() + llround(ns);
     me->calls++;
-    ahead = me->clock - me->shown_at;
-    if (!is_running(me) || ahead > GLANCES_NS || ahead * 4 > me->clock - me->acted_at)
-        await(me);
+    ahead = me->clock - me->yielded_at;
+    if (!is_running(me) || ahead > CLOCK_LEAD_NS || ahead * 4 > me->clock - me->last_action_at)
+        sync_clock(me);
     else
         compute_begin();
 }
@@ -690,15 +689,15 @@ void sched_wait(uint64_t deadline, uint32_t waits_for)
     if (!me)
         return;
     me->waits_for = waits_for;
-    rest(me, VTHREAD_WAITING, 0, deadline);
+    wait_for_change(me, VTHREAD_WAITING, 0, deadline);
 }
 
-void sched_step_out(void)
+void sched_detach(void)
 {
     if (!self)
         return;
-    come_back(self);
-    give_up_running(self, VTHREAD_OUTSIDE);
+    rejoin(self);
+    give_up_running(self, VTHREAD_DETACHED);
 }
 
 void sched_poll_idle(double period)
@@ -707,11 +706,11 @@ void sched_poll_idle(double period)
 
     if (!me)
         return;
-    if (++me->empty_polls < QUIET_LOOKS) {
+    if (++me->empty_polls < EMPTY_POLLS_MAX) {
         sched_charge(period);
         return;
     }
-    rest(me, VTHREAD_POLLING, period, SCHED_NEVER);
+    wait_for_change(me, VTHREAD_POLLING, period, SCHED_NEVER);
 }
 
 struct vthread *sched_reserve(void)
@@ -747,7 +746,7 @@ void sched_adopt(struct vthread *vthread)
     vthread->pid = getpid();
     vthread->tid = syscall(SYS_gettid);
     vthread->known_by_pid = false;
-    become(vthread);
+    start_vthread(vthread);
 }
 
 bool sched_join_guest(void)
@@ -758,7 +757,7 @@ bool sched_join_guest(void)
         return true;
     shm_lock(&sched->join_lock);
     me = vthread_left_by_exec();
-    if (me && load_acquire(&me->state) == VTHREAD_OUTSIDE) {
+    if (me && load_acquire(&me->state) == VTHREAD_DETACHED) {
         me->clock = me->clock < sched->now ? sched->now : me->clock;
         store_release(&me->state, VTHREAD_READY);
     } else if (!me && (me = vthread_alloc())) {
@@ -778,7 +777,7 @@ void sched_exiting(void)
 
     if (!me)
         return;
-    come_back(me);
+    rejoin(me);
     for (uint32_t i = 0; i < sched->vthread_high; i++) {
         struct vthread *vthread = &sched->vthreads[i];
 
@@ -787,11 +786,11 @@ void sched_exiting(void)
         if (vthread->guest && vthread->process == me->process)
             vthread->known_by_pid = true;
         else
-            futex_wake(&vthread->wake); /* they look more often now */
+            futex_wake(&vthread->wake); /* they now check more often (EXIT_WATCH_NS) */
     }
 }
 
-void sched_not_ending(void)
+void sched_exec_failed(void)
 {
     struct vthread *me = self;
 

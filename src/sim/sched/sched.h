@@ -1,130 +1,128 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Turns: of all threads in the modelled world exactly one runs, the one with the smallest clock,
- * and whatever the adapters do up to that time is done first, by whoever gives up the turn. The
- * same program thus sees the same world every time, whatever else the machine does. */
-#ifndef SIM_TURN_H
-#define SIM_TURN_H
+/* The scheduler of virtual time. Of all vthreads exactly one runs: the one with the smallest clock.
+ * Before it runs, the vthread that yields dispatches all events up to that time. The order of
+ * everything is thus the same in every run, whatever else the machine does. */
+#ifndef SIM_SCHED_SCHED_H
+#define SIM_SCHED_SCHED_H
 
 #include "sim/sched/vthread.h"
 
 /* What the scheduler needs from the model. */
 struct sched_hooks {
     void (*dispatch)(const struct event *event);
-    /* Another process may run next: what this one has gathered for common files comes first. */
+    /* Another process may run next: flush the buffers of files that processes share. */
     void (*before_switch)(void);
 };
 void sched_set_hooks(const struct sched_hooks *hooks);
 
-/* This thread's vthread; it joins on first use. NULL if the table is full. */
+/* This thread's vthread; the thread joins on first use. NULL if the table is full. */
 struct vthread *sched_self(void);
 
-/* Whether it has joined. */
+/* Whether this thread has joined. */
 bool sched_joined(void);
 
-/* The verbs call that follows takes so long. Returns when it is this thread's turn at the end of
- * it. */
+/* Advances the clock by the cost of a call. Returns when this thread runs at that time. */
 void sched_charge(double ns);
 
-/* Only waits for the turn. */
+/* Waits until this thread runs; costs nothing. */
 void sched_sync(void);
 
-/* Nothing was found; the next look would be 'period' ns after the last. Sleeps until something of
- * this process changes, and returns at the first look that can find it. False: nothing can happen
- * now, and no time has passed. */
+/* Sleeps after an empty poll until something of this process changes. Polls are 'period' ns apart;
+ * returns true at the first poll that can see the change. Returns false, without time passing, if
+ * nothing can happen now. */
 bool sched_poll_wait(double period);
 
-/* The same for one that has also looked at its memory, after so many changes of its process; and
- * only until that time. */
+/* For threads that also watch memory: read the change counter, look at memory, then sleep until the
+ * counter moves past 'changes' or the clock reaches 'until'. */
 uint32_t sched_changes(void);
 bool sched_spin_wait(double period, uint32_t changes, uint64_t until);
 
-/* For how long it has now looked in vain while nothing could happen. */
+/* For how long, in ms of real time, this thread has polled while nothing could happen. */
 uint64_t sched_stalled_ms(void);
 
-/* The same for one that sleeps in the kernel, until an interrupt. */
+/* Sleeps until an interrupt. Returns as sched_poll_wait(). */
 bool sched_block(void);
 
 enum sched_change {
     CHANGE_MEMORY,
-    CHANGE_COMPLETION, /* that nobody is interrupted for */
-    CHANGE_SENT,       /* a completion of its own request, with an interrupt */
-    CHANGE_RECEIVED,   /* a message, or anything else that interrupts */
+    CHANGE_COMPLETION, /* without an interrupt */
+    CHANGE_SENT,       /* a send completion, with an interrupt */
+    CHANGE_RECEIVED,   /* a receive, or anything else that raises an interrupt */
 };
 
-/* Something of that process has changed at this moment. */
+/* Memory or a CQ of that process changes now. */
 void sched_wake(uint32_t proc, enum sched_change change);
 
-/* This thread has written memory that threads of another process look at. */
+/* This thread has written memory that threads of process 'pid' may watch. */
 void sched_memory_written(int32_t pid);
 
-/* Waiting for all 'count' of a group by means outside the modelled world: between the two calls
- * nobody is kept waiting for this thread, and afterwards all of them have the same clock. */
+/* Brackets a barrier of 'count' members outside virtual time. In between nobody waits for this
+ * thread; afterwards all members have the same clock. all = false: the barrier failed, and this
+ * thread continues alone. */
 void sched_barrier_begin(uint32_t count);
-void sched_barrier_end(bool all); /* false: it came to nothing, this thread goes on alone */
+void sched_barrier_end(bool all);
 
-/* A stretch that has no part in the modelled world, such as the end of the thread. */
+/* The thread leaves virtual time, for example at its end. */
 void sched_leave(void);
 
 /* The process leaves the fabric. */
 void sched_stop(void);
 
 uint64_t sched_now(void);
-/* The same for a program that asks: with what it has computed since its last call. */
+/* sched_now() including what the program has computed since its last call. */
 uint64_t sched_read_clock(void);
 
-/* ---- for programs that know nothing of turns (guest/) ---- */
+/* ---- for guests: programs unaware of virtual time (guest/) ---- */
 
 #define SCHED_NEVER UINT64_MAX
 
-/* What a thread can wait for outside the adapters, and what others stir up. */
+/* What a guest can wait for besides the adapters. */
 enum sched_notification {
-    NOTIFY_DATA = 1, /* bytes, connections, ends of processes and threads */
-    NOTIFY_SPACE = 2, /* for bytes */
+    NOTIFY_DATA = 1,  /* bytes, connections, ends of processes and threads */
+    NOTIFY_SPACE = 2, /* room for bytes */
     NOTIFY_LOCK = 4,
 };
 
-/* This thread's place in the world from its start on. A program that was not started by another one
- * in this world starts at the next round time, so that it does not matter when it came. False if
- * there is no room. */
+/* Joins from the start of the thread. A program that no other guest has started joins at the next
+ * multiple of ARRIVAL_NS, so that the exact time of its start does not matter. Returns false if the
+ * table is full. */
 bool sched_join_guest(void);
 
-/* Looks at its clock, which takes so long. Nobody notices that, so it needs no turn; but one that
- * does nothing else may be waiting for memory to change, and gives the others theirs ever more
- * rarely. */
-void sched_look_at_clock(double ns);
+/* Charges for reading the clock. Nobody notices that, so the thread usually keeps running; but a
+ * loop that only reads the clock may be waiting for memory, and lets others run now and then. */
+void sched_charge_clock_read(double ns);
 
-/* A number that no other guest has, and this one has in every run. */
+/* A number unique among guests, and the same in every run. */
 uint32_t sched_guest_number(void);
 
-/* Changes with every call of this thread; 0 while it does not have the turn. */
+/* Changes with every call of this thread; 0 while it does not run. */
 uint64_t sched_activity(void);
 
-/* Called by every thread that has waited for its turn and got it. */
+/* Sets a function that every thread calls when it runs again after waiting. */
 void sched_on_resume(void (*call)(void));
 
-/* Waits until the deadline, or until somebody stirs; returns early, without time passing, when
- * nothing can happen now, so that the thread can look at the world outside. */
+/* Waits until the deadline or a notification. Returns early, without time passing, if nothing can
+ * happen now, so that the thread can check the real world. */
 void sched_wait(uint64_t deadline, uint32_t waits_for);
 
-/* This thread is about to sleep in a way of its own: nobody is kept waiting for it, and with its
- * next call it is back at the present. */
-void sched_step_out(void);
+/* The thread is about to sleep in the kernel: nobody waits for it. It rejoins, at the current time,
+ * with its next call. */
+void sched_detach(void);
 
-/* Those who wait for one of these look again 'latency' ns from now. */
+/* Wakes guests that wait for one of these notifications, 'latency' ns from now. */
 void sched_notify(uint32_t what, double latency);
 
-/* The next look of one that polls something other than completions and has found nothing. */
+/* An empty poll of something other than a CQ. */
 void sched_poll_idle(double period);
 
-/* A place for a thread or process that this one is about to start: it takes it as its first act, or
- * it is given back. */
+/* Reserves a vthread for a thread or process that this one is about to start. The new thread adopts
+ * it first thing; if the start fails, unreserve it. */
 struct vthread *sched_reserve(void);
 void sched_adopt(struct vthread *vthread);
 void sched_unreserve(struct vthread *vthread);
 
-/* The process is about to end, or to become another program; the turn stays with it until it has.
- */
+/* The process is about to exit or exec; it keeps running until it has. */
 void sched_exiting(void);
-void sched_not_ending(void); /* exec has failed */
+void sched_exec_failed(void);
 
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Virtual threads, and what the scheduler knows of them. All of it lies in the segment and is
- * touched only by the vthread that runs (sched.h), unless a member is atomic or said to be under
- * join_lock. */
+/* Virtual threads and the state of their scheduler. All of it is in the segment. Only the running
+ * vthread (sched.h) touches it, except atomic members and what join_lock guards. */
 #ifndef SIM_SCHED_VTHREAD_H
 #define SIM_SCHED_VTHREAD_H
 
@@ -13,12 +12,12 @@
 enum vthread_state {
     VTHREAD_FREE,
     VTHREAD_RUNNING,
-    VTHREAD_READY,      /* goes on at its clock */
-    VTHREAD_POLLING,    /* until something of its process changes */
-    VTHREAD_BLOCKED,    /* the same, and waking it takes an interrupt */
-    VTHREAD_IN_BARRIER, /* waits for other processes by means outside virtual time */
-    VTHREAD_WAITING,    /* until its deadline, or a notification that 'waits_for' names */
-    VTHREAD_OUTSIDE,    /* sleeps in the kernel for an unknown reason, and was descheduled */
+    VTHREAD_READY,      /* continues at its clock */
+    VTHREAD_POLLING,    /* until memory or a CQ of its process changes */
+    VTHREAD_BLOCKED,    /* the same, but only an interrupt wakes it */
+    VTHREAD_IN_BARRIER, /* waits for other processes, outside virtual time */
+    VTHREAD_WAITING,    /* until its deadline or a notification in 'waits_for' */
+    VTHREAD_DETACHED,    /* takes no part until its next call */
 };
 
 struct vthread {
@@ -28,34 +27,34 @@ struct vthread {
     uint32_t proc;            /* slot in the segment */
     uint32_t process;         /* proc_word() of that slot */
     uint32_t order;           /* decides between equal clocks */
-    uint32_t empty_polls;     /* in a row, without a change of its process in between */
-    uint32_t changes;         /* of its process, so far */
-    bool woken;               /* by a change, not by the end of its patience */
-    bool spins;               /* watches memory as well as completions */
-    bool only_polls;          /* waits for a completion: a change of memory alone does not matter */
+    uint32_t empty_polls;     /* in a row, without a change in between */
+    uint32_t changes;         /* of memory and CQs of its process, so far */
+    bool woken_by_change;     /* not by its deadline */
+    bool spins;               /* watches memory as well as CQs */
+    bool waits_for_cqe;       /* a change of memory does not wake it */
     uint32_t round;           /* of the barrier */
     uint64_t clock;
     uint64_t idle_since;
-    uint64_t period; /* POLLING: between two polls; BLOCKED: what waking it takes */
+    uint64_t period; /* POLLING: time between two polls */
 
-    uint64_t stalled_at;    /* number of steps at its last look while nothing could happen */
-    uint64_t stalled_looks; /* since then, in vain */
+    uint64_t stalled_at;    /* step count at its last poll while nothing could happen */
+    uint64_t stalled_polls; /* since then */
 
-    bool watched; /* may sleep in the kernel unannounced */
+    bool watched; /* may sleep in the kernel in ways that are not intercepted */
 
-    /* of a program that knows nothing of virtual time */
+    /* guests: threads of programs unaware of virtual time */
     bool guest;
-    bool known_by_pid; /* it has no slot in the segment, not yet or no longer */
+    bool known_by_pid; /* its process has no slot in the segment, not yet or no longer */
     int32_t pid, tid;
     uint32_t number;    /* unique among guests, and the same in every run */
     uint32_t waits_for; /* bits of enum sched_notification */
     uint64_t deadline;
     uint64_t calls;
-    uint64_t acted_at; /* its last call that others could notice, or that could notice others */
-    uint64_t shown_at; /* when it last let others run */
+    uint64_t last_action_at; /* its last call that interacted with others */
+    uint64_t yielded_at; /* when it last let other vthreads run */
 };
 
-/* The members of a group wait for each other outside virtual time, and go on at the same time. */
+/* Members wait for each other outside virtual time and continue at the same virtual time. */
 struct vthread_barrier {
     uint32_t wanted;
     uint32_t arrived;
@@ -72,15 +71,15 @@ struct sched {
     _Atomic uint32_t running; /* vthread_id(), 0: none */
     struct shm_lock join_lock;
     uint32_t vthread_high;
-    bool woken;           /* some vthread, by the event being run */
+    bool woken;           /* the event being run has woken a vthread */
     uint32_t guest_count; /* so far */
-    int32_t guest_core;   /* all guests run there; -1: not decided */
+    int32_t guest_core;   /* CPU that all guests run on; -1: not chosen yet */
     uint64_t wake_send_ns, wake_recv_ns; /* from an interrupt to a running thread */
     struct vthread vthreads[VTHREADS_MAX];
     struct vthread_barrier barrier;
 };
 
-/* Set by whoever attaches this process to the modelled fabric. */
+/* Set by sim_attach(). */
 extern struct sched *sched;
 
 #endif

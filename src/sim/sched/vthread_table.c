@@ -8,16 +8,16 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* Virtual: guests that come from outside start at multiples of this. */
+/* Virtual: guests started from outside join at multiples of this time. */
 #define ARRIVAL_NS 100000000
 
 uint32_t vthread_next_order(void)
 {
     static _Atomic uint32_t threads;
     const char *rank = getenv("VERBENA_RANK");
-    uint32_t place = rank ? strtoul(rank, NULL, 10) : segment_config()->node;
+    uint32_t major = rank ? strtoul(rank, NULL, 10) : segment_config()->node;
 
-    return place << 12 | (atomic_fetch_add(&threads, 1) & 0xfff);
+    return major << 12 | (atomic_fetch_add(&threads, 1) & 0xfff);
 }
 
 struct vthread *vthread_alloc(void)
@@ -32,14 +32,14 @@ struct vthread *vthread_alloc(void)
         vthread->process = proc_word(proc_self);
         vthread->proc = proc_self;
         vthread->empty_polls = 0;
-        vthread->stalled_looks = 0;
+        vthread->stalled_polls = 0;
         vthread->guest = vthread->known_by_pid = vthread->spins = vthread->watched = false;
         vthread->pid = vthread->tid = 0;
         vthread->waits_for = 0;
         vthread->deadline = SCHED_NEVER;
         return vthread;
     }
-    log_error("more than %d threads in the modelled fabric", VTHREADS_MAX);
+    log_error("too many threads in virtual time: the limit is %d", VTHREADS_MAX);
     return NULL;
 }
 
@@ -62,18 +62,18 @@ bool vthread_is_alone(const struct vthread *me)
     return true;
 }
 
-static bool watches_unannounced;
+static bool watches_unreserved;
 
-void vthread_watch_unannounced(void)
+void vthread_watch_unreserved(void)
 {
-    watches_unannounced = true;
+    watches_unreserved = true;
 }
 
-/* Threads that nobody has announced belong to somebody who may have them wait for each other in
- * ways that are not seen from here. */
-void vthread_joined_unannounced(struct vthread *me)
+/* Unreserved threads belong to a runtime, such as OpenMP, that may let them wait for each other in
+ * ways that this library does not intercept. */
+void vthread_joined_unreserved(struct vthread *me)
 {
-    if (!watches_unannounced || vthread_is_alone(me))
+    if (!watches_unreserved || vthread_is_alone(me))
         return;
     for (uint32_t i = 0; i < sched->vthread_high; i++) {
         struct vthread *vthread = &sched->vthreads[i];
@@ -94,7 +94,7 @@ struct vthread *vthread_left_by_exec(void)
         if (load_acquire(&vthread->state) == VTHREAD_FREE || !vthread->known_by_pid ||
             vthread->pid != getpid())
             continue;
-        /* Of the threads, exec leaves the one that called it, which has the turn. */
+        /* exec keeps only the thread that called it, which is running. */
         if (!found || load_acquire(&sched->running) == i + 1) {
             other = found;
             found = vthread;

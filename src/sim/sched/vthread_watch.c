@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What /proc says of a thread: its state, and the processor time it has used. False: it is gone. */
-static bool look_at_thread(int pid, int tid, char *state, uint64_t *used)
+/* Reads the state and CPU time of a thread from /proc. Returns false if the thread is gone. */
+static bool read_thread_stat(int pid, int tid, char *state, uint64_t *used)
 {
     char name[64], text[512];
     unsigned long long user, system;
@@ -42,20 +42,21 @@ bool vthread_alive(const struct vthread *vthread)
 
     if (!vthread->known_by_pid)
         return proc_word_alive(vthread->process);
-    /* One that was reserved for a process which has not started yet has no pid at first. */
-    return !vthread->pid || look_at_thread(vthread->pid, vthread->pid, &state, &used);
+    /* A vthread reserved for a process that has not started yet has no pid. */
+    return !vthread->pid || read_thread_stat(vthread->pid, vthread->pid, &state, &used);
 }
 
-bool vthread_watch_asleep(struct watch *watch, const struct vthread *holder)
+bool vthread_watch_asleep(struct watch *watch, const struct vthread *runner)
 {
-    bool seen_before = holder && watch->holder == holder;
+    bool seen_before = runner && watch->runner == runner;
     uint64_t used, before = watch->used;
     char state;
 
-    watch->holder = NULL;
-    if (!holder || !(holder->guest || holder->watched) || !holder->tid || load_acquire(&holder->waits_to_run) ||
-        !look_at_thread(holder->pid, holder->tid, &state, &used) || state != 'S')
+    watch->runner = NULL;
+    if (!runner || !(runner->guest || runner->watched) || !runner->tid ||
+        load_acquire(&runner->waits_to_run) ||
+        !read_thread_stat(runner->pid, runner->tid, &state, &used) || state != 'S')
         return false;
-    *watch = (struct watch){ holder, used };
+    *watch = (struct watch){ runner, used };
     return seen_before && used == before;
 }

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Whether threads of other processes live, and what they do, as the system tells it. */
-#ifndef SIM_WATCH_H
-#define SIM_WATCH_H
+/* Liveness and kernel state of the threads behind vthreads, as /proc shows them. */
+#ifndef SIM_SCHED_VTHREAD_WATCH_H
+#define SIM_SCHED_VTHREAD_WATCH_H
 
 #include "sim/sched/vthread.h"
 
 bool vthread_alive(const struct vthread *vthread);
 
-/* What one that waits remembers of the one that has the turn. */
+/* What a waiting thread remembers of the running one. */
 struct watch {
-    const struct vthread *holder;
-    uint64_t used;
+    const struct vthread *runner;
+    uint64_t used; /* CPU time */
 };
 
-/* True if the guest, or watched thread, that has the turn sleeps in the kernel, and has not run since the last time it
- * was asked for. One that has been given the turn and has not noticed yet does not count, nor one
- * that is stopped, or waits for a disk. */
-bool vthread_watch_asleep(struct watch *watch, const struct vthread *holder);
+/* Returns true if the running vthread, a guest or watched, sleeps in the kernel and has used no CPU
+ * time since the previous call with this 'watch'. Threads that have not yet noticed that they run,
+ * are stopped, or wait for a disk do not count. */
+bool vthread_watch_asleep(struct watch *watch, const struct vthread *runner);
 
 #endif
