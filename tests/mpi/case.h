@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The conformance program: cases that all ranks run together, and what they share. */
+/* The conformance program: cases that all ranks run together, and their common data. */
 #ifndef MPI_CASE_H
 #define MPI_CASE_H
 
@@ -12,7 +12,7 @@
 struct mpi_case {
     const char *name;
     void (*run)(void);
-    int ranks; /* at least */
+    int ranks; /* minimum */
 };
 
 /* Each list ends with a row without a name. */
@@ -39,7 +39,7 @@ static inline int left_of(int of)
     return (of + ranks - 1) % ranks;
 }
 
-/* Sizes around every limit at which ways of sending change. */
+/* Sizes around every threshold between protocols. */
 extern const size_t sizes[];
 extern const size_t size_count;
 #define LARGEST ((4u << 20) + 5)

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* conformance [-t] [-c] [GROUP...]: what MPI promises, on any library and any number of ranks. Rank
- * 0 prints "ok NAME" for each case that held on all ranks, "skip NAME: reason" for one that cannot
- * be tried. With -t the library is asked for MPI_THREAD_MULTIPLE, for which it may have to give up
- * something else; with -c it also says when each case was over. At the end it prints "all" and
- * their number. */
+/* conformance [-t] [-c] [GROUP...]: checks what MPI guarantees, on any library and any number of
+ * ranks. Rank 0 prints "ok NAME" for each case that passed on all ranks, "skip NAME: reason" for
+ * one that cannot run, and at the end "all" and the number of cases passed. -t requests
+ * MPI_THREAD_MULTIPLE, which may disable other features; -c also prints when each case ended. */
 #include "case.h"
 #include "spawned.h"
 
@@ -26,7 +25,7 @@ static bool threads_wanted, shows_clock;
 struct group {
     const char *name;
     const struct mpi_case *cases;
-    bool threads; /* takes MPI_THREAD_MULTIPLE */
+    bool threads; /* needs MPI_THREAD_MULTIPLE */
 };
 
 static const struct group groups[] = {
@@ -64,15 +63,15 @@ static bool skip(const struct group *group, const struct mpi_case *row)
     if (ranks >= row->ranks && (!group->threads || thread_level == MPI_THREAD_MULTIPLE))
         return false;
     if (!rank && ranks < row->ranks)
-        printf("skip %s: it takes %d ranks\n", row->name, row->ranks);
+        printf("skip %s: needs %d ranks\n", row->name, row->ranks);
     else if (!rank)
-        printf("skip %s: it takes MPI_THREAD_MULTIPLE\n", row->name);
+        printf("skip %s: needs MPI_THREAD_MULTIPLE\n", row->name);
     return true;
 }
 
 static int run_group(const struct group *group)
 {
-    int held = 0;
+    int passed = 0;
 
     for (const struct mpi_case *row = group->cases; row->name; row++) {
         if (skip(group, row))
@@ -85,12 +84,12 @@ static int run_group(const struct group *group)
         else if (!rank)
             printf("ok %s\n", row->name);
         fflush(stdout);
-        held++;
+        passed++;
     }
-    return held;
+    return passed;
 }
 
-/* Returns the first word that is none. */
+/* Returns the index of the first argument that is not an option. */
 static int read_options(int argc, char **argv)
 {
     int option;
@@ -104,7 +103,7 @@ static int read_options(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    int held = 0, first = read_options(argc, argv);
+    int passed = 0, first = read_options(argc, argv);
 
     arguments = argv;
     MPI_Init_thread(&argc, &argv, threads_wanted ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE,
@@ -116,10 +115,10 @@ int main(int argc, char **argv)
     } else {
         for (size_t i = 0; i < sizeof(groups) / sizeof(*groups); i++) {
             if (wanted(groups[i].name, argc - first, argv + first))
-                held += run_group(&groups[i]);
+                passed += run_group(&groups[i]);
         }
         if (!rank)
-            printf("all %d\n", held);
+            printf("all %d\n", passed);
     }
     MPI_Finalize();
     return 0;

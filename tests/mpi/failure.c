@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* failure PORTS [return]: pulls the cables of the last PORTS ports of the adapter in mid-transfer,
- * from within. All messages must arrive whole as long as a port is left; rank 0 prints "arrived".
- * With none left MPI calls have to return an error: each rank that sees one prints "error: TEXT".
- * With 'return' the cables are put back; when the rails are up again, those of the other ports are
- * pulled instead. */
+/* failure PORTS [return]: pulls the cables of the last PORTS ports of the adapter in mid-transfer.
+ * As long as a port is left, all messages must arrive; rank 0 prints "arrived". With none left, MPI
+ * calls must return an error; each rank that gets one prints "error: TEXT". With 'return', the
+ * cables are put back, and once the rails are up again, those of the other ports are pulled instead. */
 #include "data.h"
 
 #include <dlfcn.h>
@@ -16,9 +15,8 @@
 #define ROUNDS           30
 #define WINDOW           4
 #define BYTES            (1200u << 10)
-#define PULLED           10 /* in the middle of this round */
-
-#define PATIENCE_SECONDS 30
+#define PULLED           10 /* round in which the cables are pulled */
+#define TIMEOUT_SECONDS  30
 
 static int rank;
 
@@ -45,14 +43,14 @@ static void open_adapter(void)
     struct ibv_device_attr attributes;
 
     adapter = devices && *devices ? ibv_open_device(*devices) : NULL;
-    expect(adapter && !ibv_query_device(adapter, &attributes), "there is no adapter");
+    expect(adapter && !ibv_query_device(adapter, &attributes), "no adapter found");
     port_count = attributes.phys_port_cnt;
     ibv_free_device_list(devices);
 }
 
 enum cable { OUT, IN };
 
-/* The last so many ports of the adapter, or all others. */
+/* The last ports of the adapter, or all others. */
 enum ports { LAST, OTHERS };
 
 static void set_cables(enum ports ports, int count, enum cable cable)
@@ -60,10 +58,10 @@ static void set_cables(enum ports ports, int count, enum cable cable)
     int (*set_port)(struct ibv_context *, uint8_t, int) =
         (int (*)(struct ibv_context *, uint8_t, int))dlsym(RTLD_DEFAULT, "verbena_set_port");
 
-    expect(set_port != NULL, "this is not a software adapter");
+    expect(set_port != NULL, "not a software adapter");
     for (int port = 1; port <= port_count; port++) {
         if ((port > port_count - count) == (ports == LAST))
-            expect(!set_port(adapter, port, cable), "port %d cannot be set", port);
+            expect(!set_port(adapter, port, cable), "cannot set port %d", port);
     }
 }
 
@@ -78,7 +76,7 @@ static void error_seen(MPI_Comm *comm, int *code, ...)
     _exit(3);
 }
 
-/* Both ranks send and receive at once, so that answers meet long messages on the rails. */
+/* Both ranks send and receive at once, so that CTS messages and data share the rails. */
 static void exchange(int number, enum ports ports, int pull, unsigned char *buffers)
 {
     MPI_Request request[2 * WINDOW];
@@ -99,9 +97,9 @@ static void exchange(int number, enum ports ports, int pull, unsigned char *buff
                     data_seed(peer, rank, (uint64_t)number * WINDOW + i), "after a failure");
 }
 
-/* What the component has counted since the start. */
+/* Counters of the component. */
 static MPI_T_pvar_session session;
-static MPI_T_pvar_handle failures, revivals;
+static MPI_T_pvar_handle failures, recoveries;
 
 static void start_counter(const char *name, MPI_T_pvar_handle *counter)
 {
@@ -110,7 +108,7 @@ static void start_counter(const char *name, MPI_T_pvar_handle *counter)
 
     if (!err)
         err = MPI_T_pvar_handle_alloc(session, index, NULL, counter, &values);
-    expect(!err && values == 1, "there is no counter %s", name);
+    expect(!err && values == 1, "counter %s not found", name);
 }
 
 static void start_counters(void)
@@ -118,21 +116,21 @@ static void start_counters(void)
     int provided;
 
     expect(!MPI_T_init_thread(MPI_THREAD_SINGLE, &provided) && !MPI_T_pvar_session_create(&session),
-           "there are no counters");
+           "cannot open an MPI_T session");
     start_counter("mtl_verbena_rail_failures", &failures);
-    start_counter("mtl_verbena_rail_recoveries", &revivals);
+    start_counter("mtl_verbena_rail_recoveries", &recoveries);
 }
 
 static void stop_counters(void)
 {
     MPI_T_pvar_handle_free(session, &failures);
-    MPI_T_pvar_handle_free(session, &revivals);
+    MPI_T_pvar_handle_free(session, &recoveries);
     MPI_T_pvar_session_free(&session);
     MPI_T_finalize();
 }
 
-/* Until it has happened to so many rails on both sides. A policy may not have used them; who waits
- * tries every rail now and then. */
+/* Waits until both ranks have counted that many rails. A rail that the policy does not use is tried
+ * now and then by an idle process. */
 static void wait_for(MPI_T_pvar_handle counter, int rails, const char *what)
 {
     double start = MPI_Wtime();
@@ -140,19 +138,19 @@ static void wait_for(MPI_T_pvar_handle counter, int rails, const char *what)
     int over;
 
     do {
-        expect(!MPI_T_pvar_read(session, counter, &count), "a counter cannot be read");
+        expect(!MPI_T_pvar_read(session, counter, &count), "cannot read a counter");
         over = count == (unsigned long long)rails;
         MPI_Allreduce(MPI_IN_PLACE, &over, 1, MPI_INT, MPI_LAND, MPI_COMM_WORLD);
-        expect(MPI_Wtime() - start < PATIENCE_SECONDS, "%llu of %d rails %s", count, rails, what);
+        expect(MPI_Wtime() - start < TIMEOUT_SECONDS, "%llu of %d rails %s", count, rails, what);
     } while (!over);
 }
 
-/* All that is sent goes over the rails that have come back. */
-static void use_returned(int pulled, unsigned char *buffers)
+/* Sends everything over the recovered rails. */
+static void use_recovered(int pulled, unsigned char *buffers)
 {
     if (!rank)
         set_cables(LAST, pulled, IN);
-    wait_for(revivals, pulled, "came up again");
+    wait_for(recoveries, pulled, "have recovered");
     for (int i = ROUNDS; i < 2 * ROUNDS; i++)
         exchange(i, OTHERS, pulled, buffers);
     wait_for(failures, port_count, "have failed");
@@ -168,7 +166,7 @@ int main(int argc, char **argv)
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    expect(ranks == 2, "two ranks are wanted, not %d", ranks);
+    expect(ranks == 2, "2 ranks needed, not %d", ranks);
     MPI_Comm_create_errhandler(error_seen, &handler);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, handler);
     open_adapter();
@@ -177,7 +175,7 @@ int main(int argc, char **argv)
         exchange(i, LAST, pull, buffers);
     wait_for(failures, pull, "have failed");
     if (returns)
-        use_returned(pull, buffers);
+        use_recovered(pull, buffers);
     if (!rank)
         puts("arrived");
     stop_counters();

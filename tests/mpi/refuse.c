@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Loaded into MPI programs: copies from process to process are refused. MPI_REFUSED is "read":
- * every other one, as if the memory were not that of a file or the heap; or "write": each, as where
- * it is not permitted. */
+/* Preloaded into MPI programs: makes copies from process to process fail. MPI_REFUSED is "read":
+ * every other read fails with EFAULT; or "write": every write fails with EPERM. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdlib.h>

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* schedule SEED COUNT [THREADS [LARGEST]]: random communication, one schedule for each seed from
- * SEED on. Every byte is checked against the seed, and rank 0 prints a digest of all that was
- * received, which any other library must print, too. Threads carry out schedules of their own at
- * the same time.*/
+ * SEED on. Every byte is checked, and rank 0 prints a digest of everything received, which is the
+ * same with any MPI library. Each thread runs a schedule of its own. */
 #include "schedule.h"
 
 #include <inttypes.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Random communication: what each rank sends and receives follows from a seed alone. */
+/* Random communication: a seed determines what each rank sends and receives. */
 #ifndef MPI_SCHEDULE_H
 #define MPI_SCHEDULE_H
 
@@ -32,7 +32,7 @@ enum receive_mode {
     RECEIVE_MODES,
 };
 
-/* What is done for one message whose receive is not posted before. */
+/* How a message is received that has no posted receive. */
 enum take_mode {
     TAKE_RECEIVE,
     TAKE_PROBED,
@@ -40,7 +40,7 @@ enum take_mode {
     TAKE_MODES,
 };
 
-/* How the bytes lie in memory. */
+/* The layout of the data in memory. */
 enum layout {
     LAYOUT_PLAIN,
     LAYOUT_BLOCKS,
@@ -70,7 +70,7 @@ struct phase {
     int count;
     struct message list[MESSAGES_MAX];
     enum receive_mode *mode; /* of each rank */
-    bool *posted;            /* of each rank: its receives are there before anybody sends */
+    bool *posted;            /* of each rank: its receives are posted before any send */
     enum closing closing;
     size_t closing_size;
     int closing_root;
@@ -79,7 +79,7 @@ struct phase {
 /* The next phase of a schedule: 'phase->mode' and 'phase->posted' have room for all ranks. */
 void schedule_phase(struct dice *dice, int ranks, size_t largest, struct phase *phase);
 
-/* Carries it out on a communicator; all ranks of it do. Returns this rank's part of the digest. */
+/* Runs a phase; called by all ranks of the communicator. Returns this rank's part of the digest. */
 uint64_t schedule_run(const struct phase *phase, MPI_Comm comm);
 
 #endif

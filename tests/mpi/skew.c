@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* skew: two hosts of two ranks exchange long messages in virtual time, and some of them begin a
- * little later than the others; rank 0 prints how long each exchange took, in microseconds. */
+/* skew: two hosts of two ranks exchange long messages in virtual time, while some ranks start a
+ * little later; rank 0 prints the time of each exchange in microseconds. */
 #include <dlfcn.h>
 #include <mpi.h>
 #include <stdint.h>
