@@ -53,7 +53,7 @@ static int rank_at(const struct cg *cg, int row, int column)
     return row * cg->grid_columns + column;
 }
 
-/* Sends and receives at once. */
+/* Sends and receives at the same time. */
 static void trade(const double *out, uint32_t out_length, double *in, uint32_t in_length,
                   int partner, int tag)
 {
@@ -87,8 +87,8 @@ static void halve(struct cg *cg)
         cg->product[cg->wanted_start + i] += cg->incoming[i];
 }
 
-/* The matrix is asked for twice ahead of its use, into the second-level cache and into the first:
- * the processor, busy with fetching elements of the vector, does too little of that by itself. */
+/* Prefetches the matrix twice ahead of its use, into the L2 and into the L1 cache: the hardware
+ * prefetcher, busy with elements of the vector, does too little. */
 static inline void ask_ahead(const uint16_t *columns, const double *values)
 {
     __builtin_prefetch(values + NEAR_AHEAD);
@@ -178,7 +178,7 @@ static void combine(struct cg *cg, double *to, const double *a, double factor, c
     nas_work(WORK_ELEMENTS_UPDATED, cg->length);
 }
 
-/* Solves A z = x by so many steps; returns |x - A z|. */
+/* Solves A z = x by a fixed number of steps; returns |x - A z|. */
 static double solve(struct cg *cg)
 {
     size_t bytes = cg->length * sizeof(double);
@@ -289,7 +289,7 @@ static int cg_run(struct nas_run *run)
     double zeta = 0, residual;
 
     if ((uint32_t)run->ranks > cg.order)
-        return run_error(run, "%u rows are for at most as many ranks, not %d", cg.order,
+        return run_error(run, "%u rows support at most as many ranks, not %d", cg.order,
                           run->ranks);
     run->iterations = sizes[run->class].iterations;
     run->operations = operations(run);

@@ -24,20 +24,20 @@ struct maker {
     const struct cg_recipe *recipe;
     const struct cg_block *block;
     struct vectors vectors;
-    uint64_t *starts;      /* of the rows, before equal places are merged */
+    uint64_t *starts;      /* of the rows, before equal columns are merged */
     struct entry *entries; /* of the block, by row */
 };
 
-static struct entry *find_place(struct entry *entries, unsigned int count, uint32_t place)
+static struct entry *find_column(struct entry *entries, unsigned int count, uint32_t column)
 {
     for (unsigned int i = 0; i < count; i++) {
-        if (entries[i].column == place)
+        if (entries[i].column == column)
             return &entries[i];
     }
     return NULL;
 }
 
-/* Draws a value and a place until there are enough; places beyond the order or drawn before do not
+/* Draws values and columns until there are enough; columns beyond the order and duplicates do not
  * count. */
 static unsigned int draw_vector(const struct cg_recipe *recipe, uint64_t *x, uint32_t row,
                                 struct entry *entries)
@@ -50,12 +50,12 @@ static unsigned int draw_vector(const struct cg_recipe *recipe, uint64_t *x, uin
         range *= 2;
     while (count < recipe->nonzeros) {
         double value = random_next(x);
-        uint32_t place = (uint32_t)(range * random_next(x));
+        uint32_t column = (uint32_t)(range * random_next(x));
 
-        if (place < recipe->order && !find_place(entries, count, place))
-            entries[count++] = (struct entry){ place, value };
+        if (column < recipe->order && !find_column(entries, count, column))
+            entries[count++] = (struct entry){ column, value };
     }
-    middle = find_place(entries, count, row);
+    middle = find_column(entries, count, row);
     if (!middle)
         middle = &entries[count++];
     *middle = (struct entry){ row, MIDDLE };
@@ -161,7 +161,7 @@ static int by_column(const void *left, const void *right)
     return (a->column > b->column) - (a->column < b->column);
 }
 
-/* Sorts each row and adds up equal places; the rows close ranks. */
+/* Sorts each row, adds up entries of equal columns, and closes the gaps between rows. */
 static void merge_rows(struct maker *maker)
 {
     const struct cg_block *block = maker->block;
@@ -181,7 +181,7 @@ static void merge_rows(struct maker *maker)
             else
                 maker->entries[kept++] = entry;
         }
-        /* The middle of its vector sees to it that the diagonal has an entry. */
+        /* Every vector has an entry at its own row, so the diagonal has one. */
         for (uint64_t i = first; i < kept; i++) {
             if (maker->entries[i].column == diagonal)
                 maker->entries[i].value += maker->recipe->condition - maker->recipe->shift;

@@ -98,7 +98,7 @@ NAS_HOT static int run_stages(const struct fft *fft)
         const double *in = fft->work[from];
         double *out = fft->work[!from];
 
-        /* A width that is known is a loop that is unrolled. */
+        /* A constant width lets the compiler unroll the loop. */
         if (width == LANES)
             stage_of_four(rest, LANES, twiddle, in, in + half, out, out + half);
         else
@@ -115,11 +115,11 @@ NAS_HOT static int run_stages(const struct fft *fft)
     return from;
 }
 
-NAS_HOT static void load_adjacent(const double *restrict from, const struct fft_places *line,
+NAS_HOT static void load_adjacent(const double *restrict from, const struct fft_layout *line,
                                   unsigned int n, double *restrict re, double *restrict im)
 {
     for (unsigned int i = 0; i < n; i++) {
-        const double *point = from + 2 * fft_place(line, i);
+        const double *point = from + 2 * fft_index(line, i);
 
         for (unsigned int lane = 0; lane < LANES; lane++) {
             re[i * LANES + lane] = point[2 * lane];
@@ -128,12 +128,12 @@ NAS_HOT static void load_adjacent(const double *restrict from, const struct fft_
     }
 }
 
-NAS_HOT static void store_adjacent(double *restrict to, const struct fft_places *line,
+NAS_HOT static void store_adjacent(double *restrict to, const struct fft_layout *line,
                                    unsigned int n, const double *restrict re,
                                    const double *restrict im)
 {
     for (unsigned int i = 0; i < n; i++) {
-        double *point = to + 2 * fft_place(line, i);
+        double *point = to + 2 * fft_index(line, i);
 
         for (unsigned int lane = 0; lane < LANES; lane++) {
             point[2 * lane] = re[i * LANES + lane];
@@ -142,7 +142,7 @@ NAS_HOT static void store_adjacent(double *restrict to, const struct fft_places 
     }
 }
 
-/* Without the line being read first, as an ordinary store would have it. */
+/* A non-temporal store: does not read the cache line first. */
 static inline void put_past_caches(double *to, double re, double im)
 {
 #ifdef __SSE2__
@@ -153,7 +153,7 @@ static inline void put_past_caches(double *to, double re, double im)
 #endif
 }
 
-/* Others may read what is stored once they are told; that it is, must not come first. */
+/* Non-temporal stores must be visible before other ranks are told about them. */
 static inline void end_of_past_caches(void)
 {
 #ifdef __SSE2__
@@ -161,12 +161,12 @@ static inline void end_of_past_caches(void)
 #endif
 }
 
-NAS_HOT static void stream_adjacent(double *restrict to, const struct fft_places *line,
+NAS_HOT static void stream_adjacent(double *restrict to, const struct fft_layout *line,
                                     unsigned int n, const double *restrict re,
                                     const double *restrict im)
 {
     for (unsigned int i = 0; i < n; i++) {
-        double *point = to + 2 * fft_place(line, i);
+        double *point = to + 2 * fft_index(line, i);
 
 #pragma GCC unroll 16
         for (unsigned int lane = 0; lane < LANES; lane++)
@@ -175,13 +175,13 @@ NAS_HOT static void stream_adjacent(double *restrict to, const struct fft_places
     end_of_past_caches();
 }
 
-/* Points of a line are adjacent: squares of LANES points are turned. */
-NAS_HOT static void load_rows(const double *restrict from, const struct fft_places *lanes,
+/* Points of a line are adjacent: blocks of LANES x LANES points are transposed. */
+NAS_HOT static void load_rows(const double *restrict from, const struct fft_layout *lanes,
                               unsigned int n, double *restrict re, double *restrict im)
 {
     for (unsigned int i = 0; i < n; i += LANES) {
         for (unsigned int lane = 0; lane < LANES; lane++) {
-            const double *point = from + 2 * (fft_place(lanes, lane) + i);
+            const double *point = from + 2 * (fft_index(lanes, lane) + i);
 
             for (unsigned int k = 0; k < LANES; k++) {
                 re[(i + k) * LANES + lane] = point[2 * k];
@@ -191,12 +191,12 @@ NAS_HOT static void load_rows(const double *restrict from, const struct fft_plac
     }
 }
 
-NAS_HOT static void store_rows(double *restrict to, const struct fft_places *lanes, unsigned int n,
+NAS_HOT static void store_rows(double *restrict to, const struct fft_layout *lanes, unsigned int n,
                                const double *restrict re, const double *restrict im)
 {
     for (unsigned int i = 0; i < n; i += LANES) {
         for (unsigned int lane = 0; lane < LANES; lane++) {
-            double *point = to + 2 * (fft_place(lanes, lane) + i);
+            double *point = to + 2 * (fft_index(lanes, lane) + i);
 
             for (unsigned int k = 0; k < LANES; k++) {
                 point[2 * k] = re[(i + k) * LANES + lane];
@@ -224,7 +224,7 @@ struct fft_input fft_input(const struct fft *fft, enum fft_direction direction)
 }
 
 void fft_finish(const struct fft *fft, enum fft_direction direction, double complex *first,
-                const struct fft_places *line, const struct fft_places *lanes)
+                const struct fft_layout *line, const struct fft_layout *lanes)
 {
     const double *done = fft->work[run_stages(fft)];
     const double *re = done + real_start(fft, direction);
@@ -240,7 +240,7 @@ void fft_finish(const struct fft *fft, enum fft_direction direction, double comp
 }
 
 void fft_transform(const struct fft *fft, enum fft_direction direction, double complex *first,
-                   const struct fft_places *line, const struct fft_places *lanes)
+                   const struct fft_layout *line, const struct fft_layout *lanes)
 {
     struct fft_input input = fft_input(fft, direction);
 

@@ -14,7 +14,7 @@ struct fft {
     unsigned int n;
     double *twiddles; /* of the stages in turn: for each p the powers 1 to 3 of exp(-2 pi i p/n) */
     double *work[2];  /* real parts of n rows of lanes, then imaginary parts */
-    bool past_caches; /* adjacent lines are written so: they are not read again soon */
+    bool past_caches; /* non-temporal stores of adjacent lines, not read again soon */
 };
 
 enum fft_direction {
@@ -22,14 +22,14 @@ enum fft_direction {
     FFT_BACKWARD,
 };
 
-/* Where things are: number i at i / inner * outer_stride + i % inner * inner_stride. */
-struct fft_places {
+/* Element i is at i / inner * outer_stride + i % inner * inner_stride. */
+struct fft_layout {
     size_t inner, inner_stride, outer_stride;
 };
 
-static inline size_t fft_place(const struct fft_places *places, unsigned int i)
+static inline size_t fft_index(const struct fft_layout *layout, unsigned int i)
 {
-    return i / places->inner * places->outer_stride + i % places->inner * places->inner_stride;
+    return i / layout->inner * layout->outer_stride + i % layout->inner * layout->inner_stride;
 }
 
 int fft_prepare(struct fft *fft, struct nas_run *run, unsigned int n);
@@ -44,11 +44,11 @@ struct fft_input fft_input(const struct fft *fft, enum fft_direction direction);
 
 /* Transforms what was put there, and stores it. */
 void fft_finish(const struct fft *fft, enum fft_direction direction, double complex *first,
-                const struct fft_places *line, const struct fft_places *lanes);
+                const struct fft_layout *line, const struct fft_layout *lanes);
 
 /* Transforms FFT_LANES lines in place, without scaling. Either the first points of the lines are
  * adjacent, or the points of each line. */
 void fft_transform(const struct fft *fft, enum fft_direction direction, double complex *first,
-                   const struct fft_places *line, const struct fft_places *lanes);
+                   const struct fft_layout *line, const struct fft_layout *lanes);
 
 #endif

@@ -105,7 +105,7 @@ struct ft {
     unsigned int nx, ny, nz;
     unsigned int rows, planes;       /* of this rank: rows y in frequency, planes z in space */
     size_t points;                   /* of this rank */
-    struct fft_places rows_of_plane; /* the rows y of a plane in space */
+    struct fft_layout rows_of_plane; /* the rows y of a plane in space */
     struct fft along_x, along_y, along_z;
     double *decay_x, *decay_y, *decay_z; /* of the frequencies, in one step of time */
     double complex *spectrum;            /* in frequency, evolving */
@@ -134,7 +134,7 @@ static void set_field(struct ft *ft)
         uint64_t x = random_jump(RANDOM_SEED, 2 * plane * ft->ny * ft->nx);
 
         for (unsigned int y = 0; y < ft->ny; y++) {
-            double complex *row = plane_of(ft, z) + fft_place(&ft->rows_of_plane, y);
+            double complex *row = plane_of(ft, z) + fft_index(&ft->rows_of_plane, y);
 
             for (unsigned int i = 0; i < ft->nx; i++) {
                 double re = random_next(&x);
@@ -147,16 +147,16 @@ static void set_field(struct ft *ft)
 
 static void transform_along_x(struct ft *ft, enum fft_direction direction, double complex *plane)
 {
-    struct fft_places line = { ft->nx, 1, 0 };
+    struct fft_layout line = { ft->nx, 1, 0 };
 
     for (unsigned int y = 0; y < ft->ny; y += FFT_LANES)
-        fft_transform(&ft->along_x, direction, plane + fft_place(&ft->rows_of_plane, y), &line,
+        fft_transform(&ft->along_x, direction, plane + fft_index(&ft->rows_of_plane, y), &line,
                       &ft->rows_of_plane);
 }
 
 static void transform_along_y(struct ft *ft, enum fft_direction direction, double complex *plane)
 {
-    struct fft_places lanes = { FFT_LANES, 1, 0 };
+    struct fft_layout lanes = { FFT_LANES, 1, 0 };
 
     for (unsigned int x = 0; x < ft->nx; x += FFT_LANES)
         fft_transform(&ft->along_y, direction, plane + x, &ft->rows_of_plane, &lanes);
@@ -179,7 +179,7 @@ static void exchange(struct ft *ft)
 static void transform_forward(struct ft *ft)
 {
     size_t columns = (size_t)ft->rows * ft->nx;
-    struct fft_places line = { ft->nz, columns, 0 }, lanes = { FFT_LANES, 1, 0 };
+    struct fft_layout line = { ft->nz, columns, 0 }, lanes = { FFT_LANES, 1, 0 };
     double complex *free_space = ft->spectrum;
 
     for (unsigned int z = 0; z < ft->planes; z++) {
@@ -220,7 +220,7 @@ NAS_HOT static void evolve_columns(const struct ft *ft, size_t column, struct ff
 static void evolve_backward(struct ft *ft)
 {
     size_t columns = (size_t)ft->rows * ft->nx;
-    struct fft_places line = { ft->nz, columns, 0 }, lanes = { FFT_LANES, 1, 0 };
+    struct fft_layout line = { ft->nz, columns, 0 }, lanes = { FFT_LANES, 1, 0 };
 
     for (size_t column = 0; column < columns; column += FFT_LANES) {
         evolve_columns(ft, column, fft_input(&ft->along_z, FFT_BACKWARD));
@@ -243,7 +243,7 @@ static double complex checksum(const struct ft *ft)
         unsigned int x = j % ft->nx, y = 3 * j % ft->ny, z = 5 * j % ft->nz;
 
         if (z / ft->planes == (unsigned int)ft->run->rank)
-            sum += plane_of(ft, z % ft->planes)[fft_place(&ft->rows_of_plane, y) + x];
+            sum += plane_of(ft, z % ft->planes)[fft_index(&ft->rows_of_plane, y) + x];
     }
     sum /= total;
     comm_reduce(0, &sum, 2, MPI_DOUBLE, MPI_COMM_WORLD);
@@ -279,12 +279,12 @@ static int prepare(struct ft *ft)
 {
     struct nas_run *run = ft->run;
 
-    /* Of what is written along z nothing is left in the caches when it is wanted. */
+    /* Data written along z have left the caches before they are read again. */
     ft->along_z.past_caches = true;
     ft->rows = ft->ny / run->ranks;
     ft->planes = ft->nz / run->ranks;
     ft->points = (size_t)ft->nx * ft->ny * ft->planes;
-    ft->rows_of_plane = (struct fft_places){ ft->rows, ft->nx, ft->points / run->ranks };
+    ft->rows_of_plane = (struct fft_layout){ ft->rows, ft->nx, ft->points / run->ranks };
     ft->decay_x = run_allocate(run, ft->nx, sizeof(double));
     ft->decay_y = run_allocate(run, ft->ny, sizeof(double));
     ft->decay_z = run_allocate(run, ft->nz, sizeof(double));
@@ -317,7 +317,7 @@ static int ft_run(struct nas_run *run)
     unsigned int most = size->ny < size->nz ? size->ny : size->nz;
 
     if ((unsigned int)run->ranks > most)
-        return run_error(run, "%u planes are for at most as many ranks, not %d", most, run->ranks);
+        return run_error(run, "%u planes support at most as many ranks, not %d", most, run->ranks);
     snprintf(run->problem, sizeof(run->problem), "%u x %u x %u points", size->nx, size->ny,
              size->nz);
     run->iterations = size->iterations;

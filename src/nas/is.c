@@ -9,7 +9,7 @@
 
 #define ITERATIONS 10
 #define PROBES     5
-#define TABLES     4 /* neighbouring keys that are alike must not wait for one another's count */
+#define TABLES     4 /* so that equal neighbouring keys do not wait for each other's increment */
 
 /* The key at 'index' has rank 'rank' + 'slope' * iteration + 'offset'. */
 struct probe {
@@ -50,7 +50,7 @@ struct is {
     uint32_t buckets;   /* on all ranks */
     unsigned int shift; /* of a key to its bucket */
     uint32_t *keys;     /* as generated */
-    uint32_t *bucketed; /* the same in the order of their buckets */
+    uint32_t *bucketed; /* the keys in the order of their buckets */
     uint32_t *received; /* those whose rank is found here */
     uint32_t *ranks;    /* by key - first_key: keys of this rank that are not greater */
     uint32_t *tables;   /* TABLES histograms of this rank's keys */
@@ -79,7 +79,7 @@ static void generate(struct is *is)
     }
 }
 
-/* Two keys change with each iteration, so that none can be skipped. */
+/* Two keys change in each iteration, so that no iteration can be skipped. */
 static void change_keys(struct is *is, unsigned int iteration)
 {
     if (is->run->rank)
@@ -88,7 +88,7 @@ static void change_keys(struct is *is, unsigned int iteration)
     is->keys[iteration + ITERATIONS] = (1u << is->size->limit_log2) - iteration;
 }
 
-static void place_probes(struct is *is)
+static void set_probes(struct is *is)
 {
     uint64_t first = (uint64_t)is->share * is->run->rank;
 
@@ -199,12 +199,12 @@ static void check_probes(struct is *is, unsigned int iteration)
 {
     for (unsigned int i = 0; i < PROBES; i++) {
         const struct probe *probe = &is->size->probes[i];
-        uint32_t key = is->totals[is->buckets + i], place = key - is->first_key;
+        uint32_t key = is->totals[is->buckets + i], offset = key - is->first_key;
         int64_t rank = is->before;
 
-        if (key < is->first_key || place >= is->key_count)
+        if (key < is->first_key || offset >= is->key_count)
             continue;
-        rank += place ? is->ranks[place - 1] : 0;
+        rank += offset ? is->ranks[offset - 1] : 0;
         is->probes_right += rank == probe->rank + probe->slope * (int64_t)iteration + probe->offset;
     }
 }
@@ -214,7 +214,7 @@ static void sum_buckets(struct is *is, unsigned int iteration)
     change_keys(is, iteration);
     count_buckets(is);
     memcpy(is->totals, is->tables, is->buckets * sizeof(*is->totals));
-    place_probes(is);
+    set_probes(is);
     comm_allreduce(is->totals, is->buckets + PROBES, MPI_UINT32_T, MPI_COMM_WORLD);
 }
 
@@ -228,8 +228,8 @@ static void rank_keys(struct is *is, unsigned int iteration)
     check_probes(is, iteration);
 }
 
-/* Puts every key to its place and looks whether its left neighbour, if need be on another rank, is
- * greater. Returns how many are. */
+/* Sorts the keys, and returns how many have a greater left neighbour, on this rank or the one
+ * before. */
 static uint64_t count_disorder(struct is *is)
 {
     int rank = is->run->rank;
@@ -297,7 +297,7 @@ static int is_run(struct nas_run *run)
     };
 
     if ((uint32_t)run->ranks > is.buckets)
-        return run_error(run, "%u buckets of keys are for at most as many ranks, not %d",
+        return run_error(run, "%u buckets support at most as many ranks, not %d",
                           is.buckets, run->ranks);
     snprintf(run->problem, sizeof(run->problem), "2^%u keys below 2^%u", size->keys_log2,
              size->limit_log2);

@@ -83,7 +83,7 @@ static void lay_out(struct lu *lu, int ranks_x, int ranks_y)
     lu->last_block = lu_row(lu, lu->end_y - 1) / LU_LANES;
     lu->blocks =
         lu_row(lu, lu->end_y - 1 + (lu->north == MPI_PROC_NULL ? 1 : LU_GHOSTS)) / LU_LANES + 1;
-    lu->places = lu->nx + 2 * LU_GHOSTS + LU_LANES - 1;
+    lu->slots = lu->nx + 2 * LU_GHOSTS + LU_LANES - 1;
     for (int y = lu->begin_y; y < lu->end_y; y++)
         lu->inner_y[lu_row(lu, y)] = -1;
     for (int x = lu->begin_x; x < lu->end_x; x++)
@@ -92,12 +92,12 @@ static void lay_out(struct lu *lu, int ranks_x, int ranks_y)
 
 static int prepare(struct lu *lu)
 {
-    struct lu_place **arrays[] = { &lu->u, &lu->r, &lu->force };
+    struct lu_slot **arrays[] = { &lu->u, &lu->r, &lu->force };
     int longer = lu->nx > lu->ny ? lu->nx : lu->ny;
     size_t face = (size_t)LU_GHOSTS * longer * lu->edge * LU_COMPONENTS;
 
     for (unsigned int i = 0; i < sizeof(arrays) / sizeof(*arrays); i++) {
-        *arrays[i] = run_allocate(lu->run, lu_size(lu), sizeof(struct lu_place));
+        *arrays[i] = run_allocate(lu->run, lu_size(lu), sizeof(struct lu_slot));
         if (!*arrays[i])
             return -1;
     }
@@ -153,7 +153,7 @@ static int lu_run(struct nas_run *run)
     };
 
     if (edge / ranks_y < LU_GHOSTS)
-        return run_error(run, "%d points an edge are too few for %d ranks", edge, run->ranks);
+        return run_error(run, "%d points per edge are too few for %d ranks", edge, run->ranks);
     snprintf(run->problem, sizeof(run->problem), "%d x %d x %d points", edge, edge, edge);
     run->iterations = sizes[run->class].iterations;
     run->operations = operations(edge, run->iterations);

@@ -17,10 +17,10 @@ enum { LU_X, LU_Y, LU_Z, LU_AXES };
 
 typedef double lu_lanes __attribute__((vector_size(LU_LANES * sizeof(double))));
 
-/* Rows along x are kept in blocks, one row in each lane, and each begins one place after the one
- * before it: at place p, lane l has the point x = p - l. A point's neighbours at lower x and y are
- * then at the place before, so that a sweep can do all points of a place at once. */
-struct lu_place {
+/* Rows along x are stored in blocks, one row in each lane, each shifted by one slot against the row
+ * before: in slot p, lane l has the point x = p - l. A point's neighbours at lower x and y are
+ * then in the slot before, so that a sweep computes all points of a slot at once. */
+struct lu_slot {
     lu_lanes component[LU_COMPONENTS];
 };
 
@@ -35,27 +35,27 @@ struct lu {
     int below;                    /* rows that are kept below begin_y */
     int blocks;                   /* of a plane of constant z */
     int first_block, last_block;  /* that have points between the boundaries */
-    int places;                   /* of a block */
+    int slots;                   /* of a block */
     /* Which points are not on the boundary: all bits set or none. By rows as they are kept, and
-     * along x backwards, as the lanes of a place have them. */
+     * along x backwards, as the lanes of a slot have them. */
     int64_t inner_y[LU_EDGE_MAX + 2 * LU_LANES];
     int64_t inner_x[LU_EDGE_MAX + 2 * LU_LANES];
     double dt;
     double t1, t2;      /* 1 / h^2 and 1 / 2h */
-    struct lu_place *u; /* the state */
-    struct lu_place *r; /* the residual, then the correction; zero on the boundary of the cube */
-    struct lu_place *force; /* what makes the exact solution a steady one */
+    struct lu_slot *u; /* the state */
+    struct lu_slot *r; /* the residual, then the correction; zero on the boundary of the cube */
+    struct lu_slot *force; /* what makes the exact solution a steady one */
     double *faces[4];       /* out and in, lower and higher */
 };
 
-/* A block of rows, from the place of x = 0 in its first lane. Beyond the first and the last block
+/* A block of rows, from the slot of x = 0 in its first lane. Beyond the first and the last block
  * there is nothing that counts, and any will do. */
-static inline struct lu_place *lu_block(const struct lu *lu, const struct lu_place *cells,
+static inline struct lu_slot *lu_block(const struct lu *lu, const struct lu_slot *cells,
                                         int block, int z)
 {
     int within = block < 0 ? 0 : block < lu->blocks ? block : lu->blocks - 1;
 
-    return (struct lu_place *)cells + ((size_t)z * lu->blocks + within) * lu->places + LU_GHOSTS;
+    return (struct lu_slot *)cells + ((size_t)z * lu->blocks + within) * lu->slots + LU_GHOSTS;
 }
 
 /* Where a row is, counted from the first lane of the first block. */
@@ -65,22 +65,22 @@ static inline int lu_row(const struct lu *lu, int y)
 }
 
 /* A point: component m is at [m * LU_LANES]. Layers of ghosts count from -LU_GHOSTS. */
-static inline double *lu_at(const struct lu *lu, const struct lu_place *cells, int x, int y, int z)
+static inline double *lu_at(const struct lu *lu, const struct lu_slot *cells, int x, int y, int z)
 {
     int row = lu_row(lu, y), lane = row % LU_LANES;
 
     return (double *)&lu_block(lu, cells, row / LU_LANES, z)[x + lane] + lane;
 }
 
-/* Where things along x that are kept backwards have the x of a place's first lane. */
-static inline int lu_backwards(const struct lu *lu, int place)
+/* Where things along x that are kept backwards have the x of a slot's first lane. */
+static inline int lu_backwards(const struct lu *lu, int slot)
 {
-    return lu->end_x + LU_LANES - place;
+    return lu->end_x + LU_LANES - slot;
 }
 
 static inline size_t lu_size(const struct lu *lu)
 {
-    return (size_t)lu->edge * lu->blocks * lu->places;
+    return (size_t)lu->edge * lu->blocks * lu->slots;
 }
 
 struct lu_box {
@@ -88,8 +88,8 @@ struct lu_box {
 };
 
 /* All components of the points of a box, one point after the other. */
-void lu_pack(const struct lu *lu, const struct lu_place *cells, struct lu_box box, double *buffer);
-void lu_unpack(const struct lu *lu, struct lu_place *cells, struct lu_box box,
+void lu_pack(const struct lu *lu, const struct lu_slot *cells, struct lu_box box, double *buffer);
+void lu_unpack(const struct lu *lu, struct lu_slot *cells, struct lu_box box,
                const double *buffer);
 
 /* The exact solution at a point of the cube. */
@@ -108,7 +108,7 @@ void lu_residual(struct lu *lu);
 void lu_sweep(struct lu *lu);
 
 /* Root mean squares over the points that are not on the boundary, on all ranks. */
-void lu_norm(const struct lu *lu, const struct lu_place *cells, double norm[LU_COMPONENTS]);
+void lu_norm(const struct lu *lu, const struct lu_slot *cells, double norm[LU_COMPONENTS]);
 void lu_error(const struct lu *lu, double norm[LU_COMPONENTS]);
 
 /* The integral of the pressure over a surface within the cube, on all ranks. */

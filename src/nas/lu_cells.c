@@ -2,7 +2,7 @@
 /* Boxes of points, between the blocks that they are kept in and messages. */
 #include "lu.h"
 
-void lu_pack(const struct lu *lu, const struct lu_place *cells, struct lu_box box, double *buffer)
+void lu_pack(const struct lu *lu, const struct lu_slot *cells, struct lu_box box, double *buffer)
 {
     for (int z = box.z; z < box.z + box.depth; z++) {
         for (int y = box.y; y < box.y + box.height; y++) {
@@ -16,7 +16,7 @@ void lu_pack(const struct lu *lu, const struct lu_place *cells, struct lu_box bo
     }
 }
 
-void lu_unpack(const struct lu *lu, struct lu_place *cells, struct lu_box box, const double *buffer)
+void lu_unpack(const struct lu *lu, struct lu_slot *cells, struct lu_box box, const double *buffer)
 {
     for (int z = box.z; z < box.z + box.depth; z++) {
         for (int y = box.y; y < box.y + box.height; y++) {

@@ -26,10 +26,10 @@ void lu_exact(const struct lu *lu, int x, int y, int z, double value[LU_COMPONEN
     for (int m = 0; m < LU_COMPONENTS; m++) {
         value[m] = polynomials[m].constant;
         for (int axis = 0; axis < LU_AXES; axis++) {
-            double place = at[axis] / (lu->edge - 1), sum = 0;
+            double position = at[axis] / (lu->edge - 1), sum = 0;
 
             for (int power = POWERS - 1; power >= 0; power--)
-                sum = (sum + polynomials[m].factors[axis][power]) * place;
+                sum = (sum + polynomials[m].factors[axis][power]) * position;
             value[m] += sum;
         }
     }
@@ -86,16 +86,16 @@ static void set_state(struct lu *lu, bool exact)
 void lu_set_state(struct lu *lu)
 {
     set_state(lu, false);
-    memset(lu->r, 0, lu_size(lu) * sizeof(struct lu_place));
+    memset(lu->r, 0, lu_size(lu) * sizeof(struct lu_slot));
 }
 
 void lu_set_force(struct lu *lu)
 {
-    memset(lu->force, 0, lu_size(lu) * sizeof(struct lu_place));
-    memset(lu->r, 0, lu_size(lu) * sizeof(struct lu_place));
+    memset(lu->force, 0, lu_size(lu) * sizeof(struct lu_slot));
+    memset(lu->r, 0, lu_size(lu) * sizeof(struct lu_slot));
     set_state(lu, true);
     lu_residual(lu);
-    memcpy(lu->force, lu->r, lu_size(lu) * sizeof(struct lu_place));
+    memcpy(lu->force, lu->r, lu_size(lu) * sizeof(struct lu_slot));
 }
 
 static void root_mean(const struct lu *lu, double sums[LU_COMPONENTS])
@@ -107,7 +107,7 @@ static void root_mean(const struct lu *lu, double sums[LU_COMPONENTS])
         sums[m] = sqrt(sums[m] / (inner * inner * inner));
 }
 
-void lu_norm(const struct lu *lu, const struct lu_place *cells, double norm[LU_COMPONENTS])
+void lu_norm(const struct lu *lu, const struct lu_slot *cells, double norm[LU_COMPONENTS])
 {
     memset(norm, 0, LU_COMPONENTS * sizeof(*norm));
     for (int z = lu->begin_z; z < lu->end_z; z++) {

@@ -12,12 +12,12 @@
 
 typedef int64_t lu_choice __attribute__((vector_size(LU_LANES * sizeof(int64_t))));
 
-/* Which lanes have a point between the boundaries at a place. */
-lu_inline lu_choice lu_inner(const struct lu *lu, int block, int place)
+/* Which lanes have a point between the boundaries at a slot. */
+lu_inline lu_choice lu_inner(const struct lu *lu, int block, int slot)
 {
     lu_choice x, y;
 
-    memcpy(&x, &lu->inner_x[lu_backwards(lu, place)], sizeof(x));
+    memcpy(&x, &lu->inner_x[lu_backwards(lu, slot)], sizeof(x));
     memcpy(&y, &lu->inner_y[block * LU_LANES], sizeof(y));
     return x & y;
 }
@@ -28,7 +28,7 @@ lu_inline lu_lanes lu_choose(lu_choice choice, lu_lanes yes, lu_lanes no)
 }
 
 /* Of the rows of a block, those 'distance' rows higher: most of them are in the same block so many
- * places on, the others in the next block LU_LANES places before that. For rows lower it is the
+ * slots on, the others in the next block LU_LANES slots before that. For rows lower it is the
  * other way round. */
 lu_inline lu_lanes lu_rows_beside(int distance, lu_lanes same, lu_lanes next)
 {
@@ -44,15 +44,14 @@ lu_inline lu_lanes lu_rows_beside(int distance, lu_lanes same, lu_lanes next)
     }
 }
 
-/* Loops that go from place to place ask for what they will need so many places on: the processor
- * itself looks ahead in too few of the rows. */
+/* Loops over slots prefetch LU_AHEAD slots ahead: the hardware prefetcher follows too few rows. */
 #define LU_AHEAD 8
 
-lu_inline void lu_ask(const struct lu_place *place)
+lu_inline void lu_prefetch(const struct lu_slot *slot)
 {
 #pragma GCC unroll 5
     for (int m = 0; m < LU_COMPONENTS; m++)
-        __builtin_prefetch(&place->component[m]);
+        __builtin_prefetch(&slot->component[m]);
 }
 
 #endif

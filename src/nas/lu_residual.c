@@ -72,7 +72,7 @@ static void weights_at(const struct lu *lu, int axis, int at, double weights[POI
 
 #define BLOCKS_MAX ((LU_EDGE_MAX + LU_LANES - 1) / LU_LANES)
 
-/* Along x backwards, as the lanes of a place have descending x; along y by block. */
+/* Along x backwards, as the lanes of a slot have descending x; along y by block. */
 struct weights {
     double along_x[POINTS][LU_EDGE_MAX + 2 * LU_LANES];
     lu_lanes along_y[1 + BLOCKS_MAX][POINTS];
@@ -137,7 +137,7 @@ lu_inline void add_middle(const struct lu *lu, lu_lanes weight, const lu_lanes u
     sum[4] += viscous * (LU_AXES * lu_heat(&point) + (LU_ALONG_SUM - LU_AXES) * point.kinetic);
 }
 
-lu_inline void add_axis(const struct lu *lu, int axis, const struct lu_place *const at[POINTS],
+lu_inline void add_axis(const struct lu *lu, int axis, const struct lu_slot *const at[POINTS],
                         const lu_lanes weights[POINTS], lu_lanes sum[LU_COMPONENTS])
 {
     add_neighbour(lu, axis, -1, weights[1], at[1]->component, sum);
@@ -151,46 +151,46 @@ lu_inline void add_axis(const struct lu *lu, int axis, const struct lu_place *co
 
 /* What the residual of a block is made of. */
 struct sources {
-    const struct lu_place *u[POINTS];  /* by plane */
-    const struct lu_place *low, *high; /* the blocks beside it, in the same plane */
-    const struct lu_place *force;
+    const struct lu_slot *u[POINTS];  /* by plane */
+    const struct lu_slot *low, *high; /* the blocks beside it, in the same plane */
+    const struct lu_slot *force;
     const struct weights *weights;
     const lu_lanes *along_y;
     lu_lanes along_z[POINTS];
 };
 
-lu_inline void rows_of(const struct sources *sources, int distance, int place, struct lu_place *to)
+lu_inline void rows_of(const struct sources *sources, int distance, int slot, struct lu_slot *to)
 {
-    const struct lu_place *same = &sources->u[REACH][place + distance];
-    const struct lu_place *next = distance < 0 ? &sources->low[place + distance + LU_LANES]
-                                               : &sources->high[place + distance - LU_LANES];
+    const struct lu_slot *same = &sources->u[REACH][slot + distance];
+    const struct lu_slot *next = distance < 0 ? &sources->low[slot + distance + LU_LANES]
+                                               : &sources->high[slot + distance - LU_LANES];
 
 #pragma GCC unroll 5
     for (int m = 0; m < LU_COMPONENTS; m++)
         to->component[m] = lu_rows_beside(distance, same->component[m], next->component[m]);
 }
 
-lu_inline void residual_place(const struct lu *lu, const struct sources *sources, int place,
+lu_inline void residual_slot(const struct lu *lu, const struct sources *sources, int slot,
                               lu_lanes sum[LU_COMPONENTS])
 {
-    const struct lu_place *u = &sources->u[REACH][place];
-    const struct lu_place *along_x[POINTS], *along_y[POINTS], *along_z[POINTS];
-    struct lu_place rows[POINTS];
+    const struct lu_slot *u = &sources->u[REACH][slot];
+    const struct lu_slot *along_x[POINTS], *along_y[POINTS], *along_z[POINTS];
+    struct lu_slot rows[POINTS];
     lu_lanes weights[POINTS];
 
 #pragma GCC unroll 5
     for (int i = 0; i < POINTS; i++) {
-        memcpy(&weights[i], &sources->weights->along_x[i][lu_backwards(lu, place)],
+        memcpy(&weights[i], &sources->weights->along_x[i][lu_backwards(lu, slot)],
                sizeof(weights[i]));
         if (i != REACH)
-            rows_of(sources, i - REACH, place, &rows[i]);
+            rows_of(sources, i - REACH, slot, &rows[i]);
         along_x[i] = u + i - REACH;
         along_y[i] = &rows[i];
-        along_z[i] = &sources->u[i][place];
+        along_z[i] = &sources->u[i][slot];
     }
 #pragma GCC unroll 5
     for (int m = 0; m < LU_COMPONENTS; m++)
-        sum[m] = -sources->force[place].component[m];
+        sum[m] = -sources->force[slot].component[m];
     add_middle(lu, weights[REACH] + sources->along_y[REACH] + sources->along_z[REACH], u->component,
                sum);
     add_axis(lu, LU_X, along_x, weights, sum);
@@ -220,19 +220,19 @@ static void set_sources(const struct lu *lu, int block, int z, struct sources *s
 NAS_HOT static void residual_block(const struct lu *lu, const struct sources *sources, int block,
                                    int z)
 {
-    struct lu_place *to = lu_block(lu, lu->r, block, z);
+    struct lu_slot *to = lu_block(lu, lu->r, block, z);
 
-    for (int place = lu->begin_x; place < lu->end_x + LU_LANES - 1; place++) {
-        lu_choice inner = lu_inner(lu, block, place);
+    for (int slot = lu->begin_x; slot < lu->end_x + LU_LANES - 1; slot++) {
+        lu_choice inner = lu_inner(lu, block, slot);
         lu_lanes sum[LU_COMPONENTS];
 
-        lu_ask(&sources->u[POINTS - 1][place + LU_AHEAD]);
-        lu_ask(&sources->force[place + LU_AHEAD]);
-        lu_ask(&to[place + LU_AHEAD]);
-        residual_place(lu, sources, place, sum);
+        lu_prefetch(&sources->u[POINTS - 1][slot + LU_AHEAD]);
+        lu_prefetch(&sources->force[slot + LU_AHEAD]);
+        lu_prefetch(&to[slot + LU_AHEAD]);
+        residual_slot(lu, sources, slot, sum);
 #pragma GCC unroll 5
         for (int m = 0; m < LU_COMPONENTS; m++)
-            to[place].component[m] = lu_choose(inner, sum[m], (lu_lanes){ 0 });
+            to[slot].component[m] = lu_choose(inner, sum[m], (lu_lanes){ 0 });
     }
 }
 

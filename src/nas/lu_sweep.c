@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The relaxation. A point needs the corrections of the three points before it, so a sweep runs as a
- * wave through the ranks, plane by plane, and in a plane through the places of a block: the points
- * of a place do not need each other. */
+ * wave through the ranks, plane by plane, and in a plane through the slots of a block: the points
+ * of a slot do not need each other. */
 #include "lu_physics.h"
 
 /* How much of a correction the state is corrected by. */
@@ -52,50 +52,50 @@ lu_inline void solve_block(const struct diagonal *diagonal, const struct lu_poin
 lu_inline void sweep_block(const struct lu *lu, enum sweep sweep, int block, int z)
 {
     bool lower = sweep == SWEEP_LOWER;
-    int step = lower ? 1 : -1, place = lower ? lu->begin_x : lu->end_x + LU_LANES - 2;
+    int step = lower ? 1 : -1, slot = lower ? lu->begin_x : lu->end_x + LU_LANES - 2;
     double scale = LU_OVER_RELAXATION * lu->dt;
     double flux_scale = step * scale * lu->t2, diffusion_scale = scale * lu->t1;
     struct diagonal diagonal = diagonal_of(lu);
-    const struct lu_place *u = lu_block(lu, lu->u, block, z);
-    const struct lu_place *u_y = lu_block(lu, lu->u, block - step, z) + step * (LU_LANES - 1);
-    const struct lu_place *r_y = lu_block(lu, lu->r, block - step, z) + step * (LU_LANES - 1);
-    const struct lu_place *r_z = lu_block(lu, lu->r, block, z - step);
-    struct lu_place *u_z = lu_block(lu, lu->u, block, z - step);
-    struct lu_place *r = lu_block(lu, lu->r, block, z), before = r[place - step];
-    struct lu_point point = lu_point_of(u[place - step].component);
+    const struct lu_slot *u = lu_block(lu, lu->u, block, z);
+    const struct lu_slot *u_y = lu_block(lu, lu->u, block - step, z) + step * (LU_LANES - 1);
+    const struct lu_slot *r_y = lu_block(lu, lu->r, block - step, z) + step * (LU_LANES - 1);
+    const struct lu_slot *r_z = lu_block(lu, lu->r, block, z - step);
+    struct lu_slot *u_z = lu_block(lu, lu->u, block, z - step);
+    struct lu_slot *r = lu_block(lu, lu->r, block, z), before = r[slot - step];
+    struct lu_point point = lu_point_of(u[slot - step].component);
 
-    for (int left = lu->end_x - lu->begin_x + LU_LANES - 1; left > 0; left--, place += step) {
-        lu_choice inner = lu_inner(lu, block, place);
-        struct lu_place u_before, r_before, sum;
-        struct lu_point at_y, at_z = lu_point_of(u_z[place].component);
+    for (int left = lu->end_x - lu->begin_x + LU_LANES - 1; left > 0; left--, slot += step) {
+        lu_choice inner = lu_inner(lu, block, slot);
+        struct lu_slot u_before, r_before, sum;
+        struct lu_point at_y, at_z = lu_point_of(u_z[slot].component);
 
-        lu_ask(&u[place + step * LU_AHEAD]);
-        lu_ask(&r[place + step * LU_AHEAD]);
+        lu_prefetch(&u[slot + step * LU_AHEAD]);
+        lu_prefetch(&r[slot + step * LU_AHEAD]);
 #pragma GCC unroll 5
         for (int m = 0; m < LU_COMPONENTS; m++) {
             u_before.component[m] =
-                lu_rows_beside(-step, u[place - step].component[m], u_y[place].component[m]);
+                lu_rows_beside(-step, u[slot - step].component[m], u_y[slot].component[m]);
             r_before.component[m] =
-                lu_rows_beside(-step, before.component[m], r_y[place].component[m]);
-            sum.component[m] = lower ? lu->dt * r[place].component[m] : (lu_lanes){ 0 };
+                lu_rows_beside(-step, before.component[m], r_y[slot].component[m]);
+            sum.component[m] = lower ? lu->dt * r[slot].component[m] : (lu_lanes){ 0 };
         }
         at_y = lu_point_of(u_before.component);
-        lu_add_jacobian(LU_Z, &at_z, flux_scale, diffusion_scale, r_z[place].component,
+        lu_add_jacobian(LU_Z, &at_z, flux_scale, diffusion_scale, r_z[slot].component,
                         sum.component);
         lu_add_jacobian(LU_Y, &at_y, flux_scale, diffusion_scale, r_before.component,
                         sum.component);
         lu_add_jacobian(LU_X, &point, flux_scale, diffusion_scale, before.component, sum.component);
-        point = lu_point_of(u[place].component);
+        point = lu_point_of(u[slot].component);
         solve_block(&diagonal, &point, sum.component);
 #pragma GCC unroll 5
         for (int m = 0; m < LU_COMPONENTS; m++) {
-            lu_lanes old = r[place].component[m], found = sum.component[m];
+            lu_lanes old = r[slot].component[m], found = sum.component[m];
 
             before.component[m] = lu_choose(inner, lower ? found : old + found, old);
-            r[place].component[m] = before.component[m];
+            r[slot].component[m] = before.component[m];
             /* Nothing else of this sweep needs the state there as it was. */
             if (!lower)
-                u_z[place].component[m] += ADVANCE * r_z[place].component[m];
+                u_z[slot].component[m] += ADVANCE * r_z[slot].component[m];
         }
     }
 }
@@ -115,12 +115,12 @@ NAS_HOT static void sweep_plane_down(const struct lu *lu, int z)
 
 NAS_HOT static void correct_plane(const struct lu *lu, int z)
 {
-    struct lu_place *u = lu_block(lu, lu->u, 0, z);
-    const struct lu_place *r = lu_block(lu, lu->r, 0, z);
+    struct lu_slot *u = lu_block(lu, lu->u, 0, z);
+    const struct lu_slot *r = lu_block(lu, lu->r, 0, z);
 
-    for (int place = 0; place < lu->blocks * lu->places - LU_GHOSTS; place++) {
+    for (int slot = 0; slot < lu->blocks * lu->slots - LU_GHOSTS; slot++) {
         for (int m = 0; m < LU_COMPONENTS; m++)
-            u[place].component[m] += ADVANCE * r[place].component[m];
+            u[slot].component[m] += ADVANCE * r[slot].component[m];
     }
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* MG: a Poisson equation on a periodic cube by multigrid cycles.
  *
- * Grids are divided among the ranks as long as every rank has at least two points in every
+ * Grids are divided among the ranks as long as every rank has at smallest two points in every
  * direction; a grid that is too coarse for that is gathered, and from there down every rank works
  * on the whole. Up to eight ranks that does not happen. */
 #include "mg_operators.h"
@@ -50,11 +50,11 @@ struct mg {
 
 struct candidate {
     double value;
-    uint64_t place;
+    uint64_t index;
 };
 
 /* Keeps the best of what is offered, the best first. */
-static void offer(struct candidate *best, double sign, double value, uint64_t place)
+static void offer(struct candidate *best, double sign, double value, uint64_t index)
 {
     int i = CHARGES - 1;
 
@@ -62,7 +62,7 @@ static void offer(struct candidate *best, double sign, double value, uint64_t pl
         return;
     for (; i > 0 && sign * value > sign * best[i - 1].value; i--)
         best[i] = best[i - 1];
-    best[i] = (struct candidate){ value, place };
+    best[i] = (struct candidate){ value, index };
 }
 
 static void no_candidates(struct candidate *best, double sign)
@@ -72,31 +72,31 @@ static void no_candidates(struct candidate *best, double sign)
 }
 
 /* The extreme random numbers of this rank's points. */
-static void search_part(const struct mg_grid *grid, struct candidate *greatest,
-                        struct candidate *least)
+static void search_part(const struct mg_grid *grid, struct candidate *largest,
+                        struct candidate *smallest)
 {
     uint64_t edge = grid->edge;
 
     for (unsigned int z = 0; z < grid->n[AXIS_Z]; z++) {
         for (unsigned int y = 0; y < grid->n[AXIS_Y]; y++) {
-            uint64_t place = ((grid->first[AXIS_Z] + z) * edge + grid->first[AXIS_Y] + y) * edge +
+            uint64_t index = ((grid->first[AXIS_Z] + z) * edge + grid->first[AXIS_Y] + y) * edge +
                              grid->first[AXIS_X];
-            uint64_t x = random_jump(RANDOM_SEED, place);
+            uint64_t x = random_jump(RANDOM_SEED, index);
 
             for (unsigned int i = 0; i < grid->n[AXIS_X]; i++) {
                 double value = random_next(&x);
 
-                offer(greatest, 1, value, place + i);
-                offer(least, -1, value, place + i);
+                offer(largest, 1, value, index + i);
+                offer(smallest, -1, value, index + i);
             }
         }
     }
 }
 
-static void set_charge(const struct mg_grid *grid, double *v, uint64_t place, double charge)
+static void set_charge(const struct mg_grid *grid, double *v, uint64_t index, double charge)
 {
     uint64_t edge = grid->edge,
-             at[AXES] = { place % edge, place / edge % edge, place / edge / edge };
+             at[AXES] = { index % edge, index / edge % edge, index / edge / edge };
 
     for (int axis = 0; axis < AXES; axis++) {
         if (at[axis] < grid->first[axis] || at[axis] - grid->first[axis] >= grid->n[axis])
@@ -106,7 +106,7 @@ static void set_charge(const struct mg_grid *grid, double *v, uint64_t place, do
     mg_row(grid, v, at[AXIS_Y] + 1, at[AXIS_Z] + 1)[at[AXIS_X] + 1] = charge;
 }
 
-/* Of all points with a random number, the ten greatest get +1, the ten least -1, the others 0. */
+/* The points with the ten largest random numbers get +1, the ten smallest -1, the others 0. */
 static int set_charges(struct mg *mg)
 {
     const struct mg_grid *grid = &mg->levels[0].grid;
@@ -128,10 +128,10 @@ static int set_charges(struct mg *mg)
             const struct candidate *one =
                 &all[k / CHARGES * 2 * CHARGES + i * CHARGES + k % CHARGES];
 
-            offer(best, signs[i], one->value, one->place);
+            offer(best, signs[i], one->value, one->index);
         }
         for (int k = 0; k < CHARGES; k++)
-            set_charge(grid, mg->v, best[k].place, signs[i]);
+            set_charge(grid, mg->v, best[k].index, signs[i]);
     }
     mg_exchange(grid, mg->v);
     return 0;
@@ -259,7 +259,7 @@ static int mg_run(struct nas_run *run)
 
     mg_divide_ranks(run->ranks, divided);
     if ((unsigned int)divided[AXIS_Z] > edge / 2)
-        return run_error(run, "%u points an edge are too few for %d ranks", edge, run->ranks);
+        return run_error(run, "%u points per edge are too few for %d ranks", edge, run->ranks);
     snprintf(run->problem, sizeof(run->problem), "%u x %u x %u points", edge, edge, edge);
     run->iterations = sizes[run->class].iterations;
     run->operations = 58.0 * run->iterations * edge * edge * edge;

@@ -11,9 +11,9 @@
 #include <stddef.h>
 
 /* Hot loops are compiled for several generations of processors. The loader chooses the best one
- * that the machine supports, which is too early for sanitizers. Clang does not pass vectors to inline
- * functions from such a loop, and before version 15 calls to such functions in other files do not
- * link. */
+ * that the machine supports, which is too early for sanitizers. Clang does not pass vectors to
+ * inline functions from such a loop, and before version 15 calls to such functions in other files
+ * do not link. */
 #if defined(__x86_64__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && \
     !defined(__SANITIZE_THREAD__)
 #define NAS_HOT __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
