@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Collectives against what their definitions say, short and long, blocking and not, while other
- * messages are under way that only a wildcard away could match. */
+/* Collectives compared with their definitions, short and long, blocking and non-blocking, while
+ * point-to-point messages and wildcard receives are pending. */
 #include "case.h"
 
 #include <stdlib.h>
@@ -338,7 +338,7 @@ static void test_reduce_scatter(void)
     for_counts(reduce_scatter);
 }
 
-/* Nobody leaves a barrier before the last has come. */
+/* No rank leaves a barrier before the last has entered. */
 static void test_barrier(void)
 {
     MPI_Request request;
@@ -367,8 +367,7 @@ static void test_barrier(void)
     }
 }
 
-/* Receives with every wildcard stand open while collectives go on, and get none of their messages.
- */
+/* Wildcard receives are posted during collectives, and must not get their messages. */
 static void test_wildcards_apart(void)
 {
     int in[8], out = 1234, *data = vector(70000);
@@ -390,7 +389,7 @@ static void test_wildcards_apart(void)
     free(data);
 }
 
-/* Several under way at once, and on parts of all ranks. */
+/* Several in flight at once, also on subsets of the ranks. */
 static void test_overlapping(void)
 {
     int sums[6], bytes[6], own, count;

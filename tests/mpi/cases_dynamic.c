@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Processes that come later: spawned, or connected through a port. */
+/* Dynamic processes: spawned, or connected through a port. */
 #include "case.h"
 #include "spawned.h"
 
@@ -9,8 +9,8 @@
 #define CHILDREN 2
 #define BYTES    200000
 
-/* Both sides of a communicator between groups; everyone on one side talks with everyone on the
- * other. Seeds tell the sides apart. */
+/* Called by both sides of an intercommunicator; all ranks of one side exchange messages with all of
+ * the other. Different seeds distinguish the sides. */
 static void talk(MPI_Comm between, int side)
 {
     unsigned char *out = allocate(BYTES), *in = allocate(BYTES);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Receives that are too short, requests that are cancelled, buffered sends without a buffer. */
+/* Truncated receives, cancelled requests, buffered sends without a buffer. */
 #include "case.h"
 
 #include <stdlib.h>
@@ -15,7 +15,7 @@ static int error_class(int code)
     return class;
 }
 
-/* The rest of the buffer is not written, the sender is not disturbed, the next message is whole. */
+/* Memory beyond the receive stays untouched, the send succeeds, the next message is complete. */
 static void truncated(size_t size, size_t room, bool posted, MPI_Comm comm)
 {
     unsigned char *out = allocate(size), *in = allocate(size);
@@ -82,7 +82,7 @@ static void test_cancel_receive(void)
     MPI_Wait(&sent, MPI_STATUS_IGNORE);
 }
 
-/* One that has its message is not cancelled any more. */
+/* A receive that has matched cannot be cancelled. */
 static void test_cancel_too_late(void)
 {
     char in = 0, out = 6;
@@ -100,7 +100,7 @@ static void test_cancel_too_late(void)
     expect(!cancelled && in == 6, "a receive that was done was cancelled");
 }
 
-/* A send is either cancelled, and leaves no trace, or delivered. */
+/* A send is either cancelled without effect, or delivered. */
 static void cancel_send(size_t size)
 {
     unsigned char *out = allocate(size), *in = allocate(size);

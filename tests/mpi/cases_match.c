@@ -8,7 +8,7 @@
 #define COUNT 400
 #define FLOOD 2000
 
-/* Short and long ones in turn: the long ones must not be overtaken. */
+/* Short and long messages alternate: short ones must not overtake. */
 static const size_t mixed[] = { 8, 100000, 0, 5000, 20000, 16, 300000 };
 
 static size_t mixed_size(int n)
@@ -35,7 +35,7 @@ static void test_order(void)
     free(buffer);
 }
 
-/* The same when all are under way at once, and received with a wildcard. */
+/* The same with all messages in flight at once, and wildcard receives. */
 static void test_order_unexpected(void)
 {
     static MPI_Request request[COUNT];
@@ -79,7 +79,7 @@ static void test_tags_in_reverse(void)
     MPI_Waitall(FLOOD, request, MPI_STATUSES_IGNORE);
 }
 
-/* Messages of one sender are in order, whoever else sends meanwhile. */
+/* Messages of one sender stay in order while others send, too. */
 static void test_any_source(void)
 {
     int *next = allocate(ranks * sizeof(int)), total = (ranks - 1) * COUNT;
@@ -160,7 +160,7 @@ static void test_probe(void)
     }
 }
 
-/* A message that was taken by a matched probe is nobody else's. */
+/* A message taken by a matched probe matches no other receive. */
 static void matched_probe(size_t size, bool immediate)
 {
     unsigned char *out = allocate(2 * size), *first = allocate(size), *second = allocate(size);
@@ -279,7 +279,7 @@ static void test_split(void)
     MPI_Comm_free(&part);
 }
 
-/* The two halves of all ranks talk through a communicator between them. */
+/* An intercommunicator between the two halves of the ranks. */
 static void test_between_groups(void)
 {
     int colour = rank % 2, own, others, in = -1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Every way of sending, every size, every byte. */
+/* Every send mode, every size, every byte. */
 #include "case.h"
 
 #include <stdlib.h>
@@ -96,7 +96,7 @@ static void test_bsend(void)
     with_buffer(buffered);
 }
 
-/* Nobody receives before both have sent. */
+/* No rank receives before both have sent. */
 static void bsend_first(void)
 {
     unsigned char *out = allocate(LARGEST), *in = allocate(LARGEST);
@@ -115,7 +115,7 @@ static void test_bsend_returns(void)
     with_buffer(bsend_first);
 }
 
-/* A synchronous send is not done before its receive has begun. */
+/* A synchronous send does not complete before its receive has started. */
 static void test_ssend_waits(void)
 {
     char out = 1, in = 0, go = 0;
@@ -180,7 +180,7 @@ static void test_self(void)
     }
 }
 
-/* All requests are started again and again, with other bytes each time. */
+/* All requests are started repeatedly, with different data each time. */
 static void persistent(size_t size)
 {
     unsigned char *out[4], *in[4];
@@ -222,8 +222,7 @@ static void test_persistent(void)
         persistent(some[i]);
 }
 
-/* Far more at a time than any queue holds, of sizes that take turns. */
-/* All rounds are sent before the first is received, and out of every other integer. */
+/* All rounds are sent before the first is received, from a strided datatype. */
 static void persistent_buffered(int count)
 {
     int *out = allocate(2 * count * sizeof(int)), *in = allocate(count * sizeof(int));
@@ -303,8 +302,7 @@ static void test_many_at_a_time(void)
     }
 }
 
-/* The same memory given back to the system and taken again between messages: what was remembered of
- * it must not be used. */
+/* Memory is unmapped and mapped again between messages: stale registrations must not be used. */
 static void test_memory_comes_and_goes(void)
 {
     for (int round = 0; round < ROUNDS; round++) {

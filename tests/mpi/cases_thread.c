@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Several threads of a process in MPI at the same time. */
+/* Several threads of a process inside MPI at the same time. */
 #include "case.h"
 
 #include <pthread.h>
@@ -65,7 +65,7 @@ static void test_threads_ring(void)
     run_threads(ring, false);
 }
 
-/* Any thread may get any message; together they get each once. */
+/* Any thread may get any message; each message is received once. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int seen[THREADS * MESSAGES];
 
@@ -117,7 +117,7 @@ static void test_threads_collective(void)
     run_threads(collect, true);
 }
 
-/* A thread waits inside MPI while another one sends what it waits for. */
+/* One thread waits inside MPI for a message that another one sends. */
 static void *wait_inside(void *argument)
 {
     int in = 0;

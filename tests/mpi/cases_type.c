@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Data that does not lie in one piece, on either side, short and long. */
+/* Non-contiguous data on either side, short and long. */
 #include "case.h"
 
 #include <stdlib.h>
@@ -87,7 +87,7 @@ static struct layout make_subarray(int bytes)
     return layout_of("subarray", type);
 }
 
-/* One piece, but not at the address that MPI is given. */
+/* Contiguous, but not at the address passed to MPI. */
 static struct layout make_displaced(int bytes)
 {
     MPI_Aint place = 48;
@@ -116,7 +116,7 @@ static unsigned char *place(const struct layout *layout, unsigned char **base)
     return memory;
 }
 
-/* Puts bytes into a layout, by MPI's own account of it. */
+/* Writes bytes into a layout with MPI_Unpack. */
 static void scatter(const struct layout *layout, unsigned char *base, const void *bytes, int size)
 {
     int position = 0;
@@ -271,7 +271,7 @@ static void test_counts(void)
     MPI_Type_free(&pair);
 }
 
-/* Types of no bytes are messages as well. */
+/* Messages of an empty datatype. */
 static void test_empty_type(void)
 {
     MPI_Datatype nothing;

@@ -62,7 +62,7 @@ static void test_accumulate(void)
     free(out);
 }
 
-/* All ranks count in the memory of rank 0, which does nothing. */
+/* All ranks increment a counter in the memory of rank 0, which is passive. */
 static void test_lock(void)
 {
     int *memory, one = 1, seen, last = -1;

@@ -2,7 +2,8 @@
 /* failure PORTS [return]: pulls the cables of the last PORTS ports of the adapter in mid-transfer.
  * As long as a port is left, all messages must arrive; rank 0 prints "arrived". With none left, MPI
  * calls must return an error; each rank that gets one prints "error: TEXT". With 'return', the
- * cables are put back, and once the rails are up again, those of the other ports are pulled instead. */
+ * cables are put back, and once the rails are up again, those of the other ports are pulled
+ * instead. */
 #include "data.h"
 
 #include <dlfcn.h>

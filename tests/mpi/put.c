@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* put: rank 0 puts into windows of the last rank. It prints how many ranks share its memory, how
- * many bytes were put and sent, and in microseconds the time of a message one way, and of a put with its
- * synchronization into a created and into an allocated window. */
+ * many bytes were put and sent, and in microseconds the time of a message one way, and of a put
+ * with its synchronization into a created and into an allocated window. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

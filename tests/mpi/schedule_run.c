@@ -102,7 +102,7 @@ static uint64_t digest_of(const unsigned char *bytes, size_t size)
     return digest;
 }
 
-/* What was received is what was to come, also between its pieces. */
+/* Checks the received data, and that the gaps of the layout are untouched. */
 static uint64_t check(const struct message *message, const struct place *place,
                       const MPI_Status *status)
 {
@@ -161,8 +161,8 @@ static size_t room_for(const struct run *run, int i)
     return longest;
 }
 
-/* The message that a receive has to have got: of those from that sender that it names, the first
- * that no receive before it has taken. */
+/* The message that a receive must get: the first matching one of its sender that no earlier receive
+ * has taken. */
 static const struct message *expected(struct run *run, int receive, const MPI_Status *status)
 {
     const struct phase *phase = run->phase;
