@@ -117,8 +117,8 @@ static void put_parameters(const struct command *unused)
             printf("; one of \"%s\"", row->choices);
         else
             printf("; %s", parameter_unit_text(row->unit));
-        if (row->fallback)
-            printf("; default: %s.\n", row->fallback);
+        if (row->default_value)
+            printf("; default: %s.\n", row->default_value);
         else
             puts("; required.");
     }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The modelled adapter as an engine of the objects in hca/: what calls cost, when they are made,
- * and what an adapter's events do. */
+/* The engine table of virtual time: what verbs calls cost, and how polling and sleeping wait. */
 #include "sim/engine.h"
 
 #include "dma/agent.h"
@@ -16,7 +15,7 @@
 
 #include <stdlib.h>
 
-/* ---- what calls cost ---- */
+/* ---- costs of calls ---- */
 
 static double registration(uint64_t bytes)
 {
@@ -86,8 +85,7 @@ static void sim_poll_begin(void)
     sim_qp_drain_cqes();
 }
 
-/* A program that looks at several queues in turn must get round to each of them after a change,
- * before it can be put to rest. */
+/* A program that polls several CQs must poll each of them after a change before it may sleep. */
 static uint32_t cq_count(bool *any_channel)
 {
     uint32_t count = 0;
@@ -102,26 +100,25 @@ static uint32_t cq_count(bool *any_channel)
     return count;
 }
 
-/* A program that knows of virtual time waits for memory by other means (verbena_spin): once one
- * that has not done so has looked at all its queues, and all are empty, only a completion is worth
- * waking it for. One that has a completion channel may be about to sleep on it instead. One that
- * waits by those other means does so without the locks that it may hold now, and that other threads
- * want.
+/* A program aware of virtual time waits for memory with verbena_spin(). One that has never called it
+ * and has found all its CQs empty waits for a CQE only, unless it has a completion channel, on which
+ * it may be about to sleep. One that has called it must not sleep here if it has other threads: it
+ * may hold locks that they want.
  */
-static bool may_rest(struct vthread *me)
+static bool may_sleep_polling(struct vthread *me)
 {
-    bool may_sleep;
-    uint32_t queues = cq_count(&may_sleep);
+    bool any_channel;
+    uint32_t cqs = cq_count(&any_channel);
 
     if (!me->guest && me->spins && !vthread_is_alone(me))
         return false;
     me->waits_for_cqe =
-        !me->guest && !me->spins && !may_sleep && me->empty_polls >= queues && !cq_any_waits();
-    return me->waits_for_cqe || me->empty_polls >= 2 * queues + 2;
+        !me->guest && !me->spins && !any_channel && me->empty_polls >= cqs && !cq_any_waits();
+    return me->waits_for_cqe || me->empty_polls >= 2 * cqs + 2;
 }
 
-/* Queues that are looked at in turn drive each other out of the processor's cache: with one more
- * than fit, each of them has to be fetched again, as in context memory. */
+/* CQs that are polled in turn evict each other from the CPU cache: with one more than fit, every CQE
+ * has to be fetched from memory. */
 static double cq_cache_misses(const struct vthread *me, int completions)
 {
     const struct parameters *p = &model->parameters;
@@ -149,7 +146,7 @@ static void sim_poll_end(int count)
         return;
     }
     me->empty_polls++;
-    if (!may_rest(me) || !sched_poll_wait(p->host.poll_empty))
+    if (!may_sleep_polling(me) || !sched_poll_wait(p->host.poll_empty))
         me->clock += ns_of(p->host.poll_empty);
     me->waits_for_cqe = false;
     compute_begin();
@@ -196,8 +193,8 @@ static uint64_t sim_device_memory(void)
     return model->parameters.hca.memory;
 }
 
-/* Whatever is mapped there next has other translations: where programs put things is not to be seen
- * in the model's time. */
+/* Whatever is mapped at this address next has other translations, so that addresses chosen by
+ * programs do not affect the model's times. */
 static void sim_deregistered(uint64_t address, uint64_t length)
 {
     for (uint32_t i = 1; i < model->port_count; i++) {

@@ -4,7 +4,7 @@
 
 #include "hca/engine.h"
 
-/* Virtual time: the adapter that VERBENA_ADAPTER names, modelled packet by packet. */
+/* Virtual time: the adapter that VERBENA_ADAPTER names, simulated packet by packet. */
 extern const struct hca_engine sim_engine;
 
 #endif

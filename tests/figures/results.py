@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Runs of the suite on modelled adapters, and the figures in them."""
 import functools
 import json

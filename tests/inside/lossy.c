@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Traffic between two adapters of a modelled fabric in which packets are lost, duplicated, held up
  * and spoilt: what the verbs promise must hold all the same.
  *

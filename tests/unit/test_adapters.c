@@ -114,12 +114,12 @@ static void values_are_read(void **state)
 
 static void wrong_lines_are_refused(void **state)
 {
-    expect("\nbus.speed = 1 GB/s\n", "bad.adapter:3: there is no key 'bus.speed'");
-    expect("bus.rate\n", "bad.adapter:2: a line is 'key = value', and this is not");
-    expect("bus.rate =  # nothing\n", "bad.adapter:2: a line is 'key = value', and this is not");
-    expect("= 3\n", "bad.adapter:2: a line is 'key = value', and this is not");
+    expect("\nbus.speed = 1 GB/s\n", "bad.adapter:3: unknown key 'bus.speed'");
+    expect("bus.rate\n", "bad.adapter:2: expected 'key = value'");
+    expect("bus.rate =  # nothing\n", "bad.adapter:2: expected 'key = value'");
+    expect("= 3\n", "bad.adapter:2: expected 'key = value'");
     expect("bus.rate = 1 GB/s\nlink.mtu = 256 B\nbus.rate = 1 GB/s\n",
-           "bad.adapter:4: bus.rate stands in line 2 already");
+           "bad.adapter:4: bus.rate is already set in line 2");
 }
 
 static void wrong_units_are_refused(void **state)
@@ -152,22 +152,22 @@ static void impossible_values_are_refused(void **state)
     char text[512], wanted[128];
 
     expect("bus.rate = 0 GB/s\n",
-           "bad.adapter:2: bus.rate is from 0.001 to 10000 GB/s, and cannot be '0 GB/s'");
+           "bad.adapter:2: bus.rate must be from 0.001 to 10000 GB/s, not '0 GB/s'");
     expect("hca.wqe_time = -5 ns\n",
-           "bad.adapter:2: hca.wqe_time is from 0 to 60000000000 ns, and cannot be '-5 ns'");
-    expect("bus.read_burst = 0 B\n", "bad.adapter:2: bus.read_burst is a whole number from 1 to "
-                                     "1099511627776 B, and cannot be '0 B'");
-    expect("bus.read_burst = 0.5 B\n", "bad.adapter:2: bus.read_burst is a whole number from 1 to "
-                                       "1099511627776 B, and cannot be '0.5 B'");
+           "bad.adapter:2: hca.wqe_time must be from 0 to 60000000000 ns, not '-5 ns'");
+    expect("bus.read_burst = 0 B\n", "bad.adapter:2: bus.read_burst must be a whole number from 1 to "
+                                     "1099511627776 B, not '0 B'");
+    expect("bus.read_burst = 0.5 B\n", "bad.adapter:2: bus.read_burst must be a whole number from 1 to "
+                                       "1099511627776 B, not '0.5 B'");
     expect("link.mtu = 1000 B\n",
-           "bad.adapter:2: link.mtu is a power of two from 256 to 4096 B, and "
-           "cannot be '1000 B'");
+           "bad.adapter:2: link.mtu must be a power of two from 256 to 4096 B, "
+           "not '1000 B'");
     expect("link.mtu = 8 KB\n",
-           "bad.adapter:2: link.mtu is a power of two from 256 to 4096 B, and cannot be '8 KB'");
+           "bad.adapter:2: link.mtu must be a power of two from 256 to 4096 B, not '8 KB'");
     expect("hca.engines = 1.5\n",
-           "bad.adapter:2: hca.engines is a whole number from 1 to 16, and cannot be '1.5'");
+           "bad.adapter:2: hca.engines must be a whole number from 1 to 16, not '1.5'");
     expect("hca.engines = 99999999999999999999999999\n",
-           "bad.adapter:2: hca.engines is a whole number from 1 to 16, and cannot be "
+           "bad.adapter:2: hca.engines must be a whole number from 1 to 16, not "
            "'99999999999999999999999999'");
     snprintf(text, sizeof(text), "title = %0200d\n", 0);
     snprintf(wanted, sizeof(wanted), "bad.adapter:2: title is longer than %zu characters",
@@ -232,8 +232,8 @@ static void bases_that_fail(void **state)
     write_file("above.adapter", "based-on = wrong\n");
     assert_string_equal(
         reason("above.adapter", NULL, &unused),
-        "wrong.adapter:2: link.mtu is a power of two from 256 to 4096 B, and cannot "
-        "be '3 B'");
+        "wrong.adapter:2: link.mtu must be a power of two from 256 to 4096 B, not "
+        "'3 B'");
     write_file("a.adapter", "based-on = b\n");
     write_file("b.adapter", "# b\nbased-on = a\n");
     assert_string_equal(reason("a.adapter", NULL, &unused),
@@ -246,7 +246,7 @@ static void bases_that_fail(void **state)
                         "lost.adapter:1: based-on: there/is.adapter: No such file or directory");
     write_file("late.adapter", "link.mtu = 256 B\nbased-on = a\n");
     assert_string_equal(reason("late.adapter", NULL, &unused),
-                        "late.adapter:2: based-on has to come first");
+                        "late.adapter:2: based-on must be the first line");
     for (int i = 0; i < 9; i++) {
         snprintf(name, sizeof(name), "deep%d.adapter", i);
         snprintf(text, sizeof(text), "based-on = deep%d\n", i + 1);
@@ -268,11 +268,11 @@ static void settings_come_last(void **state)
     assert_true(out.bus.rate == 3);
 
     expect_setting("bus.rate", "--set: 'bus.rate' is not 'key=value'");
-    expect_setting("bus.speed=1", "--set: there is no key 'bus.speed'");
-    expect_setting("based-on=mt23108", "--set: there is no key 'based-on'");
+    expect_setting("bus.speed=1", "--set: unknown key 'bus.speed'");
+    expect_setting("based-on=mt23108", "--set: unknown key 'based-on'");
     expect_setting("hca.engines=1;hca.engines=2", "--set: hca.engines is given twice");
     expect_setting("link.mtu=3B",
-                   "--set: link.mtu is a power of two from 256 to 4096 B, and cannot be '3B'");
+                   "--set: link.mtu must be a power of two from 256 to 4096 B, not '3B'");
     expect_setting("hca.buffer=300B",
                    "--set: hca.buffer holds less than one packet of link.mtu and link.header");
 }
@@ -342,7 +342,7 @@ static size_t size_of(const struct parameter_row *row)
 {
     switch (row->unit) {
     case UNIT_TEXT:
-        return row->room;
+        return row->size;
     case UNIT_YES_NO:
         return sizeof(bool);
     case UNIT_CHOICE:
@@ -386,7 +386,7 @@ static void rows_are_documented(void **state)
 
         snprintf(line, sizeof(line), "| `%s` | %.*s | %s | %s |\n", row->key,
                  units ? (int)(units - kind) : (int)strlen(kind), kind,
-                 row->fallback ? row->fallback : "required", row->help);
+                 row->default_value ? row->default_value : "required", row->help);
         if (!strstr(text, line))
             fail_msg("%s lacks this line: %s", DOCUMENT, line);
     }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* exec that fails leaves a process and its threads as they were: in forked children, in those of vfork,
  * in a thread, and in a process with a queue pair, which still carries a message. In the end a thread
  * becomes another program, which says so. */

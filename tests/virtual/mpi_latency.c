@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Half the round trip of messages between two ranks, in microseconds. */
 #include <mpi.h>
 #include <stdio.h>

@@ -60,7 +60,7 @@ static int walk_lines(char *text, const char *path,
             status = visit(&line, context);
             break;
         case -1:
-            snprintf(error, size, "%s:%u: a line is 'key = value', and this is not", path,
+            snprintf(error, size, "%s:%u: expected 'key = value'", path,
                      line.number);
             status = -1;
             break;
@@ -99,9 +99,9 @@ static bool own_directory(char *path)
 
 int adapter_directory(char *path, size_t path_size, char *error, size_t size)
 {
-    /* Beside the command and the library of a build directory; from the installed command; from the
-     * installed library, whose own place may be two or three levels below the prefix. */
-    static const char *const places[] = {
+    /* In a build directory, relative to the library or command; installed, relative to the command, or
+     * to the library, which may be two or three levels below the prefix. */
+    static const char *const candidates[] = {
         "adapters",
         "../adapters",
         "../" VERBENA_DATADIR "/verbena/adapters",
@@ -118,11 +118,11 @@ int adapter_directory(char *path, size_t path_size, char *error, size_t size)
         return -1;
     }
     if (!own_directory(own)) {
-        snprintf(error, size, "no telling where this program is: set VERBENA_ADAPTERS");
+        snprintf(error, size, "cannot find the directory of this program: set VERBENA_ADAPTERS");
         return -1;
     }
-    for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
-        if ((size_t)snprintf(path, path_size, "%s/%s", own, places[i]) < path_size &&
+    for (size_t i = 0; i < sizeof(candidates) / sizeof(*candidates); i++) {
+        if ((size_t)snprintf(path, path_size, "%s/%s", own, candidates[i]) < path_size &&
             !access(path, X_OK))
             return 0;
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Adapter files as text: lines of "key = value # origin", and the directory they are kept in. What
- * the keys mean is in parameters.h. */
+/* The syntax of adapter files, lines of "key = value # origin", and the directory that holds them.
+ * parameters.h has the keys. */
 #ifndef SIM_ADAPTER_FILE_H
 #define SIM_ADAPTER_FILE_H
 
@@ -13,23 +13,23 @@ struct adapter_line {
     unsigned int number;
     const char *key;
     const char *value;
-    const char *origin; /* what stands behind '#'; empty if nothing does */
+    const char *origin; /* the comment behind '#', or "" */
 };
 
-/* Splits one line, which is written to. Returns 1, 0 if it says nothing, -1 if it is not of the
- * form "key = value". */
+/* Splits one line in place. Returns 1, 0 if the line is blank, or -1 if it is not of the form
+ * "key = value". */
 int adapter_line_split(char *text, struct adapter_line *line);
 
-/* Calls 'visit' for every line that says something. Returns 0; what 'visit' returned, if that was
- * not 0; or -1 with "file: reason" or "file:line: reason" in 'error'. */
+/* Calls 'visit' for every line that is not blank. Returns 0; the first non-zero result of 'visit';
+ * or -1 with "file: reason" or "file:line: reason" in 'error'. */
 int adapter_file_walk(const char *path,
                       int (*visit)(const struct adapter_line *line, void *context), void *context,
                       char *error, size_t size);
 
-/* Ends in ".adapter", with something before it. */
+/* Whether the name ends in ".adapter", with something before it. */
 bool adapter_suffixed(const char *name);
 
-/* Says where the file is, not only what it is called. */
+/* Whether the name is a path to a file, not the name of an adapter. */
 bool adapter_name_is_path(const char *name);
 
 /* The directory of the adapter files: VERBENA_ADAPTERS, or the one that came with this program or

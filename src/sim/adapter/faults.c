@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LONGEST_DELAY_NS 4000 /* several packets of the slowest link pass meanwhile */
+#define LONGEST_DELAY_NS 4000 /* time for several packets on the slowest link */
 
 const char *const fault_names[FAULT_COUNT] = {
     [FAULT_DROP] = "drop",
@@ -15,7 +15,7 @@ const char *const fault_names[FAULT_COUNT] = {
     [FAULT_REORDER] = "reorder",
 };
 
-/* ---- chance ---- */
+/* ---- random numbers ---- */
 
 /* Weyl sequence and mixing function of SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom
  * Number Generators, 2014). */
@@ -44,7 +44,7 @@ uint64_t faults_delay(struct faults *faults)
     return 1 + draw(faults) % LONGEST_DELAY_NS;
 }
 
-/* ---- reading ---- */
+/* ---- parsing ---- */
 
 static int read_seed(const char *value, struct faults *out, char *error, size_t size)
 {
@@ -89,7 +89,7 @@ static int read_word(char *word, struct faults *out, char *error, size_t size)
         if (!strcmp(word, fault_names[fault]))
             return read_rate(fault, equals + 1, out, error, size);
     }
-    snprintf(error, size, "--faults: '%s' is none of drop, corrupt, duplicate, reorder and seed",
+    snprintf(error, size, "--faults: unknown fault '%s': use drop, corrupt, duplicate, reorder or seed",
              word);
     return -1;
 }

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Every number of the model: its key in adapter files, its unit, its limits, and what holds when a
- * file does not say it. The manual page is made from these rows, and a test compares
- * docs/adapters.md with them. */
+/* The parameters of the model: key in adapter files, unit, limits, default and help. The manual page
+ * is generated from these rows, and a test compares docs/adapters.md with them. */
 #include "sim/adapter/parameters.h"
 
 #include <assert.h>
 
-/* The key is the name of the member, and a member of another type does not compile. */
+/* The key is the name of the member. A member of another type does not compile. */
 #define MEMBER(field, type)                                                                      \
     .key = #field,                                                                               \
     .offset =                                                                                    \
@@ -16,7 +15,7 @@
                          ? 1                                                                     \
                          : -1])
 
-#define NO_FALLBACK   NULL
+#define REQUIRED      NULL
 #define LONGEST_NS    60e9
 #define SLOWEST_GB_S  1e-3
 #define FASTEST_GB_S  1e4
@@ -24,167 +23,167 @@
 #define LARGEST_COUNT 1e9
 
 /* clang-format off */
-#define TIME(field, otherwise, text) \
-    { MEMBER(field, double), .unit = UNIT_TIME, .fallback = otherwise, \
+#define TIME(field, default_, text) \
+    { MEMBER(field, double), .unit = UNIT_TIME, .default_value = default_, \
       .maximum = LONGEST_NS, .help = text }
-#define RATE(field, otherwise, least, text) \
-    { MEMBER(field, double), .unit = UNIT_RATE, .fallback = otherwise, \
+#define RATE(field, default_, least, text) \
+    { MEMBER(field, double), .unit = UNIT_RATE, .default_value = default_, \
       .minimum = least, .maximum = FASTEST_GB_S, .help = text }
-#define BYTES(field, otherwise, least, text) \
-    { MEMBER(field, uint64_t), .unit = UNIT_BYTES, .fallback = otherwise, \
+#define BYTES(field, default_, least, text) \
+    { MEMBER(field, uint64_t), .unit = UNIT_BYTES, .default_value = default_, \
       .minimum = least, .maximum = LARGEST_BYTES, .help = text }
-#define POWER(field, otherwise, least, most, text) \
-    { MEMBER(field, uint64_t), .unit = UNIT_BYTES, .fallback = otherwise, \
+#define POWER(field, default_, least, most, text) \
+    { MEMBER(field, uint64_t), .unit = UNIT_BYTES, .default_value = default_, \
       .minimum = least, .maximum = most, .power_of_two = true, .help = text }
-#define COUNT(field, otherwise, least, most, text) \
-    { MEMBER(field, uint64_t), .unit = UNIT_COUNT, .fallback = otherwise, \
+#define COUNT(field, default_, least, most, text) \
+    { MEMBER(field, uint64_t), .unit = UNIT_COUNT, .default_value = default_, \
       .minimum = least, .maximum = most, .help = text }
-#define REAL(field, otherwise, text) \
-    { MEMBER(field, double), .unit = UNIT_REAL, .fallback = otherwise, \
+#define REAL(field, default_, text) \
+    { MEMBER(field, double), .unit = UNIT_REAL, .default_value = default_, \
       .maximum = LARGEST_COUNT, .help = text }
-#define TEXT(field, otherwise, text) \
+#define TEXT(field, default_, text) \
     { .key = #field, .unit = UNIT_TEXT, .offset = offsetof(struct parameters, field), \
-      .room = sizeof(((struct parameters *)0)->field), .fallback = otherwise, .help = text }
-#define YES_NO(field, otherwise, text) \
-    { MEMBER(field, bool), .unit = UNIT_YES_NO, .fallback = otherwise, .help = text }
+      .size = sizeof(((struct parameters *)0)->field), .default_value = default_, .help = text }
+#define YES_NO(field, default_, text) \
+    { MEMBER(field, bool), .unit = UNIT_YES_NO, .default_value = default_, .help = text }
 
 const struct parameter_row parameter_rows[] = {
-    TEXT(title, NO_FALLBACK, "what is modelled, in a few words"),
+    TEXT(title, REQUIRED, "short description of the platform"),
 
-    TIME(host.post_send, NO_FALLBACK, "posting a send request"),
-    TIME(host.post_recv, NO_FALLBACK, "posting a receive request"),
-    TIME(host.poll_hit, NO_FALLBACK, "a poll that finds a completion"),
-    TIME(host.poll_empty, NO_FALLBACK, "a poll that finds none"),
-    TIME(host.sge_time, "0 ns", "each further segment of a posted request"),
+    TIME(host.post_send, REQUIRED, "posting a send WQE"),
+    TIME(host.post_recv, REQUIRED, "posting a receive WQE"),
+    TIME(host.poll_hit, REQUIRED, "a poll that finds a completion"),
+    TIME(host.poll_empty, REQUIRED, "a poll that finds none"),
+    TIME(host.sge_time, "0 ns", "each SGE after the first of a posted WQE"),
     COUNT(host.cached_cqs, "0", 0, LARGEST_COUNT,
-          "completion queues of a process that its processor keeps in its cache; 0: all"),
+          "CQs of a process that fit in the CPU cache; 0: all"),
     TIME(host.cq_miss, "0 ns",
-         "fetching from memory what belongs to a completion, with more queues than that; keeps adapters from memory"),
-    RATE(host.copy_rate, NO_FALLBACK, SLOWEST_GB_S, "copying in memory by the processor"),
-    TIME(host.copy_call, "0 ns", "starting a copy in memory"),
-    TIME(host.wake_recv, NO_FALLBACK,
-         "from a completion to a program that slept for it, a receive having completed"),
-    TIME(host.wake_send, "0 ns", "the same, a send or write having completed; 0: as host.wake_recv"),
-    TIME(host.create_qp, NO_FALLBACK, "creating a queue pair"),
-    TIME(host.create_qp_entry, "0 ns", "creating a queue pair, for each request it can hold"),
-    TIME(host.destroy_qp, NO_FALLBACK, "destroying a queue pair that is not connected"),
-    TIME(host.destroy_connected_qp, NO_FALLBACK, "destroying a connected queue pair"),
-    TIME(host.modify_qp, NO_FALLBACK, "one change of state of a queue pair; connecting takes three"),
-    TIME(host.create_cq, NO_FALLBACK, "creating a completion queue"),
-    TIME(host.create_cq_entry, "0 ns", "creating a completion queue, for each of its entries"),
-    TIME(host.destroy_cq, NO_FALLBACK, "destroying a completion queue"),
-    TIME(host.destroy_cq_entry, "0 ns", "destroying a completion queue, for each of its entries"),
-    TIME(host.create_srq, NO_FALLBACK, "creating a shared receive queue"),
-    TIME(host.destroy_srq, NO_FALLBACK, "destroying a shared receive queue"),
-    TIME(host.reg_mr, NO_FALLBACK, "registering memory"),
-    TIME(host.reg_mr_page, NO_FALLBACK, "registering memory, for each page"),
-    TIME(host.reg_mr_page_beyond, "0 ns", "the same, for each page beyond host.reg_mr_knee"),
-    TIME(host.dereg_mr, NO_FALLBACK, "deregistering memory"),
+         "fetching a CQE from memory when a process has more CQs than that; the adapter cannot use memory meanwhile"),
+    RATE(host.copy_rate, REQUIRED, SLOWEST_GB_S, "memory copy by the CPU"),
+    TIME(host.copy_call, "0 ns", "starting a memory copy"),
+    TIME(host.wake_recv, REQUIRED,
+         "from a receive completion to a running thread that slept for it"),
+    TIME(host.wake_send, "0 ns", "from a send completion to a running thread that slept for it; 0: as host.wake_recv"),
+    TIME(host.create_qp, REQUIRED, "creating a QP"),
+    TIME(host.create_qp_entry, "0 ns", "creating a QP, for each of its WQEs"),
+    TIME(host.destroy_qp, REQUIRED, "destroying a QP that is not connected"),
+    TIME(host.destroy_connected_qp, REQUIRED, "destroying a connected QP"),
+    TIME(host.modify_qp, REQUIRED, "one state change of a QP; connecting takes three"),
+    TIME(host.create_cq, REQUIRED, "creating a CQ"),
+    TIME(host.create_cq_entry, "0 ns", "creating a CQ, for each of its entries"),
+    TIME(host.destroy_cq, REQUIRED, "destroying a CQ"),
+    TIME(host.destroy_cq_entry, "0 ns", "destroying a CQ, for each of its entries"),
+    TIME(host.create_srq, REQUIRED, "creating an SRQ"),
+    TIME(host.destroy_srq, REQUIRED, "destroying an SRQ"),
+    TIME(host.reg_mr, REQUIRED, "registering memory"),
+    TIME(host.reg_mr_page, REQUIRED, "registering memory, for each page"),
+    TIME(host.reg_mr_page_beyond, "0 ns", "registering memory, for each page beyond host.reg_mr_knee"),
+    TIME(host.dereg_mr, REQUIRED, "deregistering memory"),
     TIME(host.dereg_mr_page, "0 ns", "deregistering memory, for each page"),
     COUNT(host.reg_mr_knee, "1000000000", 0, LARGEST_COUNT,
           "pages of a registration that cost host.reg_mr_page each"),
-    TIME(host.alloc_pd, NO_FALLBACK, "allocating a protection domain"),
-    TIME(host.create_ah, NO_FALLBACK, "creating an address handle"),
-    TIME(host.bind_mw, NO_FALLBACK, "binding a memory window"),
-    TIME(host.event_call, NO_FALLBACK,
-         "arming a completion queue, and each call that takes or acknowledges an event"),
-    POWER(host.page_size, "4 KB", 512, 1 << 30, "a page of memory"),
+    TIME(host.alloc_pd, REQUIRED, "allocating a PD"),
+    TIME(host.create_ah, REQUIRED, "creating an AH"),
+    TIME(host.bind_mw, REQUIRED, "binding a memory window"),
+    TIME(host.event_call, REQUIRED,
+         "arming a CQ, and each call that gets or acknowledges an event"),
+    POWER(host.page_size, "4 KB", 512, 1 << 30, "memory page"),
 
-    YES_NO(bus.half_duplex, NO_FALLBACK, "both directions share the bus"),
-    RATE(bus.rate, NO_FALLBACK, SLOWEST_GB_S, "the bus, or each of its directions"),
-    BYTES(bus.write_burst, NO_FALLBACK, 1, "largest payload of a write to memory"),
-    BYTES(bus.read_burst, NO_FALLBACK, 1, "largest payload of a part of a read's answer"),
-    BYTES(bus.read_request, NO_FALLBACK, 1, "largest read that one request asks for"),
-    TIME(bus.write_overhead, NO_FALLBACK, "what each write occupies the bus besides its payload"),
-    TIME(bus.completion_overhead, NO_FALLBACK,
-         "what each part of a read's answer occupies the bus besides its payload"),
-    TIME(bus.request_overhead, NO_FALLBACK, "what a read request occupies the bus"),
-    TIME(bus.link_layer, "0 ns", "what each transaction occupies the other direction"),
-    TIME(bus.doorbell_latency, NO_FALLBACK, "from the processor's store to the adapter"),
-    TIME(bus.write_latency, NO_FALLBACK, "from the end of a write to the processor's seeing it"),
-    TIME(bus.read_latency, NO_FALLBACK, "from a read request to the beginning of its answer"),
-    RATE(bus.read_rate, "0 GB/s", 0, "what the memory side can return to reads; 0: not limited"),
+    YES_NO(bus.half_duplex, REQUIRED, "both directions share the bus"),
+    RATE(bus.rate, REQUIRED, SLOWEST_GB_S, "the bus, or each of its directions"),
+    BYTES(bus.write_burst, REQUIRED, 1, "largest payload of a write to memory"),
+    BYTES(bus.read_burst, REQUIRED, 1, "largest payload of a read completion"),
+    BYTES(bus.read_request, REQUIRED, 1, "largest read that one request asks for"),
+    TIME(bus.write_overhead, REQUIRED, "bus time of each write besides its payload"),
+    TIME(bus.completion_overhead, REQUIRED,
+         "bus time of each read completion besides its payload"),
+    TIME(bus.request_overhead, REQUIRED, "bus time of a read request"),
+    TIME(bus.link_layer, "0 ns", "time that each transaction occupies the opposite direction"),
+    TIME(bus.doorbell_latency, REQUIRED, "from the CPU's store to the adapter"),
+    TIME(bus.write_latency, REQUIRED, "from the end of a write until the CPU sees it"),
+    TIME(bus.read_latency, REQUIRED, "from a read request to its first completion"),
+    RATE(bus.read_rate, "0 GB/s", 0, "rate at which memory returns read data; 0: not limited"),
 
-    COUNT(hca.engines, NO_FALLBACK, 1, ENGINES_MAX, "send engines of a port"),
-    COUNT(hca.engine_depth, NO_FALLBACK, 1, 65536, "packets an engine may have under way"),
-    BYTES(hca.buffer, "0 B", 0, "packets on their way out, all together; 0: not limited"),
-    TIME(hca.wqe_time, NO_FALLBACK, "an engine begins a message"),
-    TIME(hca.sge_time, "0 ns", "an engine gathers a further segment"),
-    TIME(hca.packet_time, "0 ns", "an engine makes a packet"),
-    TIME(hca.qpc_lock_time, "0 ns", "each packet, in or out, keeps others from the queue's context"),
+    COUNT(hca.engines, REQUIRED, 1, ENGINES_MAX, "send engines of a port"),
+    COUNT(hca.engine_depth, REQUIRED, 1, 65536, "packets in flight per engine"),
+    BYTES(hca.buffer, "0 B", 0, "buffer for packets that have not left yet, of all engines; 0: not limited"),
+    TIME(hca.wqe_time, REQUIRED, "engine time per WQE"),
+    TIME(hca.sge_time, "0 ns", "engine time per SGE after the first"),
+    TIME(hca.packet_time, "0 ns", "engine time per packet"),
+    TIME(hca.qpc_lock_time, "0 ns", "time that each packet, in or out, locks the QP context"),
     BYTES(hca.arbitration_quantum, "0 B", 0,
-          "what an engine sends of a message while other queues wait; 0: all of it"),
-    YES_NO(hca.drain, "no", "an engine takes a new message only when its packets have left"),
+          "bytes an engine sends of a message while other QPs wait; 0: the whole message"),
+    YES_NO(hca.drain, "no", "an engine starts a new message only when its packets have left"),
     YES_NO(hca.wait_for_ack, "no",
-           "a queue goes on after a send only when that is acknowledged"),
-    TIME(hca.ack_turnaround, "0 ns", "from an acknowledgement to the next request of its queue"),
-    TIME(hca.recv_time, NO_FALLBACK, "the first packet of a message that arrives"),
-    TIME(hca.recv_sge_time, "0 ns", "each further segment a message is scattered to"),
-    YES_NO(hca.recv_prefetch, "no", "receive requests are fetched when they are posted"),
-    TIME(hca.recv_wqe_time, "0 ns", "taking the receive request of a send that arrives"),
+           "a QP continues after a send only when it is acknowledged"),
+    TIME(hca.ack_turnaround, "0 ns", "from an acknowledgement to the next WQE of its QP"),
+    TIME(hca.recv_time, REQUIRED, "receive engine time for the first packet of a message"),
+    TIME(hca.recv_sge_time, "0 ns", "receive engine time per SGE after the first"),
+    YES_NO(hca.recv_prefetch, "no", "receive WQEs are fetched when they are posted"),
+    TIME(hca.recv_wqe_time, "0 ns", "taking the receive WQE of an arriving send"),
     RATE(hca.scatter_rate, "0 GB/s", 0,
-         "scattering to more than one segment; 0: not limited"),
-    TIME(hca.read_response, "0 ns", "from the arrival of an RDMA read or atomic to its answer"),
-    COUNT(hca.wqe_prefetch, NO_FALLBACK, 1, 65536, "work requests of a queue fetched ahead"),
-    BYTES(hca.wqe_bytes, NO_FALLBACK, 1, "a work request with one segment"),
-    BYTES(hca.sge_bytes, NO_FALLBACK, 1, "a further segment of a work request"),
-    BYTES(hca.cqe_bytes, NO_FALLBACK, 1, "a completion"),
-    BYTES(hca.memory, "0 B", 0, "memory on the adapter that programs can use"),
-    RATE(hca.memory_rate, "0 GB/s", 0, "that memory"),
-    TIME(hca.memory_latency, "0 ns", "from a request to that memory to its answer"),
+         "scattering to more than one SGE; 0: not limited"),
+    TIME(hca.read_response, "0 ns", "from the arrival of an RDMA read or atomic to its response"),
+    COUNT(hca.wqe_prefetch, REQUIRED, 1, 65536, "WQEs of a QP fetched ahead"),
+    BYTES(hca.wqe_bytes, REQUIRED, 1, "a WQE with one SGE"),
+    BYTES(hca.sge_bytes, REQUIRED, 1, "each further SGE of a WQE"),
+    BYTES(hca.cqe_bytes, REQUIRED, 1, "a CQE"),
+    BYTES(hca.memory, "0 B", 0, "device memory for programs (ibv_alloc_dm)"),
+    RATE(hca.memory_rate, "0 GB/s", 0, "device memory"),
+    TIME(hca.memory_latency, "0 ns", "access to device memory"),
 
     { MEMBER(icm.location, enum icm_location), .unit = UNIT_CHOICE, .choices = "adapter host",
-      .fallback = NO_FALLBACK, .help = "where contexts are that are not in the adapter's cache" },
-    COUNT(icm.qpc_entries, "0", 0, LARGEST_COUNT, "queues whose contexts fit the cache; 0: all"),
+      .default_value = REQUIRED, .help = "memory that holds the ICM behind the cache" },
+    COUNT(icm.qpc_entries, "0", 0, LARGEST_COUNT, "QP contexts (QPC) that fit in the cache; 0: all"),
     COUNT(icm.mtt_entries, "0", 0, 1 << 24,
-          "pages whose translations fit the cache; 0: all"),
-    TIME(icm.access_time, "0 ns", "one access of the context unit, behind the cache"),
+          "translations (MTT), one a page, that fit in the cache; 0: all"),
+    TIME(icm.access_time, "0 ns", "one access to the ICM behind the cache"),
     TIME(icm.crowded_time, "0 ns",
-         "what a queue takes longer while others are fetched, with contexts in the host"),
-    REAL(icm.qpc_accesses, "0", "accesses one after the other for a queue not in the cache"),
-    REAL(icm.mtt_accesses, "0", "the same for the translation of a page"),
-    REAL(icm.write_back_accesses, "0", "accesses for the queue that has to leave the cache"),
+         "extra time of a QPC miss while another miss is served, with the ICM in the host"),
+    REAL(icm.qpc_accesses, "0", "dependent accesses of a QPC miss"),
+    REAL(icm.mtt_accesses, "0", "dependent accesses of an MTT miss"),
+    REAL(icm.write_back_accesses, "0", "accesses to write back an evicted QPC"),
 
-    COUNT(link.ports, NO_FALLBACK, 1, 4, "ports of the adapter"),
-    RATE(link.rate, NO_FALLBACK, SLOWEST_GB_S, "a port, each direction, after line coding"),
-    POWER(link.mtu, NO_FALLBACK, 256, 4096, "largest payload of a packet"),
-    BYTES(link.header, NO_FALLBACK, 0, "headers and checksums of a packet"),
-    TIME(link.gap, "0 ns", "between packets"),
-    TIME(link.latency, NO_FALLBACK, "a cable"),
-    BYTES(link.receive_buffer, "0 B", 0, "packets a port can take in on each lane; 0: not limited"),
+    COUNT(link.ports, REQUIRED, 1, 4, "ports of the adapter"),
+    RATE(link.rate, REQUIRED, SLOWEST_GB_S, "a port, each direction, after line coding"),
+    POWER(link.mtu, REQUIRED, 256, 4096, "largest payload of a packet"),
+    BYTES(link.header, REQUIRED, 0, "headers and checksums of a packet"),
+    TIME(link.gap, "0 ns", "gap between packets"),
+    TIME(link.latency, REQUIRED, "propagation delay of a link"),
+    BYTES(link.receive_buffer, "0 B", 0, "receive buffer of a port for each VL; 0: not limited"),
     COUNT(link.vls, "1", 1, VLS_MAX,
-          "virtual lanes for data; service level s takes lane s mod link.vls"),
+          "virtual lanes (VLs) for data; service level s uses VL s mod link.vls"),
     TEXT(link.vl_weights, "1",
-         "shares of the lanes when several want a cable; the last counts for further lanes"),
+         "weights of the VLs when several want a link; the last one applies to further VLs"),
 
-    TIME(fabric.latency, NO_FALLBACK, "a switch"),
+    TIME(fabric.latency, REQUIRED, "forwarding delay of a switch"),
     { MEMBER(fabric.topology, enum fabric_topology), .unit = UNIT_CHOICE,
-      .choices = "single fat-tree", .fallback = "single",
-      .help = "one switch, or leaves with a cable to each of fabric.uplinks spines" },
-    COUNT(fabric.radix, "0", 0, 65535, "ports of a switch; 0: as many as it takes"),
-    COUNT(fabric.uplinks, "0", 0, 65535, "ports of a leaf of a fat tree that lead to spines"),
+      .choices = "single fat-tree", .default_value = "single",
+      .help = "one switch, or leaves with a link to each of fabric.uplinks spines" },
+    COUNT(fabric.radix, "0", 0, 65535, "ports of a switch; 0: as many as needed"),
+    COUNT(fabric.uplinks, "0", 0, 65535, "ports of a fat-tree leaf that lead to spines"),
 
-    TIME(mpi.send, "0 ns", "what the MPI library itself takes for a message it sends"),
-    TIME(mpi.receive, "0 ns", "what the MPI library itself takes for a message it receives"),
-    TIME(mpi.control, "0 ns", "what the MPI library itself takes for a control message"),
+    TIME(mpi.send, "0 ns", "overhead of the MPI library per message sent"),
+    TIME(mpi.receive, "0 ns", "overhead of the MPI library per message received"),
+    TIME(mpi.control, "0 ns", "overhead of the MPI library per control message"),
     TIME(mpi.shared_latency, "0 ns",
-         "handing a message to a process of the same node, through shared memory"),
+         "passing a message to a process of the same node through shared memory"),
     RATE(mpi.shared_rate, "0 GB/s", 0,
          "copying a long message from a process of the same node; 0: as host.copy_rate"),
 
-    REAL(nas.is, "0", "integer sort: million operations a second, as NPB counts them; 0: no time"),
-    REAL(nas.ft, "0", "Fourier transforms: million operations a second, as NPB counts them; 0: no time"),
-    REAL(nas.cg, "0", "conjugate gradients: million operations a second, as NPB counts them; 0: no time"),
-    REAL(nas.mg, "0", "multigrid: million operations a second, as NPB counts them; 0: no time"),
-    REAL(nas.lu, "0", "over-relaxation: million operations a second, as NPB counts them; 0: no time"),
+    REAL(nas.is, "0", "integer sort: million operations per second, as NPB counts them; 0: no time"),
+    REAL(nas.ft, "0", "Fourier transform: million operations per second, as NPB counts them; 0: no time"),
+    REAL(nas.cg, "0", "conjugate gradient: million operations per second, as NPB counts them; 0: no time"),
+    REAL(nas.mg, "0", "multigrid: million operations per second, as NPB counts them; 0: no time"),
+    REAL(nas.lu, "0", "over-relaxation: million operations per second, as NPB counts them; 0: no time"),
     BYTES(nas.reach, "0 B", 0,
-          "of a table that is used at random, what is at hand for the processor; 0: all of it"),
-    TIME(nas.miss, "0 ns", "an access to the rest of such a table takes longer by this"),
+          "part of a randomly accessed table whose translations fit in the TLB; 0: all of it"),
+    TIME(nas.miss, "0 ns", "extra time of an access to the rest of such a table"),
 
     { .key = NULL },
 };
 /* clang-format on */
 
 static_assert(sizeof(parameter_rows) / sizeof(*parameter_rows) <= PARAMETER_ROWS_MAX,
-              "every row has its place in a table of that size");
-static_assert(sizeof(enum icm_location) == sizeof(unsigned int), "choices are stored as such");
+              "PARAMETER_ROWS_MAX is too small");
+static_assert(sizeof(enum icm_location) == sizeof(unsigned int), "choices are stored as unsigned int");

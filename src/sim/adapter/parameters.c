@@ -23,8 +23,8 @@ struct source {
     ino_t inode;
 };
 
-struct place {
-    const char *file; /* NULL: nowhere */
+struct location {
+    const char *file; /* NULL: not set */
     unsigned int line;
 };
 
@@ -32,8 +32,8 @@ struct reading {
     struct parameters *out;
     char *error;
     size_t size;
-    struct source sources[DEPTH_MAX];        /* each is based on the next */
-    struct place places[PARAMETER_ROWS_MAX]; /* where the value that holds was given */
+    struct source sources[DEPTH_MAX];        /* each is based on the next one */
+    struct location locations[PARAMETER_ROWS_MAX]; /* where each value was set */
 };
 
 /* One file, or the settings. */
@@ -106,7 +106,7 @@ int parameter_number(const struct parameters *parameters, const char *key, doubl
 }
 
 __attribute__((format(printf, 3, 4))) static int
-fail(struct reading *reading, const struct place *place, const char *format, ...)
+fail(struct reading *reading, const struct location *location, const char *format, ...)
 {
     char reason[512];
     va_list arguments;
@@ -114,14 +114,14 @@ fail(struct reading *reading, const struct place *place, const char *format, ...
     va_start(arguments, format);
     vsnprintf(reason, sizeof(reason), format, arguments);
     va_end(arguments);
-    if (place->line)
-        snprintf(reading->error, reading->size, "%s:%u: %s", place->file, place->line, reason);
+    if (location->line)
+        snprintf(reading->error, reading->size, "%s:%u: %s", location->file, location->line, reason);
     else
-        snprintf(reading->error, reading->size, "%s: %s", place->file, reason);
+        snprintf(reading->error, reading->size, "%s: %s", location->file, reason);
     return -1;
 }
 
-/* The same in every locale of the program we live in. Returns where the number ends, or NULL. */
+/* Independent of the locale of the program. Returns the end of the number, or NULL. */
 static const char *decimal_read(const char *text, double *value)
 {
     double sign = 1, scale = 1;
@@ -154,7 +154,7 @@ static const struct unit_name *unit_find(enum parameter_unit unit, const char *n
     return NULL;
 }
 
-/* In the unit that has the factor 1, the first of its kind. */
+/* The name of the unit with the factor 1, which comes first. */
 static const char *base_unit(enum parameter_unit unit)
 {
     size_t i = 0;
@@ -164,10 +164,10 @@ static const char *base_unit(enum parameter_unit unit)
     return unit_names[i].name;
 }
 
-static int refuse_kind(struct reading *reading, const struct place *place,
+static int fail_unit(struct reading *reading, const struct location *location,
                        const struct parameter_row *row, const char *text)
 {
-    return fail(reading, place, "%s takes %s, not '%s'", row->key, parameter_unit_text(row->unit),
+    return fail(reading, location, "%s takes %s, not '%s'", row->key, parameter_unit_text(row->unit),
                 text);
 }
 
@@ -176,7 +176,7 @@ static bool is_whole(double value)
     return value >= 0 && value < (double)(1ull << 53) && (double)(uint64_t)value == value;
 }
 
-static int store_number(struct reading *reading, const struct place *place,
+static int store_number(struct reading *reading, const struct location *location,
                         const struct parameter_row *row, const char *text)
 {
     bool whole = row->unit == UNIT_BYTES || row->unit == UNIT_COUNT;
@@ -187,15 +187,15 @@ static int store_number(struct reading *reading, const struct place *place,
 
     end = decimal_read(text, &value);
     if (!end)
-        return refuse_kind(reading, place, row, text);
+        return fail_unit(reading, location, row, text);
     end += strspn(end, " \t");
     unit = unit_find(row->unit, end);
     if (!unit)
-        return refuse_kind(reading, place, row, text);
+        return fail_unit(reading, location, row, text);
     value *= unit->factor;
     if (value < row->minimum || value > row->maximum || (whole && !is_whole(value)) ||
         (row->power_of_two && ((uint64_t)value & ((uint64_t)value - 1))))
-        return fail(reading, place, "%s is %sfrom %.15g to %.15g%s%s, and cannot be '%s'", row->key,
+        return fail(reading, location, "%s must be %sfrom %.15g to %.15g%s%s, not '%s'", row->key,
                     row->power_of_two ? "a power of two "
                     : whole           ? "a whole number "
                                       : "",
@@ -223,7 +223,7 @@ static int word_index(const char *words, const char *word)
     }
 }
 
-static int store_word(struct reading *reading, const struct place *place,
+static int store_word(struct reading *reading, const struct location *location,
                       const struct parameter_row *row, const char *text)
 {
     char *target = (char *)reading->out + row->offset;
@@ -231,37 +231,37 @@ static int store_word(struct reading *reading, const struct place *place,
 
     if (row->unit == UNIT_YES_NO) {
         if (index < 0)
-            return refuse_kind(reading, place, row, text);
+            return fail_unit(reading, location, row, text);
         memcpy(target, &(bool){ index == 1 }, sizeof(bool));
         return 0;
     }
     if (index < 0)
-        return fail(reading, place, "%s takes one of '%s', not '%s'", row->key, row->choices, text);
+        return fail(reading, location, "%s takes one of '%s', not '%s'", row->key, row->choices, text);
     memcpy(target, &(unsigned int){ index }, sizeof(unsigned int));
     return 0;
 }
 
-static int store(struct reading *reading, const struct place *place,
+static int store(struct reading *reading, const struct location *location,
                  const struct parameter_row *row, const char *text)
 {
     switch (row->unit) {
     case UNIT_TEXT:
-        if (strlen(text) >= row->room)
-            return fail(reading, place, "%s is longer than %zu characters", row->key,
-                        row->room - 1);
+        if (strlen(text) >= row->size)
+            return fail(reading, location, "%s is longer than %zu characters", row->key,
+                        row->size - 1);
         strcpy((char *)reading->out + row->offset, text);
         return 0;
     case UNIT_YES_NO:
     case UNIT_CHOICE:
-        return store_word(reading, place, row, text);
+        return store_word(reading, location, row, text);
     default:
-        return store_number(reading, place, row, text);
+        return store_number(reading, location, row, text);
     }
 }
 
 static int read_file(struct reading *reading, unsigned int depth);
 
-/* "based-on" means a file beside the one that says it, or else one that parameters_find() finds. */
+/* "based-on" names a file beside the current one, or else one that parameters_find() finds. */
 static int find_base(const char *from, const char *name, char *path, size_t path_size, char *error,
                      size_t size)
 {
@@ -281,7 +281,7 @@ static int find_base(const char *from, const char *name, char *path, size_t path
     return parameters_find(name, path, path_size, error, size);
 }
 
-static int take_base(struct part *part, const struct place *place, const char *name)
+static int read_base(struct part *part, const struct location *location, const char *name)
 {
     struct reading *reading = part->reading;
     struct source *base = &reading->sources[part->depth + 1];
@@ -289,51 +289,51 @@ static int take_base(struct part *part, const struct place *place, const char *n
     char error[PATH_MAX + 128];
 
     if (part->begun)
-        return fail(reading, place, "based-on has to come first");
+        return fail(reading, location, "based-on must be the first line");
     if (part->depth + 1 == DEPTH_MAX)
-        return fail(reading, place, "more than %d files based on each other", DEPTH_MAX);
-    if (find_base(place->file, name, base->path, sizeof(base->path), error, sizeof(error)))
-        return fail(reading, place, "based-on: %s", error);
+        return fail(reading, location, "more than %d files based on each other", DEPTH_MAX);
+    if (find_base(location->file, name, base->path, sizeof(base->path), error, sizeof(error)))
+        return fail(reading, location, "based-on: %s", error);
     if (stat(base->path, &status))
-        return fail(reading, place, "based-on: %s: %s", base->path, strerror(errno));
+        return fail(reading, location, "based-on: %s: %s", base->path, strerror(errno));
     base->device = status.st_dev;
     base->inode = status.st_ino;
     for (unsigned int i = 0; i <= part->depth; i++) {
         if (reading->sources[i].device == base->device && reading->sources[i].inode == base->inode)
-            return fail(reading, place, "based-on: %s is itself based on this file", name);
+            return fail(reading, location, "based-on: %s is itself based on this file", name);
     }
     return read_file(reading, part->depth + 1);
 }
 
-static int take_value(struct part *part, const struct place *place, const struct adapter_line *line)
+static int read_value(struct part *part, const struct location *location, const struct adapter_line *line)
 {
     struct reading *reading = part->reading;
     const struct parameter_row *row = parameter_find(line->key);
     size_t index;
 
     if (!row)
-        return fail(reading, place, "there is no key '%s'", line->key);
+        return fail(reading, location, "unknown key '%s'", line->key);
     index = row - parameter_rows;
-    if (part->given[index] && place->line)
-        return fail(reading, place, "%s stands in line %u already", row->key,
-                    reading->places[index].line);
+    if (part->given[index] && location->line)
+        return fail(reading, location, "%s is already set in line %u", row->key,
+                    reading->locations[index].line);
     if (part->given[index])
-        return fail(reading, place, "%s is given twice", row->key);
+        return fail(reading, location, "%s is given twice", row->key);
     part->given[index] = true;
-    reading->places[index] = *place;
-    return store(reading, place, row, line->value);
+    reading->locations[index] = *location;
+    return store(reading, location, row, line->value);
 }
 
-static int take_line(const struct adapter_line *line, void *context)
+static int read_line(const struct adapter_line *line, void *context)
 {
     struct part *part = context;
-    struct place place = { part->reading->sources[part->depth].path, line->number };
+    struct location location = { part->reading->sources[part->depth].path, line->number };
     int status;
 
     if (!strcmp(line->key, "based-on"))
-        status = take_base(part, &place, line->value);
+        status = read_base(part, &location, line->value);
     else
-        status = take_value(part, &place, line);
+        status = read_value(part, &location, line);
     part->begun = true;
     return status;
 }
@@ -342,14 +342,14 @@ static int read_file(struct reading *reading, unsigned int depth)
 {
     struct part part = { .reading = reading, .depth = depth };
 
-    return adapter_file_walk(reading->sources[depth].path, take_line, &part, reading->error,
+    return adapter_file_walk(reading->sources[depth].path, read_line, &part, reading->error,
                              reading->size);
 }
 
 static int read_settings(struct reading *reading, char *settings)
 {
     struct part part = { .reading = reading };
-    struct place place = { .file = SETTINGS };
+    struct location location = { .file = SETTINGS };
     struct adapter_line line;
     char *rest = settings, *setting;
 
@@ -357,19 +357,19 @@ static int read_settings(struct reading *reading, char *settings)
         int kind = adapter_line_split(setting, &line);
 
         if (kind < 0)
-            return fail(reading, &place, "'%s' is not 'key=value'", setting);
-        if (kind > 0 && take_value(&part, &place, &line))
+            return fail(reading, &location, "'%s' is not 'key=value'", setting);
+        if (kind > 0 && read_value(&part, &location, &line))
             return -1;
     }
     return 0;
 }
 
-static int store_fallbacks(struct reading *reading)
+static int store_defaults(struct reading *reading)
 {
     for (const struct parameter_row *row = parameter_rows; row->key; row++) {
-        struct place place = { .file = row->key };
+        struct location location = { .file = row->key };
 
-        if (row->fallback && store(reading, &place, row, row->fallback))
+        if (row->default_value && store(reading, &location, row, row->default_value))
             return -1;
     }
     return 0;
@@ -377,11 +377,11 @@ static int store_fallbacks(struct reading *reading)
 
 static int check_missing(struct reading *reading)
 {
-    struct place place = { .file = reading->sources[0].path };
+    struct location location = { .file = reading->sources[0].path };
 
     for (const struct parameter_row *row = parameter_rows; row->key; row++) {
-        if (!row->fallback && !reading->places[row - parameter_rows].file)
-            return fail(reading, &place, "%s is missing: %s", row->key, row->help);
+        if (!row->default_value && !reading->locations[row - parameter_rows].file)
+            return fail(reading, &location, "%s is missing: %s", row->key, row->help);
     }
     return 0;
 }
@@ -406,8 +406,8 @@ bool parameters_weights(const struct parameters *parameters, uint32_t weights[VL
     return vl;
 }
 
-/* Values that are possible each by itself, and not barrier. */
-static int check_together(struct reading *reading)
+/* Values that are valid each, but not in combination. */
+static int check_consistency(struct reading *reading)
 {
     const struct parameters *out = reading->out;
     uint64_t packet = out->link.mtu + out->link.header;
@@ -436,23 +436,23 @@ static int check_together(struct reading *reading)
             continue;
         while (strcmp(parameter_rows[row].key, checks[i].key))
             row++;
-        return fail(reading, &reading->places[row], "%s %s", checks[i].key, checks[i].reason);
+        return fail(reading, &reading->locations[row], "%s %s", checks[i].key, checks[i].reason);
     }
     return 0;
 }
 
-/* The name of an adapter is that of its file. */
+/* An adapter is named after its file. */
 static int store_name(struct reading *reading)
 {
     const char *path = reading->sources[0].path, *slash = strrchr(path, '/');
     const char *name = slash ? slash + 1 : path;
     size_t length = strlen(name);
-    struct place place = { .file = path };
+    struct location location = { .file = path };
 
     if (adapter_suffixed(name))
         length -= strlen(ADAPTER_SUFFIX);
     if (length >= sizeof(reading->out->name))
-        return fail(reading, &place, "the name is longer than %zu characters",
+        return fail(reading, &location, "the name is longer than %zu characters",
                     sizeof(reading->out->name) - 1);
     memcpy(reading->out->name, name, length);
     reading->out->name[length] = '\0';
@@ -462,26 +462,26 @@ static int store_name(struct reading *reading)
 static int read_all(struct reading *reading, const char *path, const char *settings)
 {
     struct source *source = &reading->sources[0];
-    struct place place = { .file = path };
+    struct location location = { .file = path };
     struct stat status;
     char *text;
     int failed;
 
     if (strlen(path) >= sizeof(source->path))
-        return fail(reading, &place, "%s", strerror(ENAMETOOLONG));
+        return fail(reading, &location, "%s", strerror(ENAMETOOLONG));
     strcpy(source->path, path);
     if (stat(path, &status))
-        return fail(reading, &place, "%s", strerror(errno));
+        return fail(reading, &location, "%s", strerror(errno));
     source->device = status.st_dev;
     source->inode = status.st_ino;
-    if (store_name(reading) || store_fallbacks(reading) || read_file(reading, 0))
+    if (store_name(reading) || store_defaults(reading) || read_file(reading, 0))
         return -1;
     text = strdup(settings ? settings : "");
     if (!text)
-        return fail(reading, &place, "%s", strerror(ENOMEM));
+        return fail(reading, &location, "%s", strerror(ENOMEM));
     failed = read_settings(reading, text);
     free(text);
-    return failed || check_missing(reading) || check_together(reading) ? -1 : 0;
+    return failed || check_missing(reading) || check_consistency(reading) ? -1 : 0;
 }
 
 int parameters_read(const char *path, const char *settings, struct parameters *out, char *error,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What an adapter file says: every number of the model, one row each. */
+/* The parameters of the model, as adapter files set them. */
 #ifndef SIM_PARAMETERS_H
 #define SIM_PARAMETERS_H
 
@@ -8,11 +8,11 @@
 #include <stdint.h>
 
 #define ENGINES_MAX 16
-#define VLS_MAX   8
+#define VLS_MAX     8
 
 enum icm_location {
-    ICM_ON_ADAPTER, /* memory of its own holds what does not fit into the cache */
-    ICM_IN_HOST,    /* host memory does, across the I/O bus */
+    ICM_ON_ADAPTER, /* adapter memory, behind the cache */
+    ICM_IN_HOST,    /* host memory, across the I/O bus */
 };
 
 enum fabric_topology {
@@ -27,13 +27,13 @@ struct parameters {
 
     struct {
         double post_send, post_recv, poll_hit, poll_empty;
-        double sge_time; /* per further scatter/gather element of a posted request */
-        uint64_t cached_cqs; /* completion queues that a processor keeps in its cache; 0: all */
-        double cq_miss;      /* taking a completion from one of more than that */
+        double sge_time; /* per SGE after the first of a posted WQE */
+        uint64_t cached_cqs; /* CQs that fit in the CPU cache; 0: all */
+        double cq_miss;      /* fetching a CQE if there are more CQs */
         double copy_rate;
         double copy_call;
-        double wake_recv; /* from interrupt to running again */
-        double wake_send;    /* the same after a send; 0: no other */
+        double wake_recv; /* from the interrupt to the running thread */
+        double wake_send;    /* the same after a send; 0: as wake_recv */
         double create_qp, create_qp_entry, destroy_qp, destroy_connected_qp;
         double modify_qp;
         double create_cq, create_cq_entry, destroy_cq, destroy_cq_entry;
@@ -56,13 +56,13 @@ struct parameters {
 
     struct {
         uint64_t engines;                /* for sending, per port */
-        uint64_t engine_depth;           /* packets an engine may have under way */
-        uint64_t buffer;                 /* bytes of packets on their way out; 0: not limited */
-        double wqe_time, sge_time, packet_time; /* to begin a message, a further SGE, a packet */
-        double qpc_lock_time; /* a QP context is held for this by each packet, in and out */
+        uint64_t engine_depth;           /* packets in flight per engine */
+        uint64_t buffer;                 /* bytes of packets that have not left; 0: not limited */
+        double wqe_time, sge_time, packet_time; /* per message, further SGE, packet */
+        double qpc_lock_time; /* each packet, in or out, locks the QP context */
         uint64_t arbitration_quantum; /* bytes of a message before other QPs are served; 0: all */
-        bool drain;        /* an engine takes its next message when its packets have left */
-        bool wait_for_ack; /* a queue that has sent a SEND goes on after the acknowledgement */
+        bool drain;        /* an engine starts its next message when its packets have left */
+        bool wait_for_ack; /* after a SEND, a QP waits for the acknowledgement */
         double ack_turnaround;
         bool recv_prefetch; /* receive WQEs are fetched when they are posted */
         double recv_time, recv_sge_time, recv_wqe_time;
@@ -70,7 +70,7 @@ struct parameters {
         double read_response;
         uint64_t wqe_prefetch; /* WQEs fetched ahead */
         uint64_t wqe_bytes, sge_bytes, cqe_bytes;
-        uint64_t memory; /* on the adapter, for ibv_alloc_dm */
+        uint64_t memory; /* device memory (ibv_alloc_dm) */
         double memory_rate, memory_latency;
     } hca;
 
@@ -79,7 +79,7 @@ struct parameters {
         uint64_t qpc_entries; /* in the cache; 0: all */
         uint64_t mtt_entries; /* pages in the cache; 0: all */
         double access_time;   /* to memory of the adapter */
-        double crowded_time;  /* what a QP takes longer behind others, with ICM in the host */
+        double crowded_time;  /* extra time of a QPC miss behind another, with ICM in the host */
         double qpc_accesses, mtt_accesses, write_back_accesses;
     } icm;
 
@@ -89,30 +89,30 @@ struct parameters {
         uint64_t mtu;
         uint64_t header;
         double gap;
-        double latency;          /* of the link */
-        uint64_t receive_buffer; /* bytes of credit of a vl; 0: not limited */
-        uint64_t vls;          /* virtual ones for data; service level s takes vl s mod vls */
-        char vl_weights[64];   /* see parameters_weights() */
+        double latency;          /* propagation delay */
+        uint64_t receive_buffer; /* bytes per VL; 0: not limited */
+        uint64_t vls;            /* for data; service level s uses VL s mod vls */
+        char vl_weights[64];     /* see parameters_weights() */
     } link;
 
     struct {
         double latency;
         enum fabric_topology topology;
-        uint64_t radix;   /* ports of a switch; 0: as many as it takes */
-        uint64_t uplinks; /* of a leaf of a fat tree: one to each of as many spines */
+        uint64_t radix;   /* ports of a switch; 0: as many as needed */
+        uint64_t uplinks; /* of a fat-tree leaf, one to each spine */
     } fabric;
 
-    /* What an MPI library itself takes; the library charges it. */
+    /* Overhead of an MPI library, which charges it itself. */
     struct {
         double send, receive, control;
         double shared_latency; /* between processes of one node */
         double shared_rate;
     } mpi;
 
-    /* How fast one process computes; the NAS kernels charge it. */
+    /* Speed of one process; the NAS kernels charge it. */
     struct {
         double is, ft, cg, mg, lu;
-        uint64_t reach; /* bytes that addresses are at hand for */
+        uint64_t reach; /* bytes that the TLB covers */
         double miss;
     } nas;
 };
@@ -132,11 +132,11 @@ struct parameter_row {
     const char *key; /* "bus.rate" */
     enum parameter_unit unit;
     size_t offset;
-    size_t room;          /* of a text */
-    const char *fallback; /* as a file would say it; NULL: the file has to */
+    size_t size; /* of a text */
+    const char *default_value; /* in the syntax of a file; NULL: required */
     double minimum, maximum;
     bool power_of_two;
-    const char *choices; /* words separated by blanks, in the order of the values */
+    const char *choices; /* separated by blanks, in the order of the enum */
     const char *help;
 };
 
@@ -145,23 +145,23 @@ struct parameter_row {
 /* Ends with a row without a key. */
 extern const struct parameter_row parameter_rows[];
 
-/* What a value of this unit looks like: "a time (ns, us, ms or s)". */
+/* The syntax of a value: "a time (ns, us, ms or s)". */
 const char *parameter_unit_text(enum parameter_unit unit);
 
 /* The row of a key, or NULL. */
 const struct parameter_row *parameter_find(const char *key);
 
-/* The number that stands under a key: times in ns, rates in GB/s, sizes in bytes. Returns 0, or -1
- * if there is no such key or its value is not a number. */
+/* The value of a numeric key: times in ns, rates in GB/s, sizes in bytes. Returns 0, or -1 if the key
+ * is unknown or its value is not a number. */
 int parameter_number(const struct parameters *parameters, const char *key, double *value);
 
-/* Reads an adapter file, what it is based on, and then "key=value" settings separated by ';' (may
+/* Reads an adapter file, the files it is based on, and then "key=value" settings separated by ';' (may
  * be NULL). Returns 0, or -1 with "file:line: reason" or "--set: reason" in 'error'. */
 int parameters_read(const char *path, const char *settings, struct parameters *out, char *error,
                     size_t size);
 
-/* What each vl's bytes weigh when several want a link; the last number of link.vl_weights counts
- * for further vls, too. False if the text is no such list, or is longer than the vls are. */
+/* Parses link.vl_weights; its last number applies to further VLs, too. Returns false if the text is
+ * not a list of weights, or has more of them than there are VLs. */
 bool parameters_weights(const struct parameters *parameters, uint32_t weights[VLS_MAX]);
 
 /* The path of an adapter file: 'name' itself if it has a '/' or ends in ".adapter", otherwise that

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Memory of a modelled fabric: it lies in the segment, at the same address in every process, and is
- * handed out by whichever vthread runs (sched/sched.h), so nothing here takes a lock. */
+/* Memory of a modelled fabric. It is part of the segment, at the same address in every process. Only
+ * the running vthread (sched/sched.h) allocates, so there is no lock. */
 #ifndef SIM_MEMORY_POOL_H
 #define SIM_MEMORY_POOL_H
 
@@ -8,7 +8,7 @@
 
 #define BLOCK_CLASSES 40
 
-/* Objects of one size that come and go. */
+/* A free list of objects of one size. */
 struct pool {
     void *free;
     uint32_t size;
@@ -16,12 +16,12 @@ struct pool {
 };
 
 struct pool_memory {
-    struct pool blocks[BLOCK_CLASSES]; /* by powers of two */
-    char *fresh;                       /* not yet given to a pool */
+    struct pool blocks[BLOCK_CLASSES]; /* by power of two */
+    char *fresh;                       /* not yet in a pool */
     uint64_t fresh_left;
 };
 
-/* Set by whoever attaches this process to the modelled fabric. */
+/* Set by sim_attach(). */
 extern struct pool_memory *pool_memory;
 
 /* Zeroed memory that is never freed. NULL if the segment is full. */

@@ -63,7 +63,7 @@ int explain_init(void)
 
 /* ---- summing up ---- */
 
-/* Messages of a kind come one after the other: the row of the last one is looked at first. */
+/* Searches backwards: messages of one kind usually follow each other. */
 static struct explain_row *row_of(const struct sim_wqe *wqe)
 {
     struct explain *explain = &observe->explain;
@@ -125,7 +125,7 @@ static void put_time(FILE *out, uint64_t ns)
     fprintf(out, " %9.3f", ns / 1e3);
 }
 
-/* What is rounded is the way up to the end of each part, so that what is printed adds up. */
+/* Rounds the running sums, not the stages, so that the printed values add up. */
 static uint64_t put_parts(FILE *out, const struct explain_row *row, uint64_t sum, enum part first,
                           enum part last)
 {
@@ -148,18 +148,18 @@ static void put_row(FILE *out, const struct explain_row *row)
 {
     bool reliable = row->service == SERVICE_RC || row->service == SERVICE_XRC;
     bool delivers = row->operation < TRANSPORT_READ;
-    uint64_t taken, delivered = 0, completed = 0;
+    uint64_t processed, delivered = 0, completed = 0;
 
     fprintf(out, "  %-3s %-12s %9llu %9llu", service_name(row->service),
             explain_operation(row->operation), (unsigned long long)row->length,
             (unsigned long long)row->messages);
-    taken = put_parts(out, row, 0, PART_POST, PART_RECEIVE);
+    processed = put_parts(out, row, 0, PART_POST, PART_RECEIVE);
     if (delivers)
-        delivered = put_parts(out, row, taken, PART_BUS_WRITE, PART_BUS_WRITE);
+        delivered = put_parts(out, row, processed, PART_BUS_WRITE, PART_BUS_WRITE);
     else
         put_nothing(out, 1);
     if (reliable)
-        completed = put_parts(out, row, taken, PART_ACK, PART_COMPLETION);
+        completed = put_parts(out, row, processed, PART_ACK, PART_COMPLETION);
     else
         put_nothing(out, 2);
     if (delivers)
@@ -179,8 +179,8 @@ void explain_print(FILE *out)
 
     qsort(explain->rows, explain->count, sizeof(*explain->rows), compare_rows);
     fputs("\nWhere the time of a message goes, us on average. delivered = post to bus write; "
-          "completed = post to\nreceive, ack and complete. Of several packets it is the way of "
-          "the last.\n",
+          "completed = post to\nreceive, ack and complete. A message of several packets is explained by "
+          "its last one.\n",
           out);
     fprintf(out, "  %-16s %9s %9s", "operation", "size", "messages");
     for (int part = 0; part < PART_COUNT; part++)

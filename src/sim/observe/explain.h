@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Where the time of messages went: the parts between the marks of each, summed up by operation and
+/* Where the time of messages goes: the stages between their marks, summed up by operation and
  * size. */
 #ifndef SIM_EXPLAIN_H
 #define SIM_EXPLAIN_H
@@ -13,7 +13,7 @@
 
 struct sim_wqe;
 
-/* From one mark to another. The first ones follow each other without a gap. */
+/* Stages, from one mark to another. Up to PART_RECEIVE they follow each other without a gap. */
 enum part {
     PART_POST,
     PART_DOORBELL,
@@ -22,9 +22,9 @@ enum part {
     PART_BUS_READ,
     PART_LINK, /* waits for the link, and for credits */
     PART_WIRE,
-    PART_SWITCH, /* all of the packet through its output */
+    PART_SWITCH, /* from its head at the switch to its tail at the port */
     PART_RECEIVE,
-    PART_BUS_WRITE,  /* from there either into the receiver's memory, */
+    PART_BUS_WRITE,  /* after PART_RECEIVE: into the receiver's memory, */
     PART_ACK,        /* or back to the sender */
     PART_COMPLETION, /* and into its memory */
     PART_COUNT,
@@ -54,10 +54,10 @@ struct explain {
     uint64_t left_out; /* messages of further operations and sizes */
 };
 
-/* Makes room. Returns 0 or an errno value. */
+/* Allocates the table. Returns 0 or an errno value. */
 int explain_init(void);
 
-/* Nothing will happen to the message any more. */
+/* Call when the message is done. */
 void explain_wqe(const struct sim_wqe *wqe);
 
 void explain_print(FILE *out);

@@ -23,7 +23,7 @@ static int read_path(const char *variable, char *path)
 
     if (!text || snprintf(path, PATH_MAX, "%s", text) < PATH_MAX)
         return 0;
-    log_error("%s: the name is too long", variable);
+    log_error("%s: path too long", variable);
     return ENAMETOOLONG;
 }
 

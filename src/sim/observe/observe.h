@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What can be seen of the model: which of it is wanted, and who writes it at the end. */
+/* Observation of the model: which outputs are enabled, and which process writes them. */
 #ifndef SIM_OBSERVE_OBSERVE_H
 #define SIM_OBSERVE_OBSERVE_H
 
@@ -10,26 +10,26 @@
 #include <limits.h>
 
 struct observe {
-    char trace[PATH_MAX]; /* files, or empty */
+    char trace[PATH_MAX]; /* path, or empty */
     char pcap[PATH_MAX];
     char stats_file[PATH_MAX];   /* as JSON */
-    char failures[PATH_MAX];     /* where the command learns which of them could not be written */
-    bool failed;                 /* the trace and the capture end here */
-    uint32_t members[MAX_PROCS]; /* words of the processes attached to the modelled fabric */
+    char failures[PATH_MAX];     /* file that tells the command which outputs could not be written */
+    bool failed;                 /* trace and capture have stopped after a write error */
+    uint32_t members[MAX_PROCS]; /* proc_word() of the attached processes */
     struct explain explain;
     struct stats stats;
     uint64_t trace_count; /* messages and packets in the trace */
 };
 
-/* Set by whoever attaches this process to the modelled fabric. */
+/* Set by sim_attach(). */
 extern struct observe *observe;
 
-/* The first process reads from the environment what is wanted. Both return 0 or an errno value with
- * the reason logged, and are called with the segment's sim_lock held. */
+/* The first process reads the settings from the environment. Both return 0 or an errno value with the
+ * reason logged. The caller holds seg->sim_lock. */
 int observe_init(void);
 int observe_join(bool first);
 
-/* This process is leaving. The last one prints and writes what was asked for. */
+/* This process leaves. The last one prints and writes the results. */
 void observe_leave(void);
 
 /* Writes out what this process has recorded. */

@@ -12,8 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* System calls are made directly: what is written here is no act of the program, whose calls may be
- * seen by the model. */
+/* Direct system calls: the guest library intercepts those of the C library. */
 
 int output_open(struct output *output, const char *path, bool anew)
 {
@@ -46,7 +45,7 @@ void output_failed(const char *path, int error)
         log_error("%s: %s", path, strerror(error));
 }
 
-/* After the first failure nobody writes any more: a file with a gap would mislead. */
+/* Nothing is written after the first failure: a file with a gap would mislead. */
 void output_flush(struct output *output)
 {
     off_t before;
@@ -57,7 +56,7 @@ void output_flush(struct output *output)
         if (file_append(output->file, output->buffer, output->used)) {
             error = errno;
             observe->failed = true;
-            (void)!syscall(SYS_ftruncate, output->file, before); /* no half records */
+            (void)!syscall(SYS_ftruncate, output->file, before); /* drop a partial record */
             output_failed(output->path, error);
         }
     }

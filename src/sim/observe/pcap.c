@@ -25,7 +25,7 @@ struct pcap_header {
     uint32_t link;
 };
 
-/* A record of the file, and at its beginning one of the Endace format. */
+/* A pcap record header followed by an ERF header. */
 struct record {
     uint32_t seconds, nanoseconds;
     uint32_t captured, original;

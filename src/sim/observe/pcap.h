@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The packets on the links as a capture file that tshark and Wireshark read: ERF records of type
- * 21, InfiniBand, in a pcap file of link type 197. */
-#ifndef SIM_CAPTURE_H
-#define SIM_CAPTURE_H
+/* Captures the packets on the links in a file for tshark and Wireshark: ERF records of type 21,
+ * InfiniBand, in a pcap file of link type 197. */
+#ifndef SIM_OBSERVE_PCAP_H
+#define SIM_OBSERVE_PCAP_H
 
 #include <stdbool.h>
 
@@ -10,11 +10,11 @@ struct sim_packet;
 
 extern bool pcap_on;
 
-/* The first process begins the file. Returns 0 or an errno value with the reason logged. */
+/* The first process creates the file. Returns 0 or an errno value with the reason logged. */
 int pcap_open(const char *path, bool first);
 void pcap_flush(void);
 
-/* The packet leaves its port. */
+/* The first bit of the packet leaves its port. */
 void pcap_packet(const struct sim_packet *pkt);
 
 #endif

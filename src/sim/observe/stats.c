@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The library's function may tell the time of the model. */
+/* A direct system call: the C library's clocks are virtual in guests. */
 static uint64_t wall_time(void)
 {
     struct timespec now;
@@ -22,7 +22,7 @@ static uint64_t wall_time(void)
 void stats_init(bool on)
 {
     observe->stats.on = on;
-    observe->stats.made_at = wall_time();
+    observe->stats.created_at = wall_time();
 }
 
 static const struct {
@@ -45,33 +45,33 @@ static uint64_t *counter(struct transport_counters *all, size_t index)
     return (uint64_t *)((char *)all + counters[index].offset);
 }
 
-/* ---- what there is ---- */
+/* ---- servers and caches ---- */
 
-static const struct piece {
+static const struct component {
     const char *name;
     size_t offset;
 } hca_servers[] = {
     { "bus to memory", offsetof(struct sim_hca, bus.up) },
     { "bus from memory", offsetof(struct sim_hca, bus.down) },
     { "read data returned", offsetof(struct sim_hca, bus.returns) },
-    { "context unit", offsetof(struct sim_hca, icm.fetcher) },
+    { "ICM", offsetof(struct sim_hca, icm.fetcher) },
     { "adapter memory", offsetof(struct sim_hca, memory) },
 }, hca_caches[] = {
-    { "queue contexts", offsetof(struct sim_hca, icm.qpc) },
-    { "translations", offsetof(struct sim_hca, icm.mtt) },
+    { "QP contexts (QPC)", offsetof(struct sim_hca, icm.qpc) },
+    { "translations (MTT)", offsetof(struct sim_hca, icm.mtt) },
 };
 
 #define COUNT_OF(list) (sizeof(list) / sizeof(*(list)))
 
-static const void *piece_of(const struct sim_hca *hca, const struct piece *piece)
+static const void *component_of(const struct sim_hca *hca, const struct component *component)
 {
-    return (const char *)hca + piece->offset;
+    return (const char *)hca + component->offset;
 }
 
-/* A bus for both directions is one server. */
-static const char *server_name(const struct piece *piece)
+/* A half-duplex bus is one server. */
+static const char *server_name(const struct component *component)
 {
-    return piece == hca_servers && model->parameters.bus.half_duplex ? "bus" : piece->name;
+    return component == hca_servers && model->parameters.bus.half_duplex ? "bus" : component->name;
 }
 
 enum { PORT_SERVERS = 3 };
@@ -100,7 +100,7 @@ static bool was_used(const struct sim_hca *hca)
     return false;
 }
 
-/* Adapters that took part, in the order of their LIDs; NULL: no more. */
+/* The next adapter with traffic, in the order of LIDs, or NULL. */
 static const struct sim_hca *next_used_hca(uint32_t *index)
 {
     while (++*index < model->port_count) {
@@ -114,7 +114,7 @@ static const struct sim_hca *next_used_hca(uint32_t *index)
 
 static double wall_seconds(void)
 {
-    return (wall_time() - observe->stats.made_at) / 1e9;
+    return (wall_time() - observe->stats.created_at) / 1e9;
 }
 
 /* ---- as text ---- */
@@ -159,14 +159,14 @@ static void put_adapter(FILE *out, const struct sim_hca *hca)
 {
     fprintf(out, "  node %u, verbena%u\n", hca->node, hca->device);
     for (size_t i = 0; i < COUNT_OF(hca_servers); i++)
-        put_server(out, piece_of(hca, &hca_servers[i]), server_name(&hca_servers[i]));
+        put_server(out, component_of(hca, &hca_servers[i]), server_name(&hca_servers[i]));
     for (size_t i = 0; i < COUNT_OF(hca_caches); i++)
-        put_cache(out, piece_of(hca, &hca_caches[i]), hca_caches[i].name);
+        put_cache(out, component_of(hca, &hca_caches[i]), hca_caches[i].name);
     for (uint32_t i = 0; i < hca->port_count; i++)
         put_port(out, &hca->ports[i]);
 }
 
-static void put_between(void *out, struct link *link, uint32_t leaf, uint32_t spine, bool up)
+static void put_trunk(void *out, struct link *link, uint32_t leaf, uint32_t spine, bool up)
 {
     char name[64];
 
@@ -179,7 +179,7 @@ static void put_switches(FILE *out)
     if (!model->fabric.spines)
         return;
     fputs("  between switches\n", out);
-    switch_each_trunk(put_between, out);
+    switch_each_trunk(put_trunk, out);
 }
 
 static void put_transport(FILE *out)
@@ -209,20 +209,20 @@ void stats_print(FILE *out)
     uint32_t index = 0;
 
     sim_qp_fold_all_counters();
-    fprintf(out, "\nThe model of %s, %.9f s of its time, %llu events\n", model->parameters.name,
+    fprintf(out, "\nModel of %s: %.9f s of virtual time, %llu events\n", model->parameters.name,
             sched->now / 1e9, (unsigned long long)sched->events_run);
     while ((hca = next_used_hca(&index)))
         put_adapter(out, hca);
     put_switches(out);
     put_transport(out);
     put_faults(out);
-    fprintf(out, "  wall time %.3f s, %.0f events a second\n", seconds,
+    fprintf(out, "  wall time %.3f s, %.0f events per second\n", seconds,
             sched->events_run / seconds);
 }
 
-/* ---- as JSON ---- */
+/* ---- as JSON, printed by hand: the library does not link jansson ---- */
 
-/* Lists of a JSON document: what separates an item from the one before. */
+/* A JSON list or object; item() writes the separator. */
 struct list {
     FILE *out;
     bool begun;
@@ -275,17 +275,17 @@ static void write_adapter(struct list *list, const struct sim_hca *hca)
 
     fprintf(out, "  {\"node\":%u,\"device\":\"verbena%u\",\"servers\":[", hca->node, hca->device);
     for (size_t i = 0; i < COUNT_OF(hca_servers); i++)
-        write_server(&servers, piece_of(hca, &hca_servers[i]), server_name(&hca_servers[i]));
+        write_server(&servers, component_of(hca, &hca_servers[i]), server_name(&hca_servers[i]));
     fputs("],\n   \"caches\":[", out);
     for (size_t i = 0; i < COUNT_OF(hca_caches); i++)
-        write_cache(&caches, piece_of(hca, &hca_caches[i]), hca_caches[i].name);
+        write_cache(&caches, component_of(hca, &hca_caches[i]), hca_caches[i].name);
     fputs("],\n   \"ports\":[", out);
     for (uint32_t i = 0; i < hca->port_count; i++)
         write_port(&ports, &hca->ports[i]);
     fputs("]}", out);
 }
 
-static void write_between(void *list, struct link *link, uint32_t leaf, uint32_t spine, bool up)
+static void write_trunk(void *list, struct link *link, uint32_t leaf, uint32_t spine, bool up)
 {
     fprintf(item(list), "  {\"leaf\":%u,\"spine\":%u,\"up\":%s,\"busy\":%.6f,\"jobs\":%llu}", leaf,
             spine, up ? "true" : "false", share_busy(&link->server),
@@ -294,7 +294,7 @@ static void write_between(void *list, struct link *link, uint32_t leaf, uint32_t
 
 void stats_write_json(FILE *out)
 {
-    struct list adapters = { out, false }, cables = { out, false }, numbers = { out, false };
+    struct list adapters = { out, false }, links = { out, false }, numbers = { out, false };
     struct list faults = { out, false };
     const struct sim_hca *hca;
     uint32_t index = 0;
@@ -308,8 +308,8 @@ void stats_write_json(FILE *out)
             (unsigned long long)arena_bytes_most());
     while ((hca = next_used_hca(&index)))
         write_adapter(&adapters, hca);
-    fputs("],\n \"cables\":[", out);
-    switch_each_trunk(write_between, &cables);
+    fputs("],\n \"links\":[", out);
+    switch_each_trunk(write_trunk, &links);
     fputs("],\n \"transport\":{", out);
     for (size_t i = 0; i < COUNT_OF(counters); i++)
         fprintf(item(&numbers), "  \"%s\":%llu", counters[i].name,

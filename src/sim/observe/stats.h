@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the modelled fabric has done: how busy each server was, what the caches held, what the
- * transport had to do again. */
+/* Statistics of the modelled fabric: utilisation of servers, cache hits, packets, retries. */
 #ifndef SIM_STATS_H
 #define SIM_STATS_H
 
@@ -10,7 +9,7 @@
 
 struct stats {
     bool on;
-    uint64_t made_at;                    /* wall time, ns */
+    uint64_t created_at; /* wall time, ns */
 };
 
 void stats_init(bool on);
@@ -19,7 +18,7 @@ void stats_print(FILE *out);
 
 #define STATS_SCHEMA "verbena-stats-1"
 
-/* The same as JSON; docs/inside.md has the fields. */
+/* docs/inside.md describes the fields. */
 void stats_write_json(FILE *out);
 
 #endif

@@ -57,7 +57,7 @@ static void name_adapter(struct sim_hca *hca)
     name_server(&hca->bus.up, hca, "bus to memory");
     name_server(&hca->bus.down, hca, "bus from memory");
     name_server(&hca->bus.returns, hca, "read data");
-    name_server(&hca->icm.fetcher, hca, "context unit");
+    name_server(&hca->icm.fetcher, hca, "ICM");
     for (uint32_t i = 0; i < hca->port_count; i++) {
         struct sim_port *port = &hca->ports[i];
 
@@ -148,7 +148,7 @@ void trace_busy(const struct server *server, uint64_t start, uint64_t end)
 
 struct span {
     const char *category;
-    const char *suffix; /* of the number: spans that overlap need different ones */
+    const char *suffix; /* of the id: overlapping spans need different ids */
     unsigned long long number;
     uint32_t node;
 };
@@ -175,11 +175,12 @@ void trace_wqe(const struct sim_wqe *wqe)
         end = marks[mark] > end ? marks[mark] : end;
     snprintf(arguments, sizeof(arguments), "\"qpn\":%u,\"wr_id\":%llu,\"bytes\":%llu",
              wqe->qp->qpn, LONG(wqe->wr_id), LONG(wqe->length));
-    put_span(&span, explain_operation(wqe->transport.operation), marks[MARK_CALLED], end, arguments);
+    put_span(&span, explain_operation(wqe->transport.operation), marks[MARK_CALLED], end,
+             arguments);
     for (int part = 0; part < PART_COUNT; part++) {
         const struct explain_part *stage = &explain_parts[part];
 
-        /* The way back begins where the way into memory does. */
+        /* The way back overlaps the write to memory. */
         span.suffix = part >= PART_ACK ? " back" : "";
         if (marks[stage->to] > marks[stage->from] && (marks[stage->from] || part == PART_POST))
             put_span(&span, stage->name, marks[stage->from], marks[stage->to], "");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What happens in the model, as a Chrome trace (the "JSON Array Format" of the Trace Event Format):
- * what each server does when, and the way of each message and packet stage by stage. */
+/* Writes a Chrome trace ("JSON Array Format" of the Trace Event Format): the jobs of each server, and
+ * the stages of each message and packet. */
 #ifndef SIM_TRACE_H
 #define SIM_TRACE_H
 
@@ -17,13 +17,13 @@ extern bool trace_on;
 /* The first process also names the servers. Returns 0 or an errno value with the reason logged. */
 int trace_open(const char *path, bool first);
 void trace_flush(void);
-/* No process is left. */
+/* The last process has left. */
 void trace_close(void);
 
 /* The server works from 'start' to 'end'. */
 void trace_busy(const struct server *server, uint64_t start, uint64_t end);
 
-/* Nothing will happen to it any more. */
+/* Call when the WQE or packet is done. */
 void trace_wqe(const struct sim_wqe *wqe);
 void trace_packet(const struct sim_packet *pkt);
 
