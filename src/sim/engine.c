@@ -100,11 +100,10 @@ static uint32_t cq_count(bool *any_channel)
     return count;
 }
 
-/* A program aware of virtual time waits for memory with verbena_spin(). One that has never called it
- * and has found all its CQs empty waits for a CQE only, unless it has a completion channel, on which
- * it may be about to sleep. One that has called it must not sleep here if it has other threads: it
- * may hold locks that they want.
- */
+/* A program aware of virtual time waits for memory with verbena_spin(). One that has never called
+ * it and has found all its CQs empty waits for a CQE only, unless it has a completion channel, on
+ * which it may be about to sleep. One that has called it must not sleep here if it has other
+ * threads: it may hold locks that they want. */
 static bool may_sleep_polling(struct vthread *me)
 {
     bool any_channel;
@@ -117,8 +116,8 @@ static bool may_sleep_polling(struct vthread *me)
     return me->waits_for_cqe || me->empty_polls >= 2 * cqs + 2;
 }
 
-/* CQs that are polled in turn evict each other from the CPU cache: with one more than fit, every CQE
- * has to be fetched from memory. */
+/* CQs that are polled in turn evict each other from the CPU cache: with one more than fit, every
+ * CQE has to be fetched from memory. */
 static double cq_cache_misses(const struct vthread *me, int completions)
 {
     const struct parameters *p = &model->parameters;

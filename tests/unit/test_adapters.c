@@ -192,7 +192,7 @@ static void missing_keys_are_named(void **state)
 
     write_file("empty.adapter", "title = Nothing\n");
     assert_string_equal(reason("empty.adapter", NULL, &unused),
-                        "empty.adapter: host.post_send is missing: posting a send request");
+                        "empty.adapter: host.post_send is missing: posting a send WQE");
     assert_string_equal(reason("none.adapter", NULL, &unused),
                         "none.adapter: No such file or directory");
 }

@@ -99,8 +99,8 @@ static bool own_directory(char *path)
 
 int adapter_directory(char *path, size_t path_size, char *error, size_t size)
 {
-    /* In a build directory, relative to the library or command; installed, relative to the command, or
-     * to the library, which may be two or three levels below the prefix. */
+    /* In a build directory, relative to the library or command; installed, relative to the command,
+     * or to the library, which may be two or three levels below the prefix. */
     static const char *const candidates[] = {
         "adapters",
         "../adapters",

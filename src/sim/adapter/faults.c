@@ -89,8 +89,8 @@ static int read_word(char *word, struct faults *out, char *error, size_t size)
         if (!strcmp(word, fault_names[fault]))
             return read_rate(fault, equals + 1, out, error, size);
     }
-    snprintf(error, size, "--faults: unknown fault '%s': use drop, corrupt, duplicate, reorder or seed",
-             word);
+    snprintf(error, size,
+             "--faults: unknown fault '%s': use drop, corrupt, duplicate, reorder or seed", word);
     return -1;
 }
 

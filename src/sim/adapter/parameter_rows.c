@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The parameters of the model: key in adapter files, unit, limits, default and help. The manual page
- * is generated from these rows, and a test compares docs/adapters.md with them. */
+/* The parameters of the model: key in adapter files, unit, limits, default and help. The manual
+ * page is generated from these rows, and a test compares docs/adapters.md with them. */
 #include "sim/adapter/parameters.h"
 
 #include <assert.h>

@@ -115,7 +115,8 @@ fail(struct reading *reading, const struct location *location, const char *forma
     vsnprintf(reason, sizeof(reason), format, arguments);
     va_end(arguments);
     if (location->line)
-        snprintf(reading->error, reading->size, "%s:%u: %s", location->file, location->line, reason);
+        snprintf(reading->error, reading->size, "%s:%u: %s", location->file, location->line,
+                 reason);
     else
         snprintf(reading->error, reading->size, "%s: %s", location->file, reason);
     return -1;
@@ -167,8 +168,8 @@ static const char *base_unit(enum parameter_unit unit)
 static int fail_unit(struct reading *reading, const struct location *location,
                        const struct parameter_row *row, const char *text)
 {
-    return fail(reading, location, "%s takes %s, not '%s'", row->key, parameter_unit_text(row->unit),
-                text);
+    return fail(reading, location, "%s takes %s, not '%s'", row->key,
+                parameter_unit_text(row->unit), text);
 }
 
 static bool is_whole(double value)
@@ -236,7 +237,8 @@ static int store_word(struct reading *reading, const struct location *location,
         return 0;
     }
     if (index < 0)
-        return fail(reading, location, "%s takes one of '%s', not '%s'", row->key, row->choices, text);
+        return fail(reading, location, "%s takes one of '%s', not '%s'", row->key, row->choices,
+                    text);
     memcpy(target, &(unsigned int){ index }, sizeof(unsigned int));
     return 0;
 }
@@ -305,7 +307,8 @@ static int read_base(struct part *part, const struct location *location, const c
     return read_file(reading, part->depth + 1);
 }
 
-static int read_value(struct part *part, const struct location *location, const struct adapter_line *line)
+static int read_value(struct part *part, const struct location *location,
+                      const struct adapter_line *line)
 {
     struct reading *reading = part->reading;
     const struct parameter_row *row = parameter_find(line->key);

@@ -151,12 +151,12 @@ const char *parameter_unit_text(enum parameter_unit unit);
 /* The row of a key, or NULL. */
 const struct parameter_row *parameter_find(const char *key);
 
-/* The value of a numeric key: times in ns, rates in GB/s, sizes in bytes. Returns 0, or -1 if the key
- * is unknown or its value is not a number. */
+/* The value of a numeric key: times in ns, rates in GB/s, sizes in bytes. Returns 0, or -1 if the
+ * key is unknown or its value is not a number. */
 int parameter_number(const struct parameters *parameters, const char *key, double *value);
 
-/* Reads an adapter file, the files it is based on, and then "key=value" settings separated by ';' (may
- * be NULL). Returns 0, or -1 with "file:line: reason" or "--set: reason" in 'error'. */
+/* Reads an adapter file, the files it is based on, and then "key=value" settings separated by ';'
+ * (may be NULL). Returns 0, or -1 with "file:line: reason" or "--set: reason" in 'error'. */
 int parameters_read(const char *path, const char *settings, struct parameters *out, char *error,
                     size_t size);
 

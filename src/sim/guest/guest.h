@@ -55,8 +55,8 @@ static inline void guest_enter(void)
 /* Returns to the program. */
 void guest_leave(void);
 
-/* Whether threads that 'caller' creates join at their start; otherwise they join at their first verbs
- * call. NULL: all do. */
+/* Whether threads that 'caller' creates join at their start; otherwise they join at their first
+ * verbs call. NULL: all do. */
 extern bool (*guest_adopts_thread)(const void *caller);
 /* Called by threads that joined at their start, unless NULL. */
 extern void (*guest_on_thread_start)(void), (*guest_on_thread_exit)(void);

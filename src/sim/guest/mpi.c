@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Loaded into MPI programs on a modelled adapter. MPI_Wtime returns virtual time, all processes leave
- * MPI_Init at the same virtual time, and from then on their threads wait for each other in virtual
- * time (thread.c). Clocks, sleeps and files are not intercepted. */
+/* Loaded into MPI programs on a modelled adapter. MPI_Wtime returns virtual time, all processes
+ * leave MPI_Init at the same virtual time, and from then on their threads wait for each other in
+ * virtual time (thread.c). Clocks, sleeps and files are not intercepted. */
 #include "sim/guest/guest.h"
 
 #include "verbena.h"
@@ -43,8 +43,8 @@ void guest_leave(void)
     vsched->compute_begin();
 }
 
-/* OpenMP threads wait for each other by system calls that are not intercepted, and most of them never
- * call MPI. */
+/* OpenMP threads wait for each other by system calls that are not intercepted, and most of them
+ * never call MPI. */
 static bool adopts_thread(const void *caller)
 {
     static const char *const runtimes[] = { "libgomp.so", "libomp.so", "libiomp5.so" };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Processes: a child inherits its parent's clock, a program keeps its clock across exec, and a parent
- * waits for its children in virtual time. */
+/* Processes: a child inherits its parent's clock, a program keeps its clock across exec, and a
+ * parent waits for its children in virtual time. */
 #include "sim/guest/guest.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Signals that this library uses itself. A program may set actions for them, too: it reads back what
- * it has set, and its handler runs for signals that are not ours. */
+/* Signals that this library uses itself. A program may set actions for them, too: it reads back
+ * what it has set, and its handler runs for signals that are not ours. */
 #include "sim/guest/guest.h"
 
 static struct {

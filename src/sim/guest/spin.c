@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A program that spins on memory, without a call that is intercepted, would run forever. A timer
  * checks threads that have made no call for a while and single-steps them. If the same registers
- * recur, the thread is in a loop that only others can end, since nobody else runs meanwhile; it then
- * waits until something of its process changes. A thread that computes only runs a little slower. */
+ * recur, the thread is in a loop that only others can end, since nobody else runs meanwhile; it
+ * then waits until something of its process changes. A thread that computes only runs a little
+ * slower. */
 #include "sim/guest/guest.h"
 
 #include <errno.h>

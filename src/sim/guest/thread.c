@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Threads: a new one inherits the clock of its creator; locks and conditions wait in virtual time. */
+/* Threads: a new one inherits its creator's clock; locks and conditions wait in virtual time. */
 #include "sim/guest/guest.h"
 
 #include <errno.h>
@@ -97,7 +97,8 @@ EXPORT int pthread_create(pthread_t *restrict thread, const pthread_attr_t *rest
     struct started *started;
     int state = PTHREAD_CREATE_JOINABLE, err = EAGAIN;
 
-    if (!IS_GUEST_CALL() || (guest_adopts_thread && !guest_adopts_thread(__builtin_return_address(0))))
+    if (!IS_GUEST_CALL() ||
+        (guest_adopts_thread && !guest_adopts_thread(__builtin_return_address(0))))
         return REAL(pthread_create)(thread, attributes, body, argument);
     started = calloc(1, sizeof(*started));
     if (!started)

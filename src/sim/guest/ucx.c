@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* UCX derives worker ids from process id, time and address; when two workers connect to each other at
- * once, the ids decide which side yields. Here the ids are the same in every run. */
+/* UCX derives worker ids from process id, time and address; when two workers connect to each other
+ * at once, the ids decide which side yields. Here the ids are the same in every run. */
 #include "sim/guest/guest.h"
 
 #include <stdatomic.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Memory of a modelled fabric. It is part of the segment, at the same address in every process. Only
- * the running vthread (sched/sched.h) allocates, so there is no lock. */
+/* Memory of a modelled fabric. It is part of the segment, at the same address in every process.
+ * Only the running vthread (sched/sched.h) allocates, so there is no lock. */
 #ifndef SIM_MEMORY_POOL_H
 #define SIM_MEMORY_POOL_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The I/O bus between host memory and adapter, as transactions of limited size with a fixed cost each:
- * PCI and PCI-X are half duplex, one server for both directions; PCI Express has one for each, and
- * every transaction also sends a small data link packet the other way (PCI Express Base
+/* The I/O bus between host memory and adapter, as transactions of limited size with a fixed cost
+ * each: PCI and PCI-X are half duplex, one server for both directions; PCI Express has one for
+ * each, and every transaction also sends a small data link packet the other way (PCI Express Base
  * Specification 1.0a, chapters 2 and 3; PCI-X 2.0). */
 #ifndef SIM_MODEL_BUS_H
 #define SIM_MODEL_BUS_H

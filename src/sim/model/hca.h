@@ -101,8 +101,8 @@ void link_send(struct sim_port *port, struct sim_packet *pkt);
 void link_left(struct sim_packet *pkt);
 
 /* ---- switch.c ---- */
-/* Creates the switches, and the links to the ports of all adapters. Returns 0 or an errno value with
- * the reason logged. */
+/* Creates the switches, and the links to the ports of all adapters. Returns 0 or an errno value
+ * with the reason logged. */
 int switch_init_all(void);
 void switch_packet_arrived(struct sim_packet *pkt);
 /* Calls 'call' for every link between two switches. */

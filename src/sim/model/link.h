@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Links. A packet occupies a link for its length and a gap. Packets that wait for the link queue in
- * virtual lanes (VLs), which share it by weight. The far end of a link has a receive buffer for each
- * VL, and a packet is sent only when the buffer has credits for it, so no packet is lost for want of
- * a buffer (InfiniBand Architecture Specification, volume 1, chapter 7: link credits, VL
+ * virtual lanes (VLs), which share it by weight. The far end of a link has a receive buffer for
+ * each VL, and a packet is sent only when the buffer has credits for it, so no packet is lost for
+ * want of a buffer (InfiniBand Architecture Specification, volume 1, chapter 7: link credits, VL
  * arbitration). */
 #ifndef SIM_MODEL_LINK_H
 #define SIM_MODEL_LINK_H
@@ -32,7 +32,7 @@ struct link {
     uint32_t waiting;      /* bit mask of VLs with packets */
     uint64_t virtual_time; /* start tag of the packet sent last */
     bool busy;
-    /* The packet being sent occupies the receive buffer of this link until it has left the switch. */
+    /* The packet being sent occupies the receive buffer of this link until it has left. */
     struct link *upstream;
     uint32_t upstream_bytes;
     uint8_t upstream_vl;

@@ -381,8 +381,9 @@ static int place_read_data(const struct sim_wqe *wqe)
     if (!wqe->length)
         return IBV_WC_SUCCESS;
     if (!from ||
-        !resolve_remote(from, wqe->transport.remote_srq, TRANSPORT_ACCESS_READ, wqe->transport.remote_key,
-                      wqe->transport.remote_address, wqe->length, &ref))
+        !resolve_remote(from, wqe->transport.remote_srq, TRANSPORT_ACCESS_READ,
+                        wqe->transport.remote_key, wqe->transport.remote_address, wqe->length,
+                        &ref))
         return IBV_WC_REM_OP_ERR;
     if (copy_direct(&ref, refs, mem_refs_of(wqe, refs), wqe->length))
         return IBV_WC_SUCCESS;
@@ -404,7 +405,8 @@ int payload_read_response(struct sim_wqe *wqe)
     int status;
 
     epoch_enter();
-    status = wqe->transport.operation == TRANSPORT_READ ? place_read_data(wqe) : place_atomic_result(wqe);
+    status = wqe->transport.operation == TRANSPORT_READ ? place_read_data(wqe)
+                                                        : place_atomic_result(wqe);
     epoch_exit();
     return status;
 }

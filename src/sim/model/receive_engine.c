@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The receive engine. It processes the packets of a QP in order: it looks up the QP context, fetches
- * the receive WQE if the packet needs one, hands the packet to the transport and writes its payload
- * to memory. A QPC miss delays only its own QP. */
+/* The receive engine. It processes the packets of a QP in order: it looks up the QP context,
+ * fetches the receive WQE if the packet needs one, hands the packet to the transport and writes its
+ * payload to memory. A QPC miss delays only its own QP. */
 #include "sim/model/hca.h"
 #include "sim/model/recv_claim.h"
 
@@ -64,7 +64,7 @@ static void process(struct sim_packet *pkt)
     event_at(time, EVENT_PACKET_PROCESSED, pkt, 0);
 }
 
-/* Returns false if the packet, the first of its QP, has to wait; an event continues with 'stage'. */
+/* Returns false if the packet, the first of its QP, has to wait; an event continues later. */
 static bool prepare(struct sim_packet *pkt, enum stage stage)
 {
     const struct parameters *p = &model->parameters;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The send engines. After the doorbell, the adapter fetches the WQE across the bus. QPs with
- * something to send wait in FIFO order for an engine. The engine sends a message, or a quantum of it
- * while other QPs wait, packet by packet: it reads the payload, then hands the packet to the link.
- * The number of packets in flight per engine (hca.engine_depth) and the packet buffer (hca.buffer)
- * bound the rate of one QP on adapters whose links are faster than their engines. */
+ * something to send wait in FIFO order for an engine. The engine sends a message, or a quantum of
+ * it while other QPs wait, packet by packet: it reads the payload, then hands the packet to the
+ * link. The number of packets in flight per engine (hca.engine_depth) and the packet buffer
+ * (hca.buffer) bound the rate of one QP on adapters whose links are faster than their engines. */
 #include "sim/model/hca.h"
 
 /* All WQEs of a send queue have the same stride and are fetched whole (mthca). */

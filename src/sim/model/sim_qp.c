@@ -306,7 +306,8 @@ static bool length_is_valid(const struct sim_wqe *wqe)
 }
 
 /* Completes a WQE that never reaches the network: a bind, an invalidate, or one that fails here. */
-static void complete_locally(struct hca_qp *hqp, const struct send_wqe *swqe, enum ibv_wc_status status)
+static void complete_locally(struct hca_qp *hqp, const struct send_wqe *swqe,
+                             enum ibv_wc_status status)
 {
     if (status != IBV_WC_SUCCESS)
         qp_set_error(hqp->shared);
@@ -696,7 +697,8 @@ static void receive_end(struct transport_qp *transport, const struct packet *las
 
 static enum transport_status invalidate(struct transport_qp *transport, uint32_t key)
 {
-    return payload_invalidate(sim_qp_of(transport), key) ? TRANSPORT_SUCCESS : TRANSPORT_ACCESS_ERROR;
+    return payload_invalidate(sim_qp_of(transport), key) ? TRANSPORT_SUCCESS
+                                                         : TRANSPORT_ACCESS_ERROR;
 }
 
 static enum transport_status check_remote(struct transport_qp *transport,

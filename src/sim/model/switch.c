@@ -42,7 +42,8 @@ void switch_packet_arrived(struct sim_packet *pkt)
 
     if (pkt->via->from_port)
         sim_packet_mark(pkt, MARK_SWITCHED);
-    if (unlikely(model->faults.any) && output->to_port && faults_strike(&model->faults, FAULT_DROP)) {
+    if (unlikely(model->faults.any) && output->to_port &&
+        faults_strike(&model->faults, FAULT_DROP)) {
         link_return_credits(pkt);
         sim_packet_put(pkt);
         return;
@@ -75,7 +76,8 @@ static int make_leaf(struct fabric_switch *leaf, uint32_t number, uint32_t leaf_
     uint32_t all = model->port_count - 1;
 
     leaf->first_port = 1 + number * leaf_ports;
-    leaf->adapters = all - number * leaf_ports < leaf_ports ? all - number * leaf_ports : leaf_ports;
+    leaf->adapters =
+        all - number * leaf_ports < leaf_ports ? all - number * leaf_ports : leaf_ports;
     if (make_outputs(leaf, leaf->adapters + model->fabric.spines))
         return ENOMEM;
     attach_adapters(leaf);

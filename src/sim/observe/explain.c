@@ -179,8 +179,8 @@ void explain_print(FILE *out)
 
     qsort(explain->rows, explain->count, sizeof(*explain->rows), compare_rows);
     fputs("\nWhere the time of a message goes, us on average. delivered = post to bus write; "
-          "completed = post to\nreceive, ack and complete. A message of several packets is explained by "
-          "its last one.\n",
+          "completed = post to\nreceive, ack and complete. A message of several packets is "
+          "explained by its last one.\n",
           out);
     fprintf(out, "  %-16s %9s %9s", "operation", "size", "messages");
     for (int part = 0; part < PART_COUNT; part++)

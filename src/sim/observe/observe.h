@@ -13,7 +13,7 @@ struct observe {
     char trace[PATH_MAX]; /* path, or empty */
     char pcap[PATH_MAX];
     char stats_file[PATH_MAX];   /* as JSON */
-    char failures[PATH_MAX];     /* file that tells the command which outputs could not be written */
+    char failures[PATH_MAX];     /* the command reads write errors from this file */
     bool failed;                 /* trace and capture have stopped after a write error */
     uint32_t members[MAX_PROCS]; /* proc_word() of the attached processes */
     struct explain explain;
@@ -24,8 +24,8 @@ struct observe {
 /* Set by sim_attach(). */
 extern struct observe *observe;
 
-/* The first process reads the settings from the environment. Both return 0 or an errno value with the
- * reason logged. The caller holds seg->sim_lock. */
+/* The first process reads the settings from the environment. Both return 0 or an errno value with
+ * the reason logged. The caller holds seg->sim_lock. */
 int observe_init(void);
 int observe_join(bool first);
 

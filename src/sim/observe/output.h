@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A file that all processes of a modelled fabric write to. The running process flushes its buffer
- * before it switches to another one. The file grows while the programs run: even if they are killed,
- * it holds whole records. */
+ * before it switches to another one. The file grows while the programs run: even if they are
+ * killed, it holds whole records. */
 #ifndef SIM_OUTPUT_H
 #define SIM_OUTPUT_H
 

@@ -64,8 +64,8 @@ void pcap_flush(void)
     output_flush(&output);
 }
 
-static void path_of(const struct sim_port *from, const struct sim_port *to, const struct sim_packet *pkt,
-                    struct frame_path *path)
+static void path_of(const struct sim_port *from, const struct sim_port *to,
+                    const struct sim_packet *pkt, struct frame_path *path)
 {
     const struct sim_wqe *wqe = pkt->wqe;
     union ibv_gid own;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Writes a Chrome trace ("JSON Array Format" of the Trace Event Format): the jobs of each server, and
- * the stages of each message and packet. */
+/* Writes a Chrome trace ("JSON Array Format" of the Trace Event Format): the jobs of each server,
+ * and the stages of each message and packet. */
 #ifndef SIM_TRACE_H
 #define SIM_TRACE_H
 

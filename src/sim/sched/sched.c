@@ -19,12 +19,12 @@
 #include <unistd.h>
 
 #define NO_VTHREAD      0
-#define WATCH_NS    50000000 /* real time between two checks that the running thread is alive */
+#define WATCH_NS        50000000 /* real: between two checks that the running thread is alive */
 #define EXIT_WATCH_NS   1000000  /* the same, when it is about to exit */
-#define STALL_POLL_NS   5000000  /* real time between two returns of a waiting thread while time stands still */
+#define STALL_POLL_NS   5000000  /* real: a waiting thread returns this often in a stall */
 
-#define RECHECK_NS 1000000 /* virtual: a waiting guest rechecks its own deadlines this often */
-#define CLOCK_LEAD_NS  10000   /* virtual: reading the clock may put a guest this far ahead */
+#define RECHECK_NS      1000000 /* virtual: a waiting guest rechecks its own deadlines this often */
+#define CLOCK_LEAD_NS   10000   /* virtual: reading the clock may put a guest this far ahead */
 #define EMPTY_POLLS_MAX 8       /* in a row, before a guest is put into VTHREAD_POLLING */
 
 struct sched *sched;
@@ -176,8 +176,10 @@ static void notify_at(uint64_t time, uint32_t what)
         struct vthread *vthread = &sched->vthreads[i];
         uint32_t state = load_relaxed(&vthread->state);
 
-        if (state == VTHREAD_POLLING && vthread->guest && what & NOTIFY_DATA && time > vthread->idle_since)
-            vthread->clock = vthread->idle_since + round_up(time - vthread->idle_since, vthread->period);
+        if (state == VTHREAD_POLLING && vthread->guest && what & NOTIFY_DATA &&
+            time > vthread->idle_since)
+            vthread->clock =
+                vthread->idle_since + round_up(time - vthread->idle_since, vthread->period);
         else if (state == VTHREAD_WAITING && vthread->waits_for & what)
             vthread->clock = time > vthread->clock ? time : vthread->clock;
         else
@@ -194,7 +196,8 @@ static void reap_dead(struct vthread *me)
 
         if (load_relaxed(&vthread->state) != VTHREAD_FREE && !vthread_alive(vthread)) {
             store_release(&vthread->state, VTHREAD_FREE);
-            notify_at(vthread->clock > me->clock ? vthread->clock : me->clock, NOTIFY_DATA | NOTIFY_SPACE);
+            notify_at(vthread->clock > me->clock ? vthread->clock : me->clock,
+                      NOTIFY_DATA | NOTIFY_SPACE);
         }
     }
 }
@@ -261,8 +264,8 @@ static uint64_t watch_interval(void)
     return id != NO_VTHREAD && sched->vthreads[id - 1].known_by_pid ? EXIT_WATCH_NS : WATCH_NS;
 }
 
-/* Sleeps until this vthread runs. With 'may_return_stalled' it also returns when nothing can happen,
- * without time passing, so that the program can check its own timeouts. */
+/* Sleeps until this vthread runs. With 'may_return_stalled' it also returns when nothing can
+ * happen, without time passing, so that the program can check its own timeouts. */
 static void sleep_until_running(struct vthread *me, bool may_return_stalled)
 {
     struct watch watch = { NULL, 0 };
@@ -438,7 +441,8 @@ void sched_sync(void)
     sched_charge(0);
 }
 
-static bool wait_for_change(struct vthread *me, enum vthread_state state, double period, uint64_t deadline)
+static bool wait_for_change(struct vthread *me, enum vthread_state state, double period,
+                            uint64_t deadline)
 {
     me->clock += compute_end();
     rejoin(me);

@@ -9,8 +9,8 @@
 /* No other thread of its process has a vthread. */
 bool vthread_is_alone(const struct vthread *vthread);
 
-/* From now on, when a thread of this process joins without a reservation, all threads of the process
- * are watched: a running one found asleep in the kernel is detached. */
+/* From now on, when a thread of this process joins without a reservation, all threads of the
+ * process are watched: a running one found asleep in the kernel is detached. */
 void vthread_watch_unreserved(void);
 void vthread_joined_unreserved(struct vthread *vthread);
 
