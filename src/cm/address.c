@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "cm/address.h"
 
 #include "cm/exported.h"
@@ -121,7 +122,7 @@ static bool is_node_address(const struct cm_address *address)
     return address_is_v4(address) && address->ip[12] == 127 && address->ip[13] == 42;
 }
 
-/* The kernel knows best which addresses are its own: it lets a socket be bound to those alone. */
+/* The kernel binds a socket only to addresses of this machine. */
 static bool is_own_address(const struct cm_address *address)
 {
     struct sockaddr_storage storage;
@@ -137,7 +138,7 @@ static bool is_own_address(const struct cm_address *address)
     return rc == 0;
 }
 
-static bool locate_gid(const struct cm_address *address, struct cm_place *place)
+static bool gid_to_dev_addr(const struct cm_address *address, struct cm_dev_addr *dev_addr)
 {
     union ibv_gid gid;
     unsigned node, device, port;
@@ -146,40 +147,40 @@ static bool locate_gid(const struct cm_address *address, struct cm_place *place)
     uint16_t lid = addr_lid_from_gid(&gid);
     if (!lid || !addr_from_lid(lid, &node, &device, &port))
         return false;
-    place->node = node;
-    place->rail = device * seg->ports + port - 1;
+    dev_addr->node = node;
+    dev_addr->port_index = device * seg->ports + port - 1;
     return true;
 }
 
-bool address_locate(const struct cm_address *address, struct cm_place *place)
+bool address_to_dev_addr(const struct cm_address *address, struct cm_dev_addr *dev_addr)
 {
     static const uint8_t ib_loopback[16] = { [15] = 1 };
 
-    place->node = ANY_NODE;
-    place->rail = 0;
+    dev_addr->node = ANY_NODE;
+    dev_addr->port_index = 0;
     if (is_node_address(address)) {
-        place->node = address->ip[15] - 1;
-        place->rail = address->ip[14];
-        return place->node >= 0 && place->node < (int)seg->nodes &&
-               place->rail < seg->devices * seg->ports;
+        dev_addr->node = address->ip[15] - 1;
+        dev_addr->port_index = address->ip[14];
+        return dev_addr->node >= 0 && dev_addr->node < (int)seg->nodes &&
+               dev_addr->port_index < seg->devices * seg->ports;
     }
     if (address->family == AF_IB)
-        return memcmp(address->ip, ib_loopback, 16) == 0 || locate_gid(address, place);
+        return memcmp(address->ip, ib_loopback, 16) == 0 || gid_to_dev_addr(address, dev_addr);
     return is_own_address(address);
 }
 
 void address_pick_source(struct cm_address *source, const struct cm_address *to, unsigned node)
 {
-    struct cm_place place = { .rail = 0 };
+    struct cm_dev_addr dev_addr = { .port_index = 0 };
     union ibv_gid gid;
 
     *source = *to;
     source->port = 0;
-    address_locate(to, &place);
+    address_to_dev_addr(to, &dev_addr);
     if (is_node_address(to)) {
         source->ip[15] = node + 1;
     } else if (to->family == AF_IB) {
-        addr_gid(node, place.rail / seg->ports, place.rail % seg->ports + 1, &gid);
+        addr_gid(node, dev_addr.port_index / seg->ports, dev_addr.port_index % seg->ports + 1, &gid);
         memcpy(source->ip, gid.raw, 16);
     } else if (address_is_any(to) || address_is_multicast(to)) {
         address_set_loopback(source);

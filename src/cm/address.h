@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #ifndef CM_ADDRESS_H
 #define CM_ADDRESS_H
 
 /*
- * Socket addresses as the fabric sees them. Every address of this machine leads into the fabric;
- * 127.42.R.(K+1) names port R (counted over all adapters) of node K alone.
+ * Socket addresses of the fabric. Every address of this machine leads into the fabric;
+ * 127.42.R.(K+1) is port R (counted over all adapters) of node K.
  */
 
 #include <stdbool.h>
@@ -19,9 +20,9 @@ struct cm_address {
 
 #define ANY_NODE (-1)
 
-struct cm_place {
-    int node; /* ANY_NODE: the address is common to all nodes */
-    unsigned rail;
+struct cm_dev_addr {
+    int node; /* ANY_NODE: all nodes have the address */
+    unsigned port_index; /* counted over all adapters of the node */
 };
 
 bool address_from_sockaddr(struct cm_address *address, const struct sockaddr *sa);
@@ -35,10 +36,10 @@ bool address_is_multicast(const struct cm_address *address);
 bool address_equal_ip(const struct cm_address *a, const struct cm_address *b);
 void address_set_loopback(struct cm_address *address);
 
-/* Where an address stands; false when it is neither the fabric's nor this machine's. */
-bool address_locate(const struct cm_address *address, struct cm_place *place);
+/* The node and port that have an address. False: neither the fabric nor this machine has it. */
+bool address_to_dev_addr(const struct cm_address *address, struct cm_dev_addr *dev_addr);
 
-/* The address that `node` uses towards `to`. */
+/* The source address that `node` uses to reach `to`. */
 void address_pick_source(struct cm_address *source, const struct cm_address *to, unsigned node);
 
 #endif

@@ -1,4 +1,5 @@
-/* Events that the program asks for: address information found, and events of its own. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* rdma_resolve_addrinfo() and rdma_write_cm_event(). */
 
 #include "cm/cm.h"
 
@@ -7,7 +8,7 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-#define ASK_SUBNET_MANAGER 0x10 /* RAI_SA: a service's record, which no fabric here keeps */
+#define ASK_SUBNET_MANAGER 0x10 /* RAI_SA: service records, which the fabric does not have */
 
 /* Headers before rdma-core 59 do not declare these. */
 EXPORT int rdma_resolve_addrinfo(struct rdma_cm_id *id, const char *node, const char *service,
@@ -76,7 +77,7 @@ int rdma_write_cm_event(struct rdma_cm_id *id, enum rdma_cm_event_type type, int
     cm_lock();
     event = event_make(to_cm(id), type, status);
     if (event) {
-        memcpy(&event->event.param, &arg, sizeof(arg)); /* where newer headers have param.arg */
+        memcpy(&event->event.param, &arg, sizeof(arg)); /* param.arg of newer headers */
         event_queue(event);
     }
     cm_unlock();

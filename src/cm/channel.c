@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "cm/cm.h"
 
 #include "hca/notify.h"
@@ -16,7 +17,7 @@
 
 #define POLL_INTERVAL_MS 50
 
-/* What stands behind an epoll entry: one of these, or a struct cm_watch. */
+/* epoll data: one of these, or a struct cm_watch. */
 static char eventfd_mark, timerfd_mark;
 
 static int add_source(struct cm_channel *channel, int fd, void *mark)
@@ -61,8 +62,8 @@ static void free_watch(struct cm_watch *watch)
     free(watch);
 }
 
-/* Programs end with a thread still asking for events while another destroys the channel. What the
- * thread finds must say so for a while, and as long as it waits inside. */
+/* Some programs exit while one thread still waits for events and another destroys the channel. A
+ * destroyed channel is kept for a while, and as long as a thread waits in it. */
 static void retire(struct cm_channel *channel)
 {
     static struct cm_channel *retired[64];
@@ -162,7 +163,6 @@ struct cm_event *channel_pop(struct cm_channel *channel)
     return event;
 }
 
-/* The next event of that owner, or NULL. */
 struct cm_event *channel_pop_of(struct cm_channel *channel, struct cm_id *owner)
 {
     for (struct cm_event **at = &channel->events; *at; at = &(*at)->next) {
@@ -184,9 +184,9 @@ void channel_move_events(struct cm_channel *from, struct cm_channel *to, struct 
         channel_push(to, event);
 }
 
-/* ---- peers that may die ---- */
+/* ---- death of peers ---- */
 
-static struct cm_watch *find_watch(struct cm_channel *channel, const struct wire_peer *peer)
+static struct cm_watch *find_watch(struct cm_channel *channel, const struct cm_peer *peer)
 {
     for (struct cm_watch *w = channel->watches; w; w = w->next)
         if (w->peer.proc == peer->proc && w->peer.generation == peer->generation)
@@ -194,9 +194,9 @@ static struct cm_watch *find_watch(struct cm_channel *channel, const struct wire
     return NULL;
 }
 
-/* Returns 0 or an errno value; ESRCH: it is dead already. The descriptor is exact only if the
- * process was still in its slot after it had been opened. */
-static int open_pidfd(const struct wire_peer *peer, int *pidfd)
+/* Returns 0 or an errno value; ESRCH: the peer is dead already. Its slot is checked after the pidfd
+ * has been opened, because the pid may have been reused before. */
+static int open_pidfd(const struct cm_peer *peer, int *pidfd)
 {
     int fd = syscall(SYS_pidfd_open, proc_slot(peer->proc)->pid, 0);
     int err = fd < 0 ? errno : 0;
@@ -209,7 +209,7 @@ static int open_pidfd(const struct wire_peer *peer, int *pidfd)
     return err;
 }
 
-static struct cm_watch *make_watch(struct cm_channel *channel, const struct wire_peer *peer)
+static struct cm_watch *make_watch(struct cm_channel *channel, const struct cm_peer *peer)
 {
     struct cm_watch *w = calloc(1, sizeof(*w));
 
@@ -266,7 +266,7 @@ static void bury_peer(struct cm_channel *channel, struct cm_watch *w)
     for (struct cm_id *cm = channel->ids; cm; cm = next) {
         next = cm->next_on_channel;
         if (cm->watch == w)
-            connect_peer_died(cm); /* the last one frees the watch: nothing else equals it then */
+            connect_peer_died(cm); /* the last id frees the watch */
     }
 }
 
@@ -284,7 +284,7 @@ static void look_at_unwatchable(struct cm_channel *channel)
 
     for (struct cm_watch *w = channel->watches; w; w = next) {
         next = w->next;
-        if (w->pidfd < 0 && !wire_peer_alive(&w->peer))
+        if (w->pidfd < 0 && !mailbox_peer_alive(&w->peer))
             bury_peer(channel, w);
     }
 }
@@ -342,8 +342,7 @@ static void timers_over(struct cm_channel *channel)
 
 /* ---- waiting ---- */
 
-/* Turns deaths of peers and timers into events. */
-void channel_look(struct cm_channel *channel)
+void channel_check(struct cm_channel *channel)
 {
     struct epoll_event ready[8];
     int n = epoll_wait(channel->channel.fd, ready, ARRAY_SIZE(ready), 0);
@@ -361,7 +360,7 @@ void channel_look(struct cm_channel *channel)
         timers_over(channel);
 }
 
-/* A program whose handlers all restart system calls does not expect to be interrupted here. */
+/* Programs whose signal handlers all use SA_RESTART expect no EINTR here. */
 static bool handlers_restart(void)
 {
     struct sigaction action;
@@ -373,7 +372,7 @@ static bool handlers_restart(void)
     return true;
 }
 
-int channel_wait(struct cm_channel *channel, bool look_again)
+int channel_wait(struct cm_channel *channel, bool must_poll)
 {
     struct pollfd p = { .fd = channel->channel.fd, .events = POLLIN };
     int flags = fcntl(p.fd, F_GETFL);
@@ -384,7 +383,7 @@ int channel_wait(struct cm_channel *channel, bool look_again)
         errno = EAGAIN;
         return -1;
     }
-    if (poll(&p, 1, look_again ? POLL_INTERVAL_MS : -1) < 0)
+    if (poll(&p, 1, must_poll ? POLL_INTERVAL_MS : -1) < 0)
         return errno == EINTR && handlers_restart() ? 0 : -1;
     return 0;
 }

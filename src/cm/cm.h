@@ -1,15 +1,16 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #ifndef CM_CM_H
 #define CM_CM_H
 
 /*
  * The connection manager inside one process: ids, event channels, queued events.
  *
- * cm_lock() takes the process's own mutex, then the fabric's (wire.h), and empties the mailbox, so
- * that whoever holds it knows all that has been sent. Verbs calls are made without it.
+ * cm_lock() takes the process's own mutex, then the fabric's lock (shared.h), and empties the
+ * mailbox: its holder has handled every message sent so far. Make verbs calls without it.
  */
 
 #include "cm/exported.h"
-#include "cm/wire.h"
+#include "cm/shared.h"
 #include "util/util.h"
 
 #include <errno.h>
@@ -21,27 +22,27 @@ enum cm_state {
     CM_ADDR_RESOLVED,
     CM_ROUTE_RESOLVED,
     CM_LISTENING,
-    CM_REQUEST_SENT,
-    CM_REQUEST_RECEIVED,
-    CM_REPLY_SENT,
-    CM_REPLY_RECEIVED,
+    CM_REQ_SENT,
+    CM_REQ_RCVD,
+    CM_REP_SENT,
+    CM_REP_RCVD,
     CM_CONNECTED,
-    CM_DISCONNECTED, /* or refused, or never reached */
-    CM_INHERITED,    /* its process has forked: the parent's */
+    CM_DISCONNECTED, /* or rejected, or unreachable */
+    CM_INHERITED,    /* inherited through fork: belongs to the parent */
 };
 
-/* Reasons of the InfiniBand CM for a rejection, and the states of a datagram service look-up. */
+/* InfiniBand CM: reasons of a REJ, status of a SIDR REP. */
 enum {
     REJECT_NO_RESOURCES = 3,
     REJECT_TIMEOUT = 4,
     REJECT_INVALID_SERVICE_ID = 8,
     REJECT_CONSUMER = 28,
     REJECT_VENDOR_OPTION = 35,
-    LOOKUP_UNSUPPORTED = 1,
-    LOOKUP_REFUSED = 2,
+    SIDR_UNSUPPORTED = 1,
+    SIDR_REJECT = 2,
 };
 
-/* Events that rdma-core has had since version 59. */
+/* Events added in rdma-core 59. */
 #define CM_EVENT(n)                ((enum rdma_cm_event_type)(RDMA_CM_EVENT_TIMEWAIT_EXIT + (n)))
 #define CM_EVENT_ADDRINFO_RESOLVED CM_EVENT(1)
 #define CM_EVENT_ADDRINFO_ERROR    CM_EVENT(2)
@@ -50,17 +51,17 @@ enum {
 #define CM_IPOIB_QKEY 0x0b1b
 
 struct cm_watch {
-    struct wire_peer peer;
-    int pidfd; /* -1: the kernel gives none, ask from time to time */
+    struct cm_peer peer;
+    int pidfd; /* -1: not available, poll for the death of the peer */
     unsigned ids;
     struct cm_watch *next;
 };
 
 /* channel.fd is an epoll descriptor: readable when the eventfd is, when a peer has died, or when
- * the timer of one of the ids is over. */
+ * the timer of an id has expired. */
 struct cm_channel {
     struct rdma_event_channel channel;
-    int owner; /* pid: a forked child shares the descriptors, and must leave them alone */
+    int owner; /* pid: a forked child shares the descriptors and must not use them */
     int eventfd;
     int timerfd;
     uint32_t notify;
@@ -87,9 +88,9 @@ struct cm_group {
 struct cm_event {
     struct rdma_cm_event event;
     struct cm_event *next;
-    struct cm_id *owner; /* whose destruction waits for the acknowledgement */
+    struct cm_id *owner; /* rdma_destroy_id() of it waits for the acknowledgement */
     struct cm_group *group;
-    uint8_t private_data[WIRE_PRIVATE_MAX];
+    uint8_t private_data[CM_PRIVATE_DATA_MAX];
 };
 
 struct cm_id {
@@ -102,30 +103,30 @@ struct cm_id {
     bool active;
 
     struct cm_address src, dst;
-    struct cm_place place, dst_place;
+    struct cm_dev_addr dev_addr, dst_dev_addr;
     int binding; /* -1: none */
     bool reuse, v6_only;
     int ack_timeout; /* -1: the default */
 
-    struct wire_peer peer;
+    struct cm_peer peer;
     struct cm_watch *watch;
-    uint64_t due;                /* when the timer of this state is over; 0: none */
-    uint64_t waited;             /* by an unanswered request, ns */
-    struct wire_message *unsent; /* a request that found its listener's backlog full */
-    bool peer_knows;             /* that the connection stands */
+    uint64_t due;                /* when the timer of this state expires; 0: none */
+    uint64_t waited;             /* ns since the REQ was sent */
+    struct cm_message *unsent; /* a REQ held back: the listener's backlog is full */
+    bool peer_knows;             /* that the connection is established */
 
     uint32_t psn;
-    bool peer_known; /* it has told us the following */
+    bool peer_known; /* the fields up to remote_ece are valid */
     uint32_t remote_psn, remote_qpn;
     uint16_t remote_lid;
     uint8_t responder_resources, initiator_depth, retry_count, rnr_retry_count;
     struct ibv_ece local_ece, remote_ece;
     struct ibv_sa_path_rec path;
-    struct rdma_addrinfo *addrinfo; /* found, and not asked for yet */
+    struct rdma_addrinfo *addrinfo; /* resolved, not yet queried */
 
-    unsigned reported, completed; /* events given out, and acknowledged */
+    unsigned reported, completed; /* events returned, and acknowledged */
     struct cm_group *groups;
-    struct ibv_qp_init_attr *child_attr; /* a passive endpoint makes QPs for its requests */
+    struct ibv_qp_init_attr *child_attr; /* a passive endpoint creates a QP for each REQ */
     void *connect_data;
     uint8_t connect_len;
 };
@@ -152,7 +153,7 @@ static inline bool cm_is_ud(const struct cm_id *cm)
     return cm->id.qp_type == IBV_QPT_UD;
 }
 
-/* In the port space of IP over InfiniBand, all use the key of its broadcast group. */
+/* The IPoIB port space uses the Q_Key of the IPoIB broadcast group. */
 static inline uint32_t cm_qkey(const struct cm_id *cm)
 {
     return cm->id.ps == RDMA_PS_IPOIB ? CM_IPOIB_QKEY : RDMA_UDP_QKEY;
@@ -163,15 +164,15 @@ static inline uint32_t cm_qkey(const struct cm_id *cm)
 int cm_attach(void);
 void cm_lock(void);
 void cm_unlock(void);
-/* Gives the lock up, sleeps until an event has been acknowledged, takes it again. */
+/* Releases the lock, sleeps until an event is acknowledged, takes the lock again. */
 void cm_wait_acknowledged(void);
 void cm_wake_acknowledged(void);
 
 int cm_register(struct cm_id *cm);
 void cm_unregister(struct cm_id *cm);
 struct cm_id *cm_find(uint64_t handle);
-/* The id that came of a peer's request, before the peer knows its handle. */
-struct cm_id *cm_find_request(const struct wire_peer *from);
+/* The id created by a peer's REQ, before the peer knows its handle. */
+struct cm_id *cm_find_request(const struct cm_peer *from);
 
 /* ---- channel.c ---- */
 
@@ -182,22 +183,22 @@ void channel_remove_id(struct cm_id *cm);
 
 void channel_push(struct cm_channel *channel, struct cm_event *event);
 struct cm_event *channel_pop(struct cm_channel *channel);
-/* The next event of that owner, or NULL. */
+/* The next event of `owner`, or NULL. */
 struct cm_event *channel_pop_of(struct cm_channel *channel, struct cm_id *owner);
 void channel_move_events(struct cm_channel *from, struct cm_channel *to, struct cm_id *owner);
 
-/* Turns deaths of peers, and timers that are over, into events. */
-void channel_look(struct cm_channel *channel);
-/* Some peer's death shows in no descriptor. */
+/* Turns deaths of peers and expired timers into events. */
+void channel_check(struct cm_channel *channel);
+/* Whether the death of some peer raises no descriptor. */
 bool channel_must_poll(const struct cm_channel *channel);
-/* Sleeps, without cm_lock, until the channel may have something. -1 with errno. */
-int channel_wait(struct cm_channel *channel, bool look_again);
-/* Around all that a thread does to get an event. Does not return from a channel that has been
- * destroyed meanwhile: as with the kernel, such a wait just never ends. */
+/* Sleeps, without cm_lock, until the channel may have an event. Returns 0, or -1 with errno. */
+int channel_wait(struct cm_channel *channel, bool must_poll);
+/* Bracket everything a thread does to get an event. channel_leave() never returns if the channel
+ * has been destroyed meanwhile: as in the kernel, such a wait never ends. */
 void channel_enter(struct cm_channel *channel);
 void channel_leave(struct cm_channel *channel);
 
-/* Watches over the peer of a connection: its death becomes an event. False: it is dead already. */
+/* Turns the death of the peer into an event. False: the peer is dead already. */
 bool channel_watch(struct cm_id *cm);
 void channel_unwatch(struct cm_id *cm);
 void channel_set_due(struct cm_id *cm, uint64_t due);
@@ -207,11 +208,11 @@ void channel_set_due(struct cm_id *cm, uint64_t due);
 struct cm_event *event_make(struct cm_id *cm, enum rdma_cm_event_type type, int status);
 void event_set_private(struct cm_event *event, const void *data, uint8_t length);
 void event_queue(struct cm_event *event);
-/* Makes and queues one; without memory for it the id is left as it is. */
+/* Creates and queues an event. Out of memory: no event, and the id stays as it is. */
 void event_post(struct cm_id *cm, enum rdma_cm_event_type type, int status);
-/* For ids that work synchronously: waits for the event that ends the call just made. */
+/* For synchronous ids: waits for the event that completes the current call. */
 int event_complete(struct cm_id *cm, enum rdma_cm_event_type expected);
-void event_drop_own(struct cm_id *cm);
+void event_discard_own(struct cm_id *cm);
 
 /* ---- id.c ---- */
 
@@ -220,28 +221,28 @@ struct cm_id *id_make(struct cm_channel *channel, void *context, enum rdma_port_
 void id_free(struct cm_id *cm);
 int id_create(struct rdma_event_channel *channel, struct rdma_cm_id **id, void *context,
               enum rdma_port_space ps, enum ibv_qp_type qp_type);
-int id_use_device(struct cm_id *cm, const struct cm_place *place);
+int id_use_device(struct cm_id *cm, const struct cm_dev_addr *dev_addr);
 void id_publish_addresses(struct cm_id *cm);
 void id_fill_path(struct cm_id *cm, uint16_t dlid);
 int id_migrate(struct cm_id *cm, struct rdma_event_channel *channel);
 
 /* ---- connect.c ---- */
 
-void connect_self(struct cm_id *cm, struct wire_peer *self);
-/* Whatever there is of a connection ends, and the peer is told. */
+void connect_self(struct cm_id *cm, struct cm_peer *self);
+/* Ends the connection, in whatever state it is, and notifies the peer. */
 void connect_end(struct cm_id *cm);
 void connect_peer_died(struct cm_id *cm);
 void connect_timer_over(struct cm_id *cm);
 void connect_moved(struct cm_id *cm);
-/* The connection is over on this side, by whatever cause. */
+/* The connection has ended on this side. */
 void connect_closed(struct cm_id *cm, enum rdma_cm_event_type type, int status);
-/* Moves the QP to where it can send, tells the peer, and makes the event ESTABLISHED. */
+/* Moves the QP to RTS, notifies the peer, and turns the event into ESTABLISHED. */
 void connect_finish_reply(struct cm_event *event);
 
 /* ---- receive.c ---- */
 
-void receive_message(const struct wire_message *message);
-/* How much private data a message carries, always: the rest is zeros. */
+void receive_message(const struct cm_message *message);
+/* Bytes of private data in a message of this type: always all of them, padded with zeros. */
 unsigned receive_private_size(uint32_t type, uint16_t family);
 
 /* ---- qp.c ---- */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "cm/cm.h"
 
 #include "cm/device.h"
@@ -15,44 +16,44 @@
 
 /* ---- messages ---- */
 
-void connect_self(struct cm_id *cm, struct wire_peer *self)
+void connect_self(struct cm_id *cm, struct cm_peer *self)
 {
-    wire_self(self);
+    mailbox_self(self);
     self->id = cm->handle;
     self->fd = cm->channel->eventfd;
     self->notify = cm->channel->notify;
 }
 
-static void start_message(struct cm_id *cm, struct wire_message *m, enum wire_type type)
+static void start_message(struct cm_id *cm, struct cm_message *m, enum cm_message_type type)
 {
     memset(m, 0, sizeof(*m));
     m->type = type;
     connect_self(cm, &m->from);
-    m->to = cm->state == CM_REQUEST_SENT ? 0 : cm->peer.id;
+    m->to = cm->state == CM_REQ_SENT ? 0 : cm->peer.id;
     m->src = cm->src;
     m->dst = cm->dst;
     m->psn = cm->psn;
     m->qkey = cm_qkey(cm);
-    m->lid = device_lid(&cm->place);
+    m->lid = device_lid(&cm->dev_addr);
     m->ece = cm->local_ece;
 }
 
-static int send_plain(struct cm_id *cm, enum wire_type type, uint32_t reason, bool wake)
+static int send_plain(struct cm_id *cm, enum cm_message_type type, uint32_t reason, bool wake)
 {
-    struct wire_message m;
+    struct cm_message m;
 
     start_message(cm, &m, type);
     m.reason = reason;
-    return wire_send(&cm->peer, &m, wake);
+    return mailbox_send(&cm->peer, &m, wake);
 }
 
-/* Data that the address carried goes first, the caller's follows. */
-static int set_private(struct cm_id *cm, struct wire_message *m, const void *data, uint8_t length)
+/* Private data of the address information precedes the caller's. */
+static int set_private(struct cm_id *cm, struct cm_message *m, const void *data, uint8_t length)
 {
-    unsigned room = receive_private_size(m->type, m->dst.family);
-    unsigned before = m->type == WIRE_REQUEST || m->type == WIRE_LOOKUP ? cm->connect_len : 0;
+    unsigned capacity = receive_private_size(m->type, m->dst.family);
+    unsigned before = m->type == CM_MSG_REQ || m->type == CM_MSG_SIDR_REQ ? cm->connect_len : 0;
 
-    if (before + length > room || (length && !data))
+    if (before + length > capacity || (length && !data))
         return EINVAL;
     if (before)
         memcpy(m->private_data, cm->connect_data, before);
@@ -61,7 +62,7 @@ static int set_private(struct cm_id *cm, struct wire_message *m, const void *dat
     return 0;
 }
 
-static void set_params(struct cm_id *cm, struct wire_message *m,
+static void set_params(struct cm_id *cm, struct cm_message *m,
                        const struct rdma_conn_param *param)
 {
     struct ibv_qp *qp = cm->id.qp;
@@ -99,7 +100,7 @@ static uint8_t limited(unsigned wanted, int most)
     return wanted < (unsigned)most ? wanted : (unsigned)most;
 }
 
-/* ---- how a connection ends ---- */
+/* ---- end of a connection ---- */
 
 void connect_closed(struct cm_id *cm, enum rdma_cm_event_type type, int status)
 {
@@ -113,7 +114,7 @@ void connect_closed(struct cm_id *cm, enum rdma_cm_event_type type, int status)
 
 void connect_peer_died(struct cm_id *cm)
 {
-    bool stood = cm->state == CM_CONNECTED || cm->state == CM_REPLY_RECEIVED;
+    bool stood = cm->state == CM_CONNECTED || cm->state == CM_REP_RCVD;
 
     if (stood)
         connect_closed(cm, RDMA_CM_EVENT_DISCONNECTED, 0);
@@ -121,31 +122,31 @@ void connect_peer_died(struct cm_id *cm)
         connect_closed(cm, RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT);
 }
 
-/* A datagram look-up ends without an event on the other side. */
+/* The end of a SIDR exchange causes no event at the peer. */
 static void withdraw_request(struct cm_id *cm)
 {
     if (!cm->unsent)
-        send_plain(cm, WIRE_REJECT, REJECT_TIMEOUT, !cm_is_ud(cm));
+        send_plain(cm, CM_MSG_REJ, REJECT_TIMEOUT, !cm_is_ud(cm));
 }
 
 void connect_end(struct cm_id *cm)
 {
     switch (cm->state) {
-    case CM_REQUEST_SENT:
+    case CM_REQ_SENT:
         withdraw_request(cm);
         break;
-    case CM_REQUEST_RECEIVED:
+    case CM_REQ_RCVD:
         if (cm_is_ud(cm))
-            send_plain(cm, WIRE_LOOKUP_REPLY, LOOKUP_REFUSED, true);
+            send_plain(cm, CM_MSG_SIDR_REP, SIDR_REJECT, true);
         else
-            send_plain(cm, WIRE_REJECT, REJECT_CONSUMER, true);
+            send_plain(cm, CM_MSG_REJ, REJECT_CONSUMER, true);
         break;
-    case CM_REPLY_RECEIVED:
-        send_plain(cm, WIRE_REJECT, REJECT_CONSUMER, true);
+    case CM_REP_RCVD:
+        send_plain(cm, CM_MSG_REJ, REJECT_CONSUMER, true);
         break;
-    case CM_REPLY_SENT:
+    case CM_REP_SENT:
     case CM_CONNECTED:
-        send_plain(cm, WIRE_DISCONNECT, 0, true);
+        send_plain(cm, CM_MSG_DREQ, 0, true);
         break;
     default:
         break;
@@ -155,44 +156,44 @@ void connect_end(struct cm_id *cm)
     cm->state = CM_DISCONNECTED;
 }
 
-/* The peer reads its mailbox before it sends, so it need not be woken for this. */
+/* The peer reads its mailbox before it sends: no need to wake it. */
 void connect_moved(struct cm_id *cm)
 {
-    struct wire_binding *b = cm->binding >= 0 ? wire_binding(cm->binding) : NULL;
+    struct cm_binding *b = cm->binding >= 0 ? binding_at(cm->binding) : NULL;
 
     if (b)
         connect_self(cm, &b->owner);
     switch (cm->state) {
-    case CM_REQUEST_SENT:
+    case CM_REQ_SENT:
         if (cm->unsent)
             connect_self(cm, &cm->unsent->from);
         else
-            send_plain(cm, WIRE_MOVED, 0, false);
+            send_plain(cm, CM_MSG_MIGRATED, 0, false);
         break;
-    case CM_REQUEST_RECEIVED:
-        break; /* the peer has never heard of this id */
-    case CM_REPLY_SENT:
-    case CM_REPLY_RECEIVED:
+    case CM_REQ_RCVD:
+        break; /* the peer does not know this id */
+    case CM_REP_SENT:
+    case CM_REP_RCVD:
     case CM_CONNECTED:
-        send_plain(cm, WIRE_MOVED, 0, false);
+        send_plain(cm, CM_MSG_MIGRATED, 0, false);
         break;
     default:
         break;
     }
 }
 
-/* ---- asking ---- */
+/* ---- active side: REQ ---- */
 
 static void refuse_locally(struct cm_id *cm)
 {
     if (cm_is_ud(cm))
-        connect_closed(cm, RDMA_CM_EVENT_UNREACHABLE, LOOKUP_UNSUPPORTED);
+        connect_closed(cm, RDMA_CM_EVENT_UNREACHABLE, SIDR_UNSUPPORTED);
     else
         connect_closed(cm, RDMA_CM_EVENT_REJECTED, REJECT_INVALID_SERVICE_ID);
 }
 
-/* Like a lost packet: it is sent again after a while, until the listener has room. */
-static int keep_unsent(struct cm_id *cm, const struct wire_message *m)
+/* Treated like a lost packet: sent again until the listener's backlog has space. */
+static int keep_unsent(struct cm_id *cm, const struct cm_message *m)
 {
     if (!cm->unsent) {
         cm->unsent = malloc(sizeof(*m));
@@ -204,17 +205,17 @@ static int keep_unsent(struct cm_id *cm, const struct wire_message *m)
     return 0;
 }
 
-/* Addresses resolve at once here. Programs that start to listen while the other side resolves must
- * find the milliseconds that a network would have given them. */
+/* Addresses resolve at once here. On a network that takes milliseconds, in which a server may still
+ * start to listen, so give it that time. */
 static bool is_young(const struct cm_id *cm)
 {
     return cm->waited < LISTENER_PATIENCE;
 }
 
-static int send_request(struct cm_id *cm, struct wire_message *m)
+static int send_request(struct cm_id *cm, struct cm_message *m)
 {
-    struct wire_binding *b = wire_find_listener(cm->id.ps, &cm->dst, &cm->dst_place);
-    struct cm_place place = cm->dst_place;
+    struct cm_binding *b = binding_find_listener(cm->id.ps, &cm->dst, &cm->dst_dev_addr);
+    struct cm_dev_addr dev_addr = cm->dst_dev_addr;
 
     if (!b && is_young(cm))
         return keep_unsent(cm, m);
@@ -224,13 +225,13 @@ static int send_request(struct cm_id *cm, struct wire_message *m)
     }
     if (b->pending >= b->backlog)
         return keep_unsent(cm, m);
-    place.node = b->node;
-    device_gid(&place, &cm->id.route.addr.addr.ibaddr.dgid);
-    id_fill_path(cm, device_lid(&place));
+    dev_addr.node = b->node;
+    device_gid(&dev_addr, &cm->id.route.addr.addr.ibaddr.dgid);
+    id_fill_path(cm, device_lid(&dev_addr));
     m->to = b->owner.id;
-    m->rail = place.rail;
+    m->port_index = dev_addr.port_index;
     cm->peer = b->owner;
-    int err = channel_watch(cm) ? wire_send(&cm->peer, m, true) : ESRCH;
+    int err = channel_watch(cm) ? mailbox_send(&cm->peer, m, true) : ESRCH;
     if (err)
         channel_unwatch(cm);
     if (err == ESRCH) {
@@ -246,8 +247,8 @@ static int send_request(struct cm_id *cm, struct wire_message *m)
     return 0;
 }
 
-/* Intervals are counted, and not read off a clock, so that a process which gets no processor, or no
- * turn in virtual time, gives up no sooner. */
+/* Counts intervals instead of reading a clock, so that a process which gets no processor, or is not
+ * scheduled in virtual time, does not give up sooner. */
 static void request_waits_on(struct cm_id *cm)
 {
     cm->waited += cm->unsent ? RETRY_INTERVAL : ANSWER_INTERVAL;
@@ -255,7 +256,7 @@ static void request_waits_on(struct cm_id *cm)
         withdraw_request(cm);
         connect_closed(cm, RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT);
     } else if (cm->unsent) {
-        struct wire_message m = *cm->unsent;
+        struct cm_message m = *cm->unsent;
         if (send_request(cm, &m))
             connect_closed(cm, RDMA_CM_EVENT_UNREACHABLE, -ENOMEM);
     } else {
@@ -267,14 +268,14 @@ void connect_timer_over(struct cm_id *cm)
 {
     if (cm->state == CM_DISCONNECTED)
         event_post(cm, RDMA_CM_EVENT_TIMEWAIT_EXIT, 0);
-    else if (cm->state == CM_REQUEST_SENT)
+    else if (cm->state == CM_REQ_SENT)
         request_waits_on(cm);
 }
 
 static int connect_locked(struct cm_id *cm, const struct rdma_conn_param *param)
 {
     const struct ibv_device_attr *attr = device_attr(cm->id.verbs);
-    struct wire_message m;
+    struct cm_message m;
     int err;
 
     if (cm->state != CM_ROUTE_RESOLVED || !attr)
@@ -285,7 +286,7 @@ static int connect_locked(struct cm_id *cm, const struct rdma_conn_param *param)
         limited(param ? param->responder_resources : RDMA_MAX_RESP_RES, attr->max_qp_rd_atom);
     cm->initiator_depth =
         limited(param ? param->initiator_depth : RDMA_MAX_INIT_DEPTH, attr->max_qp_init_rd_atom);
-    start_message(cm, &m, cm_is_ud(cm) ? WIRE_LOOKUP : WIRE_REQUEST);
+    start_message(cm, &m, cm_is_ud(cm) ? CM_MSG_SIDR_REQ : CM_MSG_REQ);
     set_params(cm, &m, param);
     if ((err = set_private(cm, &m, param ? param->private_data : NULL,
                            param ? param->private_data_len : 0)))
@@ -293,7 +294,7 @@ static int connect_locked(struct cm_id *cm, const struct rdma_conn_param *param)
     cm->retry_count = m.retry_count;
     cm->active = true;
     cm->waited = 0;
-    cm->state = CM_REQUEST_SENT;
+    cm->state = CM_REQ_SENT;
     if ((err = send_request(cm, &m)))
         cm->state = CM_ROUTE_RESOLVED;
     return err;
@@ -310,19 +311,19 @@ int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *conn_param)
     return err ? cm_fail(err) : event_complete(cm, RDMA_CM_EVENT_ESTABLISHED);
 }
 
-/* ---- the reply has come ---- */
+/* ---- active side: REP received ---- */
 
 static int send_engine_packet_ready(struct cm_id *cm)
 {
     int err = 0;
 
-    if (cm->state != CM_REPLY_RECEIVED)
+    if (cm->state != CM_REP_RCVD)
         return EINVAL;
     if (!cm->peer_knows)
-        err = send_plain(cm, WIRE_READY, 0, true);
+        err = send_plain(cm, CM_MSG_RTU, 0, true);
     cm->peer_knows = true;
     cm->state = CM_CONNECTED;
-    return err == ESRCH ? 0 : err; /* its death is an event of its own */
+    return err == ESRCH ? 0 : err; /* the peer's death causes its own event */
 }
 
 void connect_finish_reply(struct cm_event *event)
@@ -331,8 +332,8 @@ void connect_finish_reply(struct cm_event *event)
     int err = qp_to_rts(cm, cm->id.qp);
 
     cm_lock();
-    if (cm->state == CM_REPLY_RECEIVED && (err || (err = send_engine_packet_ready(cm)))) {
-        send_plain(cm, WIRE_REJECT, REJECT_CONSUMER, true);
+    if (cm->state == CM_REP_RCVD && (err || (err = send_engine_packet_ready(cm)))) {
+        send_plain(cm, CM_MSG_REJ, REJECT_CONSUMER, true);
         channel_unwatch(cm);
         cm->state = CM_DISCONNECTED;
     }
@@ -353,9 +354,9 @@ int rdma_establish(struct rdma_cm_id *id)
     return cm_fail(err);
 }
 
-/* ---- answering ---- */
+/* ---- passive side: REP, REJ ---- */
 
-/* What was asked for, unless the caller says otherwise, within the device's limits. */
+/* The values of the REQ, unless the caller gives others, within the device's limits. */
 static void adjust_resources(struct cm_id *cm, const struct rdma_conn_param *param)
 {
     const struct ibv_device_attr *attr = device_attr(cm->id.verbs);
@@ -371,31 +372,31 @@ static void adjust_resources(struct cm_id *cm, const struct rdma_conn_param *par
 }
 
 static int prepare_accept(struct cm_id *cm, const struct rdma_conn_param *param,
-                          struct wire_message *m)
+                          struct cm_message *m)
 {
     int err;
 
-    if (cm->state != CM_REQUEST_RECEIVED)
+    if (cm->state != CM_REQ_RCVD)
         return EINVAL;
     if ((err = check_param(cm, param)))
         return err;
     adjust_resources(cm, param);
-    start_message(cm, m, cm_is_ud(cm) ? WIRE_LOOKUP_REPLY : WIRE_REPLY);
+    start_message(cm, m, cm_is_ud(cm) ? CM_MSG_SIDR_REP : CM_MSG_REP);
     set_params(cm, m, param);
     return set_private(cm, m, param ? param->private_data : NULL,
                        param ? param->private_data_len : 0);
 }
 
-static int send_reply(struct cm_id *cm, struct wire_message *m)
+static int send_reply(struct cm_id *cm, struct cm_message *m)
 {
     int err;
 
-    if (cm->state != CM_REQUEST_RECEIVED)
+    if (cm->state != CM_REQ_RCVD)
         return ECONNRESET;
     connect_self(cm, &m->from);
-    if ((err = wire_send(&cm->peer, m, true)))
+    if ((err = mailbox_send(&cm->peer, m, true)))
         return err == ESRCH ? ECONNRESET : err;
-    cm->state = cm_is_ud(cm) ? CM_DISCONNECTED : CM_REPLY_SENT;
+    cm->state = cm_is_ud(cm) ? CM_DISCONNECTED : CM_REP_SENT;
     if (cm_is_ud(cm))
         channel_unwatch(cm);
     return 0;
@@ -404,7 +405,7 @@ static int send_reply(struct cm_id *cm, struct wire_message *m)
 int rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *conn_param)
 {
     struct cm_id *cm = to_cm(id);
-    struct wire_message m;
+    struct cm_message m;
     int err;
 
     cm_lock();
@@ -424,16 +425,16 @@ int rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *conn_param)
 
 static int reject_locked(struct cm_id *cm, uint32_t reason, const void *data, uint8_t length)
 {
-    struct wire_message m;
+    struct cm_message m;
     int err;
 
-    if (cm->state != CM_REQUEST_RECEIVED && cm->state != CM_REPLY_RECEIVED)
+    if (cm->state != CM_REQ_RCVD && cm->state != CM_REP_RCVD)
         return EINVAL;
-    start_message(cm, &m, cm_is_ud(cm) ? WIRE_LOOKUP_REPLY : WIRE_REJECT);
-    m.reason = cm_is_ud(cm) ? LOOKUP_REFUSED : reason;
+    start_message(cm, &m, cm_is_ud(cm) ? CM_MSG_SIDR_REP : CM_MSG_REJ);
+    m.reason = cm_is_ud(cm) ? SIDR_REJECT : reason;
     if ((err = set_private(cm, &m, data, length)))
         return err;
-    err = wire_send(&cm->peer, &m, true);
+    err = mailbox_send(&cm->peer, &m, true);
     if (err == ENOMEM)
         return err;
     channel_unwatch(cm);
@@ -461,7 +462,7 @@ int rdma_reject_ece(struct rdma_cm_id *id, const void *private_data, uint8_t pri
     return reject(id, REJECT_VENDOR_OPTION, private_data, private_data_len);
 }
 
-/* ---- ending ---- */
+/* ---- disconnecting ---- */
 
 static int disconnect_locked(struct cm_id *cm, bool *waits)
 {
@@ -470,13 +471,13 @@ static int disconnect_locked(struct cm_id *cm, bool *waits)
         return EINVAL;
     switch (cm->state) {
     case CM_CONNECTED:
-    case CM_REPLY_SENT:
-    case CM_REPLY_RECEIVED:
-        send_plain(cm, WIRE_DISCONNECT, 0, true);
+    case CM_REP_SENT:
+    case CM_REP_RCVD:
+        send_plain(cm, CM_MSG_DREQ, 0, true);
         connect_closed(cm, RDMA_CM_EVENT_DISCONNECTED, 0);
         *waits = true;
         return 0;
-    case CM_DISCONNECTED: /* the peer was first: its event may still be waiting */
+    case CM_DISCONNECTED: /* the peer was first: its event may still be queued */
         *waits = cm->sync && cm->channel->events;
         return 0;
     default:
@@ -490,7 +491,7 @@ int rdma_disconnect(struct rdma_cm_id *id)
     bool waits;
     int err;
 
-    if (cm->state >= CM_REPLY_SENT && cm->state <= CM_DISCONNECTED && !cm_is_ud(cm))
+    if (cm->state >= CM_REP_SENT && cm->state <= CM_DISCONNECTED && !cm_is_ud(cm))
         qp_to_error(cm);
     cm_lock();
     err = disconnect_locked(cm, &waits);
@@ -503,8 +504,8 @@ int rdma_disconnect(struct rdma_cm_id *id)
 static int notify_locked(struct cm_id *cm)
 {
     switch (cm->state) {
-    case CM_REPLY_SENT:
-        send_plain(cm, WIRE_ESTABLISHED, 0, false);
+    case CM_REP_SENT:
+        send_plain(cm, CM_MSG_ESTABLISHED, 0, false);
         cm->state = CM_CONNECTED;
         event_post(cm, RDMA_CM_EVENT_ESTABLISHED, 0);
         return 0;

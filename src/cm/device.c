@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "cm/device.h"
 
 #include "cm/exported.h"
@@ -84,16 +85,16 @@ void device_forget(void)
     pthread_mutex_init(&mutex, NULL);
 }
 
-int device_for_place(const struct cm_place *place, struct ibv_context **verbs, struct ibv_pd **pd,
-                     uint8_t *port)
+int device_find(const struct cm_dev_addr *dev_addr, struct ibv_context **verbs, struct ibv_pd **pd,
+                uint8_t *port)
 {
-    unsigned index = place->rail / seg->ports;
+    unsigned index = dev_addr->port_index / seg->ports;
 
     if (index >= device_count || !devices[index].verbs)
         return ENODEV;
     *verbs = devices[index].verbs;
     *pd = devices[index].pd;
-    *port = place->rail % seg->ports + 1;
+    *port = dev_addr->port_index % seg->ports + 1;
     return 0;
 }
 
@@ -119,7 +120,7 @@ enum ibv_mtu device_mtu(struct ibv_context *verbs, uint8_t port)
     return d ? d->mtu : IBV_MTU_1024;
 }
 
-/* One domain for all ids of the device, as an XRC target's QPs and SRQs must share it. */
+/* One XRC domain for all ids of the device: QPs and SRQs of an XRC target must share it. */
 struct ibv_xrcd *device_xrcd(struct ibv_context *verbs)
 {
     struct ibv_xrcd_init_attr attr = {
@@ -145,18 +146,18 @@ unsigned device_own_node(void)
     return proc_slot(proc_self)->node;
 }
 
-uint16_t device_lid(const struct cm_place *place)
+uint16_t device_lid(const struct cm_dev_addr *dev_addr)
 {
-    unsigned node = place->node == ANY_NODE ? device_own_node() : (unsigned)place->node;
+    unsigned node = dev_addr->node == ANY_NODE ? device_own_node() : (unsigned)dev_addr->node;
 
-    return addr_lid(node, place->rail / seg->ports, place->rail % seg->ports + 1);
+    return addr_lid(node, dev_addr->port_index / seg->ports, dev_addr->port_index % seg->ports + 1);
 }
 
-void device_gid(const struct cm_place *place, union ibv_gid *gid)
+void device_gid(const struct cm_dev_addr *dev_addr, union ibv_gid *gid)
 {
-    unsigned node = place->node == ANY_NODE ? device_own_node() : (unsigned)place->node;
+    unsigned node = dev_addr->node == ANY_NODE ? device_own_node() : (unsigned)dev_addr->node;
 
-    addr_gid(node, place->rail / seg->ports, place->rail % seg->ports + 1, gid);
+    addr_gid(node, dev_addr->port_index / seg->ports, dev_addr->port_index % seg->ports + 1, gid);
 }
 
 /* ---- exported ---- */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "cm/cm.h"
 
 #include "cm/device.h"
@@ -92,16 +93,16 @@ static int take_hinted(const struct rdma_addrinfo *hints, struct rdma_addrinfo *
     return rc;
 }
 
-/* The address we would use towards the destination, if the destination is in the fabric. */
+/* The source address for the destination, if the destination is in the fabric. */
 static int add_source(struct rdma_addrinfo *rai)
 {
     struct sockaddr_storage storage;
     struct cm_address dst, source;
-    struct cm_place place;
+    struct cm_dev_addr dev_addr;
 
     if (rai->ai_src_addr || !rai->ai_dst_addr || (rai->ai_flags & RAI_PASSIVE) ||
         !address_from_sockaddr(&dst, rai->ai_dst_addr) ||
-        (!address_is_multicast(&dst) && !address_locate(&dst, &place)))
+        (!address_is_multicast(&dst) && !address_to_dev_addr(&dst, &dev_addr)))
         return 0;
     address_pick_source(&source, &dst, device_own_node());
     address_to_sockaddr(&source, &storage, rai->ai_port_space);
@@ -187,7 +188,7 @@ static int create_active(struct rdma_cm_id *id, const struct rdma_addrinfo *res,
     }
     if (!res->ai_connect_len)
         return 0;
-    if (res->ai_connect_len > WIRE_PRIVATE_MAX)
+    if (res->ai_connect_len > CM_PRIVATE_DATA_MAX)
         return cm_fail(EINVAL);
     cm->connect_data = malloc(res->ai_connect_len);
     if (!cm->connect_data)
@@ -236,7 +237,7 @@ int rdma_get_request(struct rdma_cm_id *listen, struct rdma_cm_id **id)
 
     if (!cm->sync || !id || cm->state != CM_LISTENING)
         return cm_fail(EINVAL);
-    event_drop_own(cm);
+    event_discard_own(cm);
     if (rdma_get_cm_event(listen->channel, &event))
         return -1;
     if (event->status || event->event != RDMA_CM_EVENT_CONNECT_REQUEST) {

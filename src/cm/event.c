@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "cm/cm.h"
 
 #include "cm/device.h"
@@ -45,7 +46,7 @@ void event_post(struct cm_id *cm, enum rdma_cm_event_type type, int status)
         event_queue(event);
 }
 
-/* A request taken by the program makes room for another one. */
+/* A REQ returned to the program frees a slot of the listener's backlog. */
 static void count_taken(struct cm_event *event)
 {
     struct cm_id *owner = event->owner;
@@ -55,13 +56,13 @@ static void count_taken(struct cm_event *event)
     else
         owner->reported++;
     if (event->event.event == RDMA_CM_EVENT_CONNECT_REQUEST && owner->binding >= 0) {
-        struct wire_binding *b = wire_binding(owner->binding);
+        struct cm_binding *b = binding_at(owner->binding);
         if (b && b->pending > 0)
             b->pending--;
     }
 }
 
-static struct cm_event *next_event(struct cm_channel *channel, bool *look_again)
+static struct cm_event *next_event(struct cm_channel *channel, bool *must_poll)
 {
     cm_lock();
     if (channel->destroyed) {
@@ -69,16 +70,16 @@ static struct cm_event *next_event(struct cm_channel *channel, bool *look_again)
         channel_leave(channel);
     }
     if (!channel->events)
-        channel_look(channel);
+        channel_check(channel);
     struct cm_event *event = channel_pop(channel);
     if (event)
         count_taken(event);
-    *look_again = channel_must_poll(channel);
+    *must_poll = channel_must_poll(channel);
     cm_unlock();
     return event;
 }
 
-/* What must happen in the program's own thread, with verbs, before it sees the event. */
+/* Verbs calls that the program's own thread must make before it gets the event. */
 static void deliver(struct cm_event *event)
 {
     struct cm_id *cm = to_cm(event->event.id);
@@ -107,7 +108,7 @@ int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event *
 {
     struct cm_channel *ch;
     struct cm_event *next;
-    bool look_again;
+    bool must_poll;
 
     if (!channel || !event)
         return cm_fail(EINVAL);
@@ -115,8 +116,8 @@ int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event *
     if (ch->owner != getpid())
         return cm_fail(EINVAL);
     channel_enter(ch);
-    while (!(next = next_event(ch, &look_again)))
-        if (channel_wait(ch, look_again))
+    while (!(next = next_event(ch, &must_poll)))
+        if (channel_wait(ch, must_poll))
             break;
     channel_leave(ch);
     if (!next)
@@ -142,7 +143,7 @@ int rdma_ack_cm_event(struct rdma_cm_event *event)
     return 0;
 }
 
-void event_drop_own(struct cm_id *cm)
+void event_discard_own(struct cm_id *cm)
 {
     struct rdma_cm_event *event = cm->id.event;
 
@@ -155,7 +156,7 @@ int event_complete(struct cm_id *cm, enum rdma_cm_event_type expected)
 {
     if (!cm->sync)
         return 0;
-    event_drop_own(cm);
+    event_discard_own(cm);
     if (rdma_get_cm_event(cm->id.channel, &cm->id.event))
         return -1;
     const struct rdma_cm_event *event = cm->id.event;
@@ -163,7 +164,7 @@ int event_complete(struct cm_id *cm, enum rdma_cm_event_type expected)
         return cm_fail(ECONNREFUSED);
     if (event->status)
         return cm_fail(event->status < 0 ? -event->status : ECONNREFUSED);
-    /* Without a QP on the id the reply is as far as the library goes. */
+    /* Without a QP on the id, the program handles the rest after the REP itself. */
     if (event->event == expected ||
         (expected == RDMA_CM_EVENT_ESTABLISHED && event->event == RDMA_CM_EVENT_CONNECT_RESPONSE))
         return 0;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #ifndef CM_EXPORTED_H
 #define CM_EXPORTED_H
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "cm/cm.h"
 
 #include "cm/device.h"
@@ -10,7 +11,7 @@
 
 #define BACKLOG_MAX 1024
 
-/* ---- making and freeing ---- */
+/* ---- creating and freeing ---- */
 
 struct cm_id *id_make(struct cm_channel *channel, void *context, enum rdma_port_space ps,
                       enum ibv_qp_type qp_type)
@@ -28,7 +29,7 @@ struct cm_id *id_make(struct cm_channel *channel, void *context, enum rdma_port_
     cm->id.qp_type = qp_type;
     cm->binding = -1;
     cm->ack_timeout = -1;
-    cm->place.node = cm->dst_place.node = ANY_NODE;
+    cm->dev_addr.node = cm->dst_dev_addr.node = ANY_NODE;
     cm->retry_count = cm->rnr_retry_count = 7;
     if (getentropy(&cm->psn, sizeof(cm->psn)))
         cm->psn = cm->handle;
@@ -86,7 +87,7 @@ int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id, v
     }
 }
 
-/* Requests that nobody has taken go with their listener. */
+/* Destroys REQs that the program has not taken, with their listener. */
 static void drop_events(struct cm_id *cm)
 {
     struct cm_event *event;
@@ -112,12 +113,12 @@ int rdma_destroy_id(struct rdma_cm_id *id)
     if (cm->state != CM_INHERITED) {
         connect_end(cm);
         if (cm->binding >= 0)
-            wire_unbind(cm->binding);
+            binding_remove(cm->binding);
         cm->binding = -1;
         drop_events(cm);
     }
     cm_unlock();
-    event_drop_own(cm);
+    event_discard_own(cm);
     cm_lock();
     while (cm->state != CM_INHERITED && cm->completed != cm->reported)
         cm_wait_acknowledged();
@@ -129,17 +130,17 @@ int rdma_destroy_id(struct rdma_cm_id *id)
     return 0;
 }
 
-/* ---- where an id stands ---- */
+/* ---- device and addresses of an id ---- */
 
-int id_use_device(struct cm_id *cm, const struct cm_place *place)
+int id_use_device(struct cm_id *cm, const struct cm_dev_addr *dev_addr)
 {
-    int err = device_for_place(place, &cm->id.verbs, &cm->id.pd, &cm->id.port_num);
+    int err = device_find(dev_addr, &cm->id.verbs, &cm->id.pd, &cm->id.port_num);
 
     if (err)
         return err;
-    cm->place = *place;
-    cm->place.node = device_own_node();
-    device_gid(&cm->place, &cm->id.route.addr.addr.ibaddr.sgid);
+    cm->dev_addr = *dev_addr;
+    cm->dev_addr.node = device_own_node();
+    device_gid(&cm->dev_addr, &cm->id.route.addr.addr.ibaddr.sgid);
     cm->id.route.addr.addr.ibaddr.pkey = 0xffff;
     return 0;
 }
@@ -160,7 +161,7 @@ void id_fill_path(struct cm_id *cm, uint16_t dlid)
         .dgid = ib->dgid,
         .sgid = ib->sgid,
         .dlid = htobe16(dlid),
-        .slid = htobe16(device_lid(&cm->place)),
+        .slid = htobe16(device_lid(&cm->dev_addr)),
         .reversible = 1,
         .numb_path = 1,
         .pkey = 0xffff,
@@ -175,7 +176,7 @@ void id_fill_path(struct cm_id *cm, uint16_t dlid)
     cm->id.route.num_paths = 1;
 }
 
-static void fill_binding(struct cm_id *cm, struct wire_binding *b)
+static void fill_binding(struct cm_id *cm, struct cm_binding *b)
 {
     memset(b, 0, sizeof(*b));
     b->node = device_own_node();
@@ -186,22 +187,22 @@ static void fill_binding(struct cm_id *cm, struct wire_binding *b)
     b->v6_only = cm->v6_only;
 }
 
-/* The address must be this node's. A wildcard leaves the device open. */
+/* The address must belong to this node. A wildcard selects no device. */
 static int check_source(struct cm_id *cm, const struct cm_address *address)
 {
-    struct cm_place place;
+    struct cm_dev_addr dev_addr;
 
     if (address_is_any(address))
         return 0;
-    if (!address_locate(address, &place) ||
-        (place.node != ANY_NODE && place.node != (int)device_own_node()))
+    if (!address_to_dev_addr(address, &dev_addr) ||
+        (dev_addr.node != ANY_NODE && dev_addr.node != (int)device_own_node()))
         return EADDRNOTAVAIL;
-    return id_use_device(cm, &place);
+    return id_use_device(cm, &dev_addr);
 }
 
 static int bind_locked(struct cm_id *cm, const struct cm_address *address)
 {
-    struct wire_binding wanted;
+    struct cm_binding wanted;
     unsigned index;
     int err;
 
@@ -211,7 +212,7 @@ static int bind_locked(struct cm_id *cm, const struct cm_address *address)
         return err;
     cm->src = *address;
     fill_binding(cm, &wanted);
-    if ((err = wire_bind(&wanted, &index)))
+    if ((err = binding_add(&wanted, &index)))
         return err;
     cm->binding = index;
     cm->src.port = wanted.address.port;
@@ -248,7 +249,7 @@ static int listen_locked(struct cm_id *cm, int backlog)
         return EINVAL;
     if (backlog <= 0 || backlog > BACKLOG_MAX)
         backlog = BACKLOG_MAX;
-    err = wire_listen(cm->binding, backlog);
+    err = binding_listen(cm->binding, backlog);
     if (!err)
         cm->state = CM_LISTENING;
     return err;
@@ -289,7 +290,7 @@ static int take_source(struct cm_id *cm, const struct sockaddr *src_addr,
     if ((err = check_source(cm, &source)))
         return err;
     cm->src = source;
-    if (!source.port) /* nothing listens there: it need not be unique */
+    if (!source.port) /* no listener: the port need not be unique */
         cm->src.port = 32768 + cm->psn % 28232;
     return 0;
 }
@@ -298,7 +299,7 @@ static int resolve_addr_locked(struct cm_id *cm, const struct sockaddr *src_addr
                                const struct sockaddr *dst_addr)
 {
     struct cm_address dst;
-    struct cm_place place = { .node = ANY_NODE };
+    struct cm_dev_addr dev_addr = { .node = ANY_NODE };
     int err;
 
     if (cm->state != CM_IDLE && cm->state != CM_BOUND)
@@ -307,7 +308,7 @@ static int resolve_addr_locked(struct cm_id *cm, const struct sockaddr *src_addr
         return EAFNOSUPPORT;
     if (address_is_any(&dst))
         address_set_loopback(&dst);
-    bool reachable = address_is_multicast(&dst) || address_locate(&dst, &place);
+    bool reachable = address_is_multicast(&dst) || address_to_dev_addr(&dst, &dev_addr);
     if (!reachable) {
         event_post(cm, RDMA_CM_EVENT_ADDR_ERROR, -ENODEV);
         return 0;
@@ -315,9 +316,9 @@ static int resolve_addr_locked(struct cm_id *cm, const struct sockaddr *src_addr
     if ((err = take_source(cm, src_addr, &dst)))
         return err;
     cm->dst = dst;
-    cm->dst_place = place;
+    cm->dst_dev_addr = dev_addr;
     cm->state = CM_ADDR_RESOLVED;
-    device_gid(&place, &cm->id.route.addr.addr.ibaddr.dgid);
+    device_gid(&dev_addr, &cm->id.route.addr.addr.ibaddr.dgid);
     id_publish_addresses(cm);
     event_post(cm, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
     return 0;
@@ -339,15 +340,15 @@ int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src_addr, struct s
 
 static int resolve_route_locked(struct cm_id *cm)
 {
-    struct cm_place place = cm->dst_place;
+    struct cm_dev_addr dev_addr = cm->dst_dev_addr;
 
     if (cm->state != CM_ADDR_RESOLVED)
         return EINVAL;
-    struct wire_binding *b = wire_find_listener(cm->id.ps, &cm->dst, &cm->dst_place);
+    struct cm_binding *b = binding_find_listener(cm->id.ps, &cm->dst, &cm->dst_dev_addr);
     if (b)
-        place.node = b->node;
-    device_gid(&place, &cm->id.route.addr.addr.ibaddr.dgid);
-    id_fill_path(cm, device_lid(&place));
+        dev_addr.node = b->node;
+    device_gid(&dev_addr, &cm->id.route.addr.addr.ibaddr.dgid);
+    id_fill_path(cm, device_lid(&dev_addr));
     cm->state = CM_ROUTE_RESOLVED;
     event_post(cm, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
     return 0;
@@ -401,7 +402,7 @@ int id_migrate(struct cm_id *cm, struct rdma_event_channel *channel)
     if (!to)
         return -1;
     if (cm->sync)
-        event_drop_own(cm);
+        event_discard_own(cm);
     cm_lock();
     while (cm->completed != cm->reported)
         cm_wait_acknowledged();
@@ -443,8 +444,8 @@ static int set_id_option(struct cm_id *cm, int name, const void *value, size_t s
         return 0;
     case RDMA_OPTION_ID_REUSEADDR:
         cm->reuse = number;
-        if (cm->binding >= 0 && wire_binding(cm->binding))
-            wire_binding(cm->binding)->reuse = cm->reuse;
+        if (cm->binding >= 0 && binding_at(cm->binding))
+            binding_at(cm->binding)->reuse = cm->reuse;
         return 0;
     case RDMA_OPTION_ID_AFONLY:
         if (cm->state != CM_IDLE)

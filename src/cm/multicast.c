@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "cm/cm.h"
 
 #include "cm/device.h"
@@ -9,8 +10,8 @@
 
 #define MULTICAST_QPN 0xffffff
 
-/* Group addresses as IP over InfiniBand makes them (RFC 4391), with rdma_cm's own signature for its
- * datagram port space. What already is a group address of the subnet stays as it is. */
+/* MGIDs as IPoIB forms them (RFC 4391), with rdma_cm's own signature for RDMA_PS_UDP. An address
+ * that is an MGID already is used unchanged. */
 static void map_group(struct cm_id *cm, const struct cm_address *address, union ibv_gid *mgid)
 {
     const uint8_t *ip = address->ip;
@@ -145,7 +146,7 @@ static void drop_join_event(struct cm_id *cm, struct cm_group *group)
 {
     struct cm_event *event, *kept = NULL;
 
-    /* The order of the others stays: all are taken out, and all but one put back. */
+    /* Keep the order of the other events: take all out, put all but one back. */
     while ((event = channel_pop_of(cm->channel, cm))) {
         if (event->group == group) {
             free(event);
@@ -190,7 +191,7 @@ static bool leave(struct cm_id *cm, const struct cm_address *address)
     if (group->attached && cm->id.qp)
         ibv_detach_mcast(cm->id.qp, &group->mgid, group->mlid);
     if (cm->id.event && container_of(cm->id.event, struct cm_event, event)->group == group)
-        event_drop_own(cm);
+        event_discard_own(cm);
     cm_lock();
     while (cm->state != CM_INHERITED && group->completed != group->reported)
         cm_wait_acknowledged();

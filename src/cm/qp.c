@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "cm/cm.h"
 
 #include "cm/device.h"
@@ -26,7 +27,7 @@ static int attr_init(struct cm_id *cm, enum ibv_qp_type type, struct ibv_qp_attr
         return 0;
     }
     attr->qp_access_flags = 0;
-    if (cm->peer_known || cm->state == CM_REQUEST_SENT) {
+    if (cm->peer_known || cm->state == CM_REQ_SENT) {
         attr->qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
         if (cm->responder_resources && type != IBV_QPT_UC)
             attr->qp_access_flags |= IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
@@ -136,7 +137,7 @@ void qp_to_error(struct cm_id *cm)
         ibv_modify_qp(cm->id.qp, &attr, IBV_QP_STATE);
 }
 
-/* A connected QP waits in INIT, where receives can be posted; a datagram QP is ready at once. */
+/* A connected QP waits in INIT, where receives can be posted; a UD QP goes to RTS at once. */
 static int make_ready(struct cm_id *cm, struct ibv_qp *qp)
 {
     if (qp->qp_type == IBV_QPT_UD)
@@ -144,7 +145,7 @@ static int make_ready(struct cm_id *cm, struct ibv_qp *qp)
     return step(cm, qp, IBV_QPS_INIT);
 }
 
-/* ---- completion queues made for an id ---- */
+/* ---- completion queues created for an id ---- */
 
 static void destroy_cqs(struct rdma_cm_id *id)
 {
@@ -179,7 +180,7 @@ static int create_cqs(struct rdma_cm_id *id, uint32_t send_size, uint32_t recv_s
     return err ? err : create_cq(id, recv_size, &id->recv_cq_channel, &id->recv_cq);
 }
 
-/* Queues of an SRQ stay while the SRQ is there. */
+/* The CQ of an SRQ lives as long as the SRQ. */
 static void destroy_unused_cqs(struct rdma_cm_id *id)
 {
     if (!id->qp && !id->srq)
@@ -251,8 +252,8 @@ int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_
 
     if (!qp_init_attr)
         return cm_fail(EINVAL);
-    memcpy(&attr, qp_init_attr, sizeof(*qp_init_attr)); /* the extended form begins like it */
-    attr.comp_mask = pd ? IBV_QP_INIT_ATTR_PD : 0;      /* where the plain form ends in padding */
+    memcpy(&attr, qp_init_attr, sizeof(*qp_init_attr)); /* a prefix of the extended form */
+    attr.comp_mask = pd ? IBV_QP_INIT_ATTR_PD : 0;      /* padding in the plain form */
     attr.pd = pd;
     if (rdma_create_qp_ex(id, &attr))
         return -1;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "cm/cm.h"
 
 #include "cm/device.h"
@@ -6,28 +7,28 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What the InfiniBand CM's messages hold, less what rdma_cm puts before it for IP addresses. */
+/* Private data in CM messages, without the header that rdma_cm adds for IP addresses. */
 unsigned receive_private_size(uint32_t type, uint16_t family)
 {
     unsigned header = family == AF_IB ? 0 : 36;
 
     switch (type) {
-    case WIRE_REQUEST:
+    case CM_MSG_REQ:
         return 92 - header;
-    case WIRE_REPLY:
+    case CM_MSG_REP:
         return 196;
-    case WIRE_REJECT:
+    case CM_MSG_REJ:
         return 148;
-    case WIRE_LOOKUP:
+    case CM_MSG_SIDR_REQ:
         return 216 - header;
-    case WIRE_LOOKUP_REPLY:
+    case CM_MSG_SIDR_REP:
         return 136;
     default:
         return 0;
     }
 }
 
-static void fill_conn_param(struct cm_event *event, const struct wire_message *m)
+static void fill_conn_param(struct cm_event *event, const struct cm_message *m)
 {
     struct rdma_conn_param *conn = &event->event.param.conn;
 
@@ -35,13 +36,13 @@ static void fill_conn_param(struct cm_event *event, const struct wire_message *m
     conn->responder_resources = m->initiator_depth;
     conn->initiator_depth = m->responder_resources;
     conn->flow_control = m->flow_control;
-    conn->retry_count = m->type == WIRE_REQUEST ? m->retry_count : 0;
+    conn->retry_count = m->type == CM_MSG_REQ ? m->retry_count : 0;
     conn->rnr_retry_count = m->rnr_retry_count;
     conn->srq = m->srq;
     conn->qp_num = m->qpn;
 }
 
-static void fill_ud_param(struct cm_event *event, const struct wire_message *m)
+static void fill_ud_param(struct cm_event *event, const struct cm_message *m)
 {
     struct rdma_ud_param *ud = &event->event.param.ud;
 
@@ -52,7 +53,7 @@ static void fill_ud_param(struct cm_event *event, const struct wire_message *m)
     ud->qkey = m->qkey;
 }
 
-static void remember_peer(struct cm_id *cm, const struct wire_message *m)
+static void remember_peer(struct cm_id *cm, const struct cm_message *m)
 {
     cm->peer = m->from;
     cm->peer_known = true;
@@ -65,36 +66,36 @@ static void remember_peer(struct cm_id *cm, const struct wire_message *m)
     cm->initiator_depth = m->responder_resources;
 }
 
-/* ---- requests ---- */
+/* ---- REQ ---- */
 
-static void answer_refusal(const struct wire_message *request, uint32_t reason)
+static void answer_refusal(const struct cm_message *request, uint32_t reason)
 {
-    struct wire_message m = { .type = WIRE_REJECT, .reason = reason, .to = request->from.id };
+    struct cm_message m = { .type = CM_MSG_REJ, .reason = reason, .to = request->from.id };
 
-    if (request->type == WIRE_LOOKUP) {
-        m.type = WIRE_LOOKUP_REPLY;
-        m.reason = LOOKUP_UNSUPPORTED;
+    if (request->type == CM_MSG_SIDR_REQ) {
+        m.type = CM_MSG_SIDR_REP;
+        m.reason = SIDR_UNSUPPORTED;
     }
-    wire_self(&m.from);
+    mailbox_self(&m.from);
     m.dst = request->dst;
-    wire_send(&request->from, &m, true);
+    mailbox_send(&request->from, &m, true);
 }
 
-static struct cm_id *make_child(struct cm_id *listener, const struct wire_message *m)
+static struct cm_id *make_child(struct cm_id *listener, const struct cm_message *m)
 {
-    struct cm_place place = { .rail = m->rail };
+    struct cm_dev_addr dev_addr = { .port_index = m->port_index };
     struct cm_id *cm =
         id_make(listener->channel, listener->id.context, listener->id.ps, listener->id.qp_type);
 
     if (!cm)
         return NULL;
-    if (id_use_device(cm, &place)) {
+    if (id_use_device(cm, &dev_addr)) {
         id_free(cm);
         return NULL;
     }
     cm->src = m->dst;
     cm->dst = m->src;
-    cm->state = CM_REQUEST_RECEIVED;
+    cm->state = CM_REQ_RCVD;
     cm->retry_count = m->retry_count;
     cm->ack_timeout = listener->ack_timeout;
     remember_peer(cm, m);
@@ -103,7 +104,7 @@ static struct cm_id *make_child(struct cm_id *listener, const struct wire_messag
     return cm;
 }
 
-static void receive_request(const struct wire_message *m)
+static void receive_request(const struct cm_message *m)
 {
     struct cm_id *listener = cm_find(m->to);
 
@@ -121,7 +122,7 @@ static void receive_request(const struct wire_message *m)
     }
     event->event.listen_id = &listener->id;
     event->owner = listener;
-    if (m->type == WIRE_LOOKUP)
+    if (m->type == CM_MSG_SIDR_REQ)
         fill_ud_param(event, m);
     else
         fill_conn_param(event, m);
@@ -130,26 +131,26 @@ static void receive_request(const struct wire_message *m)
         connect_peer_died(cm);
 }
 
-/* ---- answers ---- */
+/* ---- REP, REJ, DREQ ---- */
 
-static void receive_reply(struct cm_id *cm, const struct wire_message *m)
+static void receive_reply(struct cm_id *cm, const struct cm_message *m)
 {
     struct cm_event *event = event_make(cm, RDMA_CM_EVENT_CONNECT_RESPONSE, 0);
 
-    if (cm->state != CM_REQUEST_SENT || !event) {
+    if (cm->state != CM_REQ_SENT || !event) {
         free(event);
         return;
     }
     remember_peer(cm, m);
-    cm->state = CM_REPLY_RECEIVED;
+    cm->state = CM_REP_RCVD;
     channel_set_due(cm, 0);
     fill_conn_param(event, m);
     event_queue(event);
 }
 
-static void receive_lookup_reply(struct cm_id *cm, const struct wire_message *m)
+static void receive_lookup_reply(struct cm_id *cm, const struct cm_message *m)
 {
-    if (cm->state != CM_REQUEST_SENT)
+    if (cm->state != CM_REQ_SENT)
         return;
     bool found = m->reason == 0;
     struct cm_event *event =
@@ -165,9 +166,9 @@ static void receive_lookup_reply(struct cm_id *cm, const struct wire_message *m)
     event_queue(event);
 }
 
-static void receive_reject(struct cm_id *cm, const struct wire_message *m)
+static void receive_reject(struct cm_id *cm, const struct cm_message *m)
 {
-    if (cm->state < CM_REQUEST_SENT || cm->state > CM_REPLY_RECEIVED)
+    if (cm->state < CM_REQ_SENT || cm->state > CM_REP_RCVD)
         return;
     channel_unwatch(cm);
     channel_set_due(cm, 0);
@@ -182,7 +183,7 @@ static void receive_reject(struct cm_id *cm, const struct wire_message *m)
 
 static void receive_ready(struct cm_id *cm)
 {
-    if (cm->state != CM_REPLY_SENT)
+    if (cm->state != CM_REP_SENT)
         return;
     cm->state = CM_CONNECTED;
     event_post(cm, RDMA_CM_EVENT_ESTABLISHED, 0);
@@ -190,18 +191,18 @@ static void receive_ready(struct cm_id *cm)
 
 static void receive_disconnect(struct cm_id *cm)
 {
-    if (cm->state >= CM_REPLY_SENT && cm->state <= CM_CONNECTED)
+    if (cm->state >= CM_REP_SENT && cm->state <= CM_CONNECTED)
         connect_closed(cm, RDMA_CM_EVENT_DISCONNECTED, 0);
 }
 
-static void receive_moved(struct cm_id *cm, const struct wire_message *m)
+static void receive_moved(struct cm_id *cm, const struct cm_message *m)
 {
     cm->peer.fd = m->from.fd;
     cm->peer.notify = m->from.notify;
 }
 
-/* Any process of the user may write here: only what the connection's own peer says counts. */
-static struct cm_id *find_receiver(const struct wire_message *m)
+/* Any process of this user can write to the mailbox: accept messages of the id's own peer only. */
+static struct cm_id *find_receiver(const struct cm_message *m)
 {
     struct cm_id *cm = m->to ? cm_find(m->to) : cm_find_request(&m->from);
 
@@ -210,37 +211,37 @@ static struct cm_id *find_receiver(const struct wire_message *m)
     return cm;
 }
 
-void receive_message(const struct wire_message *m)
+void receive_message(const struct cm_message *m)
 {
-    if (m->type == WIRE_REQUEST || m->type == WIRE_LOOKUP) {
+    if (m->type == CM_MSG_REQ || m->type == CM_MSG_SIDR_REQ) {
         receive_request(m);
         return;
     }
     struct cm_id *cm = find_receiver(m);
     if (!cm) {
-        log_debug("cm: a message of type %u for no id", m->type);
+        log_debug("cm: message of type %u for an unknown id dropped", m->type);
         return;
     }
     switch (m->type) {
-    case WIRE_REPLY:
+    case CM_MSG_REP:
         receive_reply(cm, m);
         break;
-    case WIRE_LOOKUP_REPLY:
+    case CM_MSG_SIDR_REP:
         receive_lookup_reply(cm, m);
         break;
-    case WIRE_REJECT:
+    case CM_MSG_REJ:
         receive_reject(cm, m);
         break;
-    case WIRE_READY:
+    case CM_MSG_RTU:
         receive_ready(cm);
         break;
-    case WIRE_DISCONNECT:
+    case CM_MSG_DREQ:
         receive_disconnect(cm);
         break;
-    case WIRE_MOVED:
+    case CM_MSG_MIGRATED:
         receive_moved(cm, m);
         break;
-    case WIRE_ESTABLISHED:
+    case CM_MSG_ESTABLISHED:
         cm->peer_knows = true;
         break;
     }

@@ -1,4 +1,5 @@
-/* Sockets over RDMA are not part of the adapter: every call says so. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* rsockets are not supported: every call fails with EOPNOTSUPP. */
 
 #include "cm/exported.h"
 

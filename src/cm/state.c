@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "cm/cm.h"
 
 #include "cm/device.h"
@@ -11,7 +12,7 @@
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t acknowledged = PTHREAD_COND_INITIALIZER;
-static bool wire_held;
+static bool shared_held;
 static int cancel_state;
 
 static struct cm_id **table;
@@ -19,25 +20,25 @@ static uint32_t table_size, table_cursor, serial;
 
 /* ---- the lock ---- */
 
-static void lock_wire(void)
+static void lock_shared(void)
 {
-    struct wire_message message;
+    struct cm_message message;
 
-    wire_held = wire_attach() == 0;
-    if (!wire_held)
+    shared_held = shared_attach() == 0;
+    if (!shared_held)
         return;
-    wire_lock();
-    while (wire_receive(&message))
+    shared_lock();
+    while (mailbox_receive(&message))
         receive_message(&message);
 }
 
-static void unlock_wire(void)
+static void unlock_shared(void)
 {
-    if (wire_held)
-        wire_unlock();
+    if (shared_held)
+        shared_unlock();
 }
 
-/* Reading and writing an eventfd are points where a thread may be cancelled: not with this held. */
+/* read() and write() on an eventfd are cancellation points: disable cancellation under the lock. */
 void cm_lock(void)
 {
     int state;
@@ -45,14 +46,14 @@ void cm_lock(void)
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
     pthread_mutex_lock(&mutex);
     cancel_state = state;
-    lock_wire();
+    lock_shared();
 }
 
 void cm_unlock(void)
 {
     int state = cancel_state;
 
-    unlock_wire();
+    unlock_shared();
     pthread_mutex_unlock(&mutex);
     pthread_setcancelstate(state, NULL);
 }
@@ -61,10 +62,10 @@ void cm_wait_acknowledged(void)
 {
     int state = cancel_state;
 
-    unlock_wire();
+    unlock_shared();
     pthread_cond_wait(&acknowledged, &mutex);
     cancel_state = state;
-    lock_wire();
+    lock_shared();
 }
 
 void cm_wake_acknowledged(void)
@@ -74,7 +75,7 @@ void cm_wake_acknowledged(void)
 
 /* ---- joining the fabric ---- */
 
-/* Where peers cannot raise our descriptors, this reads the mailbox, and each event raises its own
+/* Used where peers cannot raise our descriptors: reads the mailbox, and each event then raises its
  * channel. */
 static void service(void)
 {
@@ -87,14 +88,14 @@ int cm_attach(void)
     int err;
 
     pthread_mutex_lock(&mutex);
-    err = wire_attach();
+    err = shared_attach();
     if (!err)
         notify_add_service_hook(service);
     pthread_mutex_unlock(&mutex);
     return err ? ENODEV : device_open_all();
 }
 
-/* The ids and their connections stay with the parent. The child may only destroy its copies. */
+/* Ids and connections stay with the parent. The child can only destroy its copies. */
 static void forget_in_child(void)
 {
     pthread_mutex_init(&mutex, NULL);
@@ -111,7 +112,7 @@ static void forget_in_child(void)
         cm->channel->events_end = &cm->channel->events;
         table[i] = NULL;
     }
-    wire_forget();
+    shared_forget();
     device_forget();
 }
 
@@ -173,11 +174,11 @@ struct cm_id *cm_find(uint64_t handle)
     return table[slot];
 }
 
-struct cm_id *cm_find_request(const struct wire_peer *from)
+struct cm_id *cm_find_request(const struct cm_peer *from)
 {
     for (uint32_t i = 0; i < table_size; i++) {
         struct cm_id *cm = table[i];
-        if (cm && cm->state == CM_REQUEST_RECEIVED && cm->peer.id == from->id &&
+        if (cm && cm->state == CM_REQ_RCVD && cm->peer.id == from->id &&
             cm->peer.proc == from->proc && cm->peer.generation == from->generation)
             return cm;
     }
