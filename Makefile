@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 # The front door. Meson and Ninja do the work; tools/setup installs the packages that are missing.
 #
 #   make            build into build/; build/verbena runs from there

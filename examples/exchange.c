@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Two processes exchange data over one reliable connection: send, RDMA write, RDMA read, atomics,
  * every byte checked, then the time a small message takes and the rate of large writes.

@@ -1,4 +1,5 @@
-/* verbena advice_make: what measured results say about how to use the device. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* verbena advise: recommendations from measured results. */
 #include "commands.h"
 #include "results/advice/json.h"
 #include "util/file.h"
@@ -25,7 +26,7 @@ static void print_text(const struct body *body, const struct advice *advices, bo
     for (const struct advice *advice = advices; advice->adviser; advice++) {
         if (!advice->sentence) {
             if (verbose)
-                printf("%s: nothing found: %s\n", advice->adviser->name, advice->silence);
+                printf("%s: no advice: %s\n", advice->adviser->name, advice->silence);
             continue;
         }
         printf("%s: %s\n", advice->adviser->name, advice->sentence);
@@ -37,8 +38,7 @@ static void print_text(const struct body *body, const struct advice *advices, bo
         found++;
     }
     if (!found && !verbose)
-        puts("No advice: the results hold nothing it could rest on ('--verbose' says what is "
-             "missing).");
+        puts("No advice: the results lack what it needs ('--verbose' prints what is missing).");
 }
 
 static void print_json(const struct advice *advices, bool verbose)
@@ -103,7 +103,7 @@ int cli_advise(const struct invocation *invocation)
     char error[512];
 
     if (!invocation->operand_count)
-        return cli_usage_error(invocation->command, "which files of results?");
+        return cli_usage_error(invocation->command, "no result files given");
     files = calloc(invocation->operand_count, sizeof(*files));
     if (!files) {
         cli_error("out of memory");

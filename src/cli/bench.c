@@ -1,4 +1,5 @@
-/* verbena bench: the suite, on a real device, or on the software adapter of this program. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* verbena bench: the suite, on a real device or on the software adapter. */
 #include "commands.h"
 #include "bench/session/ranks.h"
 #include "bench/session/session.h"
@@ -17,14 +18,14 @@
 
 #define ORPHAN_STEP_US 10000
 #define ORPHAN_STEPS   500
-#define INSIDE         "VERBENA_BENCH_INSIDE" /* set in the process that has the adapter loaded */
+#define INSIDE         "VERBENA_BENCH_INSIDE" /* set in the process with the adapter preloaded */
 
 struct words {
     char *list[CLI_OPTIONS_MAX];
     int count;
 };
 
-/* The options that were given, as words that any process of the experiment can read. */
+/* The given options as words, for the processes of the experiment. */
 static int gather_words(const struct invocation *invocation, struct words *words)
 {
     const struct option_row *rows = invocation->command->options;
@@ -52,8 +53,7 @@ static void free_words(struct words *words)
         free(words->list[i]);
 }
 
-/* A device that was named is looked for among the real ones, unless the adapter was asked for or
- * the name is one of its own. */
+/* --device names a real device, unless --adapter is given or the name is one of a software adapter. */
 static bool wants_software(const struct invocation *invocation)
 {
     const char *device = option_value(invocation, "device");
@@ -65,13 +65,13 @@ static bool wants_software(const struct invocation *invocation)
     return !probe_real_device();
 }
 
-/* Two commands that are to meet must name the fabric, which nobody else can know. */
+/* Two commands that communicate must name the fabric: the default name is private. */
 static int check_fabric(const struct invocation *invocation)
 {
     if (option_value(invocation, "fabric") ||
         (!option_value(invocation, "listen") && !option_value(invocation, "connect")))
         return CLI_OK;
-    return cli_usage_error(invocation->command, "the software adapter is reached only within one "
+    return cli_usage_error(invocation->command, "software adapters communicate only within a "
                                                 "fabric: give --fabric NAME on both sides");
 }
 
@@ -83,8 +83,8 @@ static void set_number(const char *variable, int number)
     setenv(variable, text, 0);
 }
 
-/* If the measuring process is killed, its own are killed with it, which takes a moment; until then
- * they hold the segment. */
+/* If the measuring process is killed, its children die shortly after; until then they use the
+ * segment. */
 static void wait_for_orphans(void)
 {
     for (int step = 0; step < ORPHAN_STEPS; step++) {
@@ -97,7 +97,7 @@ static void wait_for_orphans(void)
     }
 }
 
-/* Runs this command again with the software adapter below it. */
+/* Runs this command again with the software adapter preloaded. */
 static int run_on_software(const struct invocation *invocation, const struct words *words,
                            int ranks)
 {
@@ -171,20 +171,20 @@ static int measure(const struct invocation *invocation, struct words *words)
     return status;
 }
 
-/* What is measured, and how, is said where the results appear. */
+/* The connecting side decides what is measured. */
 static int check_listener(const struct invocation *invocation)
 {
     const struct option_row *rows = invocation->command->options;
 
     if (option_value(invocation, "connect"))
-        return cli_usage_error(invocation->command, "--listen and --connect exclude each other");
+        return cli_usage_error(invocation->command, "--listen and --connect are mutually exclusive");
     if (invocation->operand_count)
         return cli_usage_error(invocation->command,
-                               "'%s': what to measure is said on the side that connects",
+                               "'%s': name experiments on the side that connects",
                                invocation->operands[0]);
     for (int i = 0; rows[i].name; i++) {
         if (invocation->value[i] && !(rows[i].tags & SETTING_HOST))
-            return cli_usage_error(invocation->command, "--%s is said on the side that connects",
+            return cli_usage_error(invocation->command, "--%s belongs on the side that connects",
                                    rows[i].name);
     }
     return CLI_OK;
@@ -226,7 +226,7 @@ int cli_bench_rank(const struct invocation *invocation)
     int status;
 
     if (invocation->operand_count != 1)
-        return cli_usage_error(invocation->command, "not for users");
+        return cli_usage_error(invocation->command, "internal command");
     status = gather_words(invocation, &words);
     if (!status)
         status = rank_main(atoi(invocation->operands[0]), VERBENA_VERSION, words.list, words.count);

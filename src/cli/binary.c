@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "binary.h"
 
 #include <elf.h>
@@ -52,7 +53,7 @@ static void image_close(struct image *image)
     munmap((void *)image->bytes, image->size);
 }
 
-/* NULL unless the whole range lies in the file, aligned as the type wants it. */
+/* NULL unless the whole range is inside the file and aligned for the type. */
 static const void *image_at(const struct image *image, size_t offset, size_t size, size_t align)
 {
     if (offset > image->size || size > image->size - offset || offset % align)
@@ -75,7 +76,7 @@ static bool is_elf(const struct image *image)
     return image->size >= EI_NIDENT && !memcmp(image->bytes, ELFMAG, SELFMAG);
 }
 
-/* The header, if the file is of the kind this program itself is. */
+/* The ELF header, if word size and processor are those of this program. */
 static const ElfW(Ehdr) * native_header(const struct image *image)
 {
     const ElfW(Ehdr) *header = IMAGE_AT(image, 0, ElfW(Ehdr));
@@ -86,9 +87,9 @@ static const ElfW(Ehdr) * native_header(const struct image *image)
     return header;
 }
 
-enum binary_nature binary_nature_of(const char *path)
+enum binary_type binary_type_of(const char *path)
 {
-    enum binary_nature nature = BINARY_NONE;
+    enum binary_type nature = BINARY_NONE;
     const ElfW(Ehdr) * header;
     struct image image;
 

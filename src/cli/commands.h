@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #ifndef CLI_COMMANDS_H
 #define CLI_COMMANDS_H
 

@@ -1,4 +1,5 @@
-/* verbena compare: two runs side by side, and what of the difference is more than noise. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* verbena compare: two runs side by side, and which differences exceed noise. */
 #include "commands.h"
 #include "results/compare.h"
 
@@ -8,10 +9,10 @@
 #include <string.h>
 
 struct widths {
-    int experiment, series, place;
+    int experiment, series, point;
 };
 
-static const char *place_text(const struct series *series, double x, char *text, size_t size)
+static const char *point_text(const struct series *series, double x, char *text, size_t size)
 {
     char number[32];
 
@@ -39,7 +40,7 @@ static struct widths widths_of(const struct comparison *comparison)
 
         widen(&widths.experiment, point->experiment->name);
         widen(&widths.series, point->series->name);
-        widen(&widths.place, place_text(point->series, point->a->x, text, sizeof(text)));
+        widen(&widths.point, point_text(point->series, point->a->x, text, sizeof(text)));
     }
     return widths;
 }
@@ -50,14 +51,14 @@ static void print_points(const struct comparison *comparison)
     char text[128], ratio[32];
 
     printf("%-*s  %-*s  %-*s  %10s %10s %-5s %7s  %s\n", widths.experiment, "EXPERIMENT",
-           widths.series, "SERIES", widths.place, "AT", "A", "B", "UNIT", "B/A", "CHANGE");
+           widths.series, "SERIES", widths.point, "AT", "A", "B", "UNIT", "B/A", "CHANGE");
     for (unsigned int i = 0; i < comparison->count; i++) {
         const struct compared_point *point = &comparison->points[i];
 
         snprintf(ratio, sizeof(ratio), isfinite(point->ratio) ? "%.3f" : "-", point->ratio);
         printf("%-*s  %-*s  %-*s  %10.5g %10.5g %-5s %7s  %s\n", widths.experiment,
-               point->experiment->name, widths.series, point->series->name, widths.place,
-               place_text(point->series, point->a->x, text, sizeof(text)), point->a->y.median,
+               point->experiment->name, widths.series, point->series->name, widths.point,
+               point_text(point->series, point->a->x, text, sizeof(text)), point->a->y.median,
                point->b->y.median, point->series->unit, ratio, compare_change_name(point->change));
     }
 }
@@ -73,7 +74,7 @@ static void print_lonely(const struct comparison *comparison)
         if (lonely->series)
             printf(", %s (%s)", lonely->series->name, lonely->series->quantity);
         if (lonely->point)
-            printf(", %s", place_text(lonely->series, lonely->point->x, text, sizeof(text)));
+            printf(", %s", point_text(lonely->series, lonely->point->x, text, sizeof(text)));
         printf(lonely->why ? " (the other: %s)\n" : "\n", lonely->why);
     }
 }
@@ -83,7 +84,7 @@ static void print_conditions(const struct comparison *comparison)
     for (unsigned int i = 0; i < comparison->condition_count; i++) {
         const struct condition *condition = &comparison->conditions[i];
 
-        printf("not alike: %s, %s: A %s, B %s\n", condition->of, condition->name,
+        printf("different conditions: %s, %s: A %s, B %s\n", condition->of, condition->name,
                condition->a ? condition->a : "does not say",
                condition->b ? condition->b : "does not say");
     }
@@ -199,7 +200,7 @@ int cli_compare(const struct invocation *invocation)
     int status;
 
     if (invocation->operand_count != 2)
-        return cli_usage_error(invocation->command, "two files of results are needed, not %d",
+        return cli_usage_error(invocation->command, "give two result files, not %d",
                                invocation->operand_count);
     if (results_read(invocation->operands[0], &a, error, sizeof(error))) {
         cli_error("%s", error);

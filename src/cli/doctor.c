@@ -1,4 +1,5 @@
-/* verbena doctor: run the checks, tell what was found. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* verbena doctor: the table of checks. */
 #include "doctor.h"
 #include "commands.h"
 #include "json.h"
@@ -7,30 +8,30 @@
 
 /* clang-format off */
 const struct doctor_check doctor_checks[] = {
-    { "library", "is libverbena.so where this command looks for it", true, doctor_check_library },
-    { "shared-memory", "can segments be made, and how large may they grow", true,
+    { "library", "can this command find libverbena.so", true, doctor_check_library },
+    { "shared-memory", "can segments be created, and how large can they grow", true,
       doctor_check_shared_memory },
     { "preload", "does a program started with the library see the adapter", true, doctor_check_preload },
     { "drop-ins", "do programs that dlopen libibverbs find the adapter too", false,
       doctor_check_dropins },
-    { "process_vm", "may a process copy to and from a sibling's memory", false,
+    { "process_vm", "can a process read and write a sibling's memory", false,
       doctor_check_process_vm },
-    { "yama", "does the system restrict such copies", false, doctor_check_yama },
-    { "ptracer", "can a process permit them for itself", false, doctor_check_ptracer },
-    { "copy-way", "which way will data between processes take", false, doctor_check_copy_way },
-    { "pidfd", "can a process take over a sibling's file descriptor", false, doctor_check_pidfd },
+    { "yama", "does Yama restrict access to the memory of siblings", false, doctor_check_yama },
+    { "ptracer", "can a process permit access to its own memory", false, doctor_check_ptracer },
+    { "copy-mode", "how is data copied between processes", false, doctor_check_copy_mode },
+    { "pidfd", "can a process duplicate a sibling's file descriptor", false, doctor_check_pidfd },
     { "membarrier", "can one process order the memory accesses of others", false,
       doctor_check_membarrier },
-    { "page-moves", "can memory be exchanged while a program uses it", false, doctor_check_page_moves },
-    { "region-way", "will peers map registered memory, or copy it", false, doctor_check_region_way },
-    { "memfd", "are anonymous memory files to be had", false, doctor_check_memfd },
-    { "stale-segments", "did processes that died leave segments behind", false,
+    { "page-moves", "can pages be replaced while a program uses them", false, doctor_check_page_moves },
+    { "mr-mode", "do peers map registered memory, or copy it", false, doctor_check_mr_mode },
+    { "memfd", "can anonymous memory files be created", false, doctor_check_memfd },
+    { "stale-segments", "have dead processes left segments behind", false,
       doctor_check_stale_segments },
     { "processors", "can two processes run at the same time", false, doctor_check_processors },
-    { "real-devices", "are there RDMA devices in this machine, and do they work", false,
+    { "real-devices", "does this machine have RDMA devices, and do they work", false,
       doctor_check_real_devices },
-    { "memory-lock", "may enough memory be locked for real devices", false, doctor_check_memory_lock },
-    { "governor", "do the processors keep their speed", false, doctor_check_governor },
+    { "memory-lock", "can enough memory be locked for real devices", false, doctor_check_memory_lock },
+    { "governor", "do the processors run at a constant clock", false, doctor_check_governor },
     { NULL, NULL, false, NULL },
 };
 /* clang-format on */
@@ -67,40 +68,37 @@ static void print_finding(const struct doctor_check *check, const struct finding
         printf("%-15s %-5s -> %s\n", "", "", finding->remedy);
 }
 
-static void print_finding_json(const struct doctor_check *check, const struct finding *finding)
+static json_t *finding_json(const struct doctor_check *check, const struct finding *finding)
 {
-    fputs(check == doctor_checks ? "\n    {" : ",\n    {", stdout);
-    json_print_member("check", check->name, ", ");
-    json_print_member("verdict", verdict_words[finding->verdict], ", ");
-    printf("\"needed\": %s, ", check->needed ? "true" : "false");
-    json_print_member("text", finding->text, ", ");
-    json_print_member("remedy", finding->remedy, "}");
+    return json_pack("{s:s, s:s, s:b, s:s, s:s}", "check", check->name, "verdict",
+                     verdict_words[finding->verdict], "needed", check->needed, "text",
+                     finding->text, "remedy", finding->remedy);
 }
 
 int cli_doctor(const struct invocation *invocation)
 {
-    bool json = option_value(invocation, "json");
-    bool runs = true;
-
     if (invocation->operand_count)
         return cli_usage_error(invocation->command, "takes no operands");
+
+    json_t *findings = option_value(invocation, "json") ? json_array() : NULL;
+    bool runs = true;
+
     options_export(invocation);
-    if (json)
-        fputs("{\n  \"checks\": [", stdout);
     for (const struct doctor_check *check = doctor_checks; check->name; check++) {
         struct finding finding = { .verdict = VERDICT_NO };
 
         check->examine(&finding);
         if (check->needed && finding.verdict == VERDICT_NO)
             runs = false;
-        if (json)
-            print_finding_json(check, &finding);
-        else
-            print_finding(check, &finding);
+        if (findings) {
+            json_array_append_new(findings, finding_json(check, &finding));
+            continue;
+        }
+        print_finding(check, &finding);
         fflush(stdout);
     }
-    if (json)
-        printf("\n  ],\n  \"runs\": %s\n}\n", runs ? "true" : "false");
+    if (findings)
+        json_print(json_pack("{s:o, s:b}", "checks", findings, "runs", runs));
     else
         printf("\nThe software adapter %s on this machine.\n", runs ? "runs" : "cannot run");
     return runs ? CLI_OK : CLI_FAILED;

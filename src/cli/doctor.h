@@ -1,4 +1,5 @@
-/* What this machine allows: one row, one check. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Checks of this machine, one row each. */
 #ifndef CLI_DOCTOR_H
 #define CLI_DOCTOR_H
 
@@ -7,7 +8,7 @@
 enum verdict {
     VERDICT_YES,
     VERDICT_NO,
-    VERDICT_NOTE, /* a fact that is neither good nor bad */
+    VERDICT_NOTE, /* neither good nor bad */
 };
 
 struct finding {
@@ -28,7 +29,8 @@ extern const struct doctor_check doctor_checks[];
 
 void doctor_found(struct finding *finding, enum verdict verdict, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-void doctor_remedy(struct finding *finding, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void doctor_remedy(struct finding *finding, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
 void doctor_check_library(struct finding *finding);
 void doctor_check_preload(struct finding *finding);
@@ -47,9 +49,9 @@ void doctor_check_yama(struct finding *finding);
 void doctor_check_ptracer(struct finding *finding);
 void doctor_check_pidfd(struct finding *finding);
 void doctor_check_membarrier(struct finding *finding);
-void doctor_check_copy_way(struct finding *finding);
+void doctor_check_copy_mode(struct finding *finding);
 
 void doctor_check_page_moves(struct finding *finding);
-void doctor_check_region_way(struct finding *finding);
+void doctor_check_mr_mode(struct finding *finding);
 
 #endif

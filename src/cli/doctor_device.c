@@ -1,4 +1,5 @@
-/* Checks of real adapters, and of what measuring them needs. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Checks of real adapters, and of the machine for measuring them. */
 #include "doctor.h"
 #include "probe.h"
 
@@ -12,7 +13,7 @@
 #define DEVICES  "/sys/class/infiniband"
 #define GOVERNOR "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"
 
-/* What the suite registers with its usual sizes, and room for queues. */
+/* Enough for the suite's default sizes, and for queues. */
 #define ENOUGH_BYTES (64ul << 20)
 
 static int count_devices(void)
@@ -47,26 +48,26 @@ static void describe_port(const struct probe_port *port, void *context)
 
 void doctor_check_real_devices(struct finding *finding)
 {
-    struct probe_place place = { .quiet = true };
+    struct probe_target target = { .quiet = true };
     struct ports ports = { 0 };
 
     if (!count_devices()) {
         doctor_found(finding, VERDICT_NOTE, "none (" DEVICES " is absent or empty)");
         return;
     }
-    probe_ports(&place, describe_port, &ports);
+    probe_ports(&target, describe_port, &ports);
     if (!ports.count) {
-        doctor_found(finding, VERDICT_NO, "there are some, but none can be opened");
-        doctor_remedy(finding, "load ib_uverbs, and let this user read and write /dev/infiniband/uverbs*");
+        doctor_found(finding, VERDICT_NO, "none of them can be opened");
+        doctor_remedy(finding, "load ib_uverbs, and give this user read and write access to /dev/infiniband/uverbs*");
         return;
     }
     doctor_found(finding, ports.active ? VERDICT_YES : VERDICT_NO, "%s", ports.text);
     if (!ports.active)
-        doctor_remedy(finding, "no port is active: look at the cable, at 'ip link' for RoCE, and whether "
-                        "a subnet manager runs for InfiniBand");
+        doctor_remedy(finding, "no port is active: check the cable; for RoCE 'ip link', for InfiniBand whether a "
+                               "subnet manager runs");
 }
 
-/* The kernel treats what a device pins as it treats this. */
+/* The kernel applies the limit to pinned memory as it does to mlock(). */
 static bool may_lock(size_t bytes)
 {
     void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -89,12 +90,12 @@ void doctor_check_memory_lock(struct finding *finding)
         doctor_found(finding, VERDICT_YES, "%lu MiB can be locked", ENOUGH_BYTES >> 20);
         return;
     }
-    doctor_found(finding, real ? VERDICT_NO : VERDICT_NOTE, "%llu KiB, which is little for real devices%s",
+    doctor_found(finding, real ? VERDICT_NO : VERDICT_NOTE, "the limit is %llu KiB, too little for real devices%s",
           (unsigned long long)limit.rlim_cur / 1024,
-          real ? "" : "; the software adapter locks none");
+          real ? "" : "; the software adapter locks no memory");
     if (real)
         doctor_remedy(finding,
-               "'ulimit -l unlimited', for good with memlock in /etc/security/limits.conf; "
+               "'ulimit -l unlimited'; permanently: memlock in /etc/security/limits.conf; containers: "
                "'docker run --ulimit memlock=-1'");
 }
 
@@ -104,11 +105,11 @@ void doctor_check_governor(struct finding *finding)
     char name[64] = "";
 
     if (!file || fscanf(file, "%63s", name) != 1)
-        doctor_found(finding, VERDICT_NOTE, "the system does not tell");
+        doctor_found(finding, VERDICT_NOTE, "unknown: " GOVERNOR " is not readable");
     else if (!strcmp(name, "performance"))
         doctor_found(finding, VERDICT_YES, "performance");
     else
-        doctor_found(finding, VERDICT_NOTE, "%s: latencies will include waking up and speeding up", name);
+        doctor_found(finding, VERDICT_NOTE, "%s: latencies will include wake-up and clock changes", name);
     if (finding->verdict == VERDICT_NOTE && *name)
         doctor_remedy(finding, "'cpupower frequency-set -g performance' while measuring");
     if (file)

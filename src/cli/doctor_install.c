@@ -1,4 +1,5 @@
-/* Checks of the place: library, shared memory, processors. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Checks of the installation: library, shared memory, processors. */
 #include "doctor.h"
 #include "launch.h"
 #include "options.h"
@@ -15,8 +16,8 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#define MEGABYTE           (1024.0 * 1024.0)
-#define COMFORTABLE_MEMORY (64 * MEGABYTE)
+#define MEBIBYTE           (1024.0 * 1024.0)
+#define RECOMMENDED_MEMORY (64 * MEBIBYTE)
 
 void doctor_check_library(struct finding *finding)
 {
@@ -26,8 +27,8 @@ void doctor_check_library(struct finding *finding)
         doctor_found(finding, VERDICT_YES, "%s/libverbena.so", launch.directory);
         return;
     }
-    doctor_found(finding, VERDICT_NO, "libverbena.so is not beside this command");
-    doctor_remedy(finding, "build with 'make', or install again with 'make install'");
+    doctor_found(finding, VERDICT_NO, "libverbena.so not found");
+    doctor_remedy(finding, "build with 'make', or reinstall with 'make install'");
 }
 
 static void count_port(const struct probe_port *port, void *context)
@@ -38,17 +39,17 @@ static void count_port(const struct probe_port *port, void *context)
 void doctor_check_preload(struct finding *finding)
 {
     struct launch launch;
-    struct probe_place place = { .launch = &launch };
+    struct probe_target target = { .launch = &launch };
     char fabric[64];
     int ports = 0, status;
 
     if (!launch_find(&launch)) {
-        doctor_found(finding, VERDICT_NO, "there is no library to load");
+        doctor_found(finding, VERDICT_NO, "libverbena.so not found");
         return;
     }
     snprintf(fabric, sizeof(fabric), "doctor-%d", getpid());
     setenv("VERBENA_FABRIC", fabric, 1);
-    status = probe_ports(&place, count_port, &ports);
+    status = probe_ports(&target, count_port, &ports);
     segment_remove_unused();
     if (ports) {
         doctor_found(finding, VERDICT_YES, "a program started with it sees %d port%s", ports,
@@ -56,7 +57,7 @@ void doctor_check_preload(struct finding *finding)
         return;
     }
     doctor_found(finding, VERDICT_NO, "a program started with it sees no device (exit status %d)", status);
-    doctor_remedy(finding, "run 'verbena run --log debug -- ibv_devices' and read what the library says");
+    doctor_remedy(finding, "run 'verbena run --log debug -- ibv_devices' and read the log");
 }
 
 void doctor_check_dropins(struct finding *finding)
@@ -64,12 +65,12 @@ void doctor_check_dropins(struct finding *finding)
     struct launch launch;
 
     if (!launch_find(&launch)) {
-        doctor_found(finding, VERDICT_NO, "there is no library to load");
+        doctor_found(finding, VERDICT_NO, "libverbena.so not found");
     } else if (*launch.dropins) {
-        doctor_found(finding, VERDICT_YES, "%s has every version the system's libraries define",
+        doctor_found(finding, VERDICT_YES, "%s defines every symbol version of the system's libraries",
               launch.dropins);
     } else {
-        doctor_found(finding, VERDICT_NO, "%s; 'verbena run' uses the preload alone",
+        doctor_found(finding, VERDICT_NO, "%s; 'verbena run' uses LD_PRELOAD only",
               launch.why_no_dropins);
         doctor_remedy(finding, "build on this machine, so that the drop-ins match its rdma-core");
     }
@@ -97,15 +98,15 @@ void doctor_check_shared_memory(struct finding *finding)
 
     if (statvfs(directory, &status) || !can_create_in(directory)) {
         doctor_found(finding, VERDICT_NO, "%s: %s", directory, strerror(errno));
-        doctor_remedy(finding, "name a writable directory, best on a tmpfs, in VERBENA_SHM_DIR");
+        doctor_remedy(finding, "set VERBENA_SHM_DIR to a writable directory, preferably on a tmpfs");
         return;
     }
     total = (double)status.f_blocks * status.f_frsize;
     left = (double)status.f_bavail * status.f_frsize;
     doctor_found(finding, left > 0 ? VERDICT_YES : VERDICT_NO, "%s: %.0f of %.0f MiB free", directory,
-          left / MEGABYTE, total / MEGABYTE);
-    if (left < COMFORTABLE_MEMORY)
-        doctor_remedy(finding, "give it more room ('docker run --shm-size', or remount the tmpfs with a "
+          left / MEBIBYTE, total / MEBIBYTE);
+    if (left < RECOMMENDED_MEMORY)
+        doctor_remedy(finding, "enlarge it ('docker run --shm-size', or remount the tmpfs with a "
                         "larger size=), or set VERBENA_SHM_DIR");
 }
 
@@ -136,9 +137,9 @@ void doctor_check_stale_segments(struct finding *finding)
         doctor_found(finding, VERDICT_YES, "none: nothing to clean up");
         return;
     }
-    doctor_found(finding, VERDICT_NOTE, "%d, %.1f MiB, the first %.300s", stale.count,
-          stale.bytes / MEGABYTE, stale.first);
-    doctor_remedy(finding, "the next program on that fabric takes it over; or remove the file");
+    doctor_found(finding, VERDICT_NOTE, "%d, %.1f MiB in total, for example %.300s", stale.count,
+          stale.bytes / MEBIBYTE, stale.first);
+    doctor_remedy(finding, "remove the file, or start a program on that fabric: it takes the segment over");
 }
 
 void doctor_check_memfd(struct finding *finding)
@@ -165,6 +166,6 @@ void doctor_check_processors(struct finding *finding)
         doctor_found(finding, VERDICT_YES, "%d processors", count);
         return;
     }
-    doctor_found(finding, VERDICT_NO, "one processor: two programs that poll take turns on it");
-    doctor_remedy(finding, "expect latencies of scheduler time slices, or give it a second processor");
+    doctor_found(finding, VERDICT_NO, "one processor: polling programs have to share it");
+    doctor_remedy(finding, "use two or more processors; with one, latencies are scheduler time slices");
 }

@@ -1,5 +1,6 @@
-/* Checks of what the kernel lets processes do to each other, each tried for real by siblings: the
- * programs on a fabric are siblings too, not parent and child. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Checks of kernel permissions between processes, tried between siblings: programs on a fabric are
+ * siblings too, not parent and child. */
 #include "doctor.h"
 
 #include <errno.h>
@@ -27,7 +28,8 @@ struct target {
 /* At the same address in every process forked from this one. */
 static uint64_t memory;
 
-/* The target: changes its own copy of 'memory', says it is ready, sleeps until it is killed. */
+/* The target process changes its own copy of 'memory', reports that it is ready, and sleeps until
+ * it is killed. */
 static void be_target(bool permit, int ready, int fd)
 {
     char byte = 0;
@@ -57,7 +59,7 @@ static int attempt_in_child(int (*attempt)(const struct target *target),
     return WIFEXITED(status) ? WEXITSTATUS(status) : EFAULT;
 }
 
-/* Lets one child try something on another. Returns 0 or the errno it met. */
+/* Lets one child try 'attempt' on another. Returns 0 or an errno value. */
 static int between_siblings(int (*attempt)(const struct target *target), bool permit)
 {
     int ready[2], result, fd = eventfd(0, 0);
@@ -127,10 +129,9 @@ static const char *refusal_remedy(void)
 {
     if (yama_scope() > 1)
         return "sysctl kernel.yama.ptrace_scope=1 (or 0), as root; "
-               "until then the slower copy by the owner is used";
-    return "a seccomp or container profile refuses it: 'docker run --cap-add SYS_PTRACE' or a "
-           "newer "
-           "profile; until then the slower copy by the owner is used";
+               "until then the slower copy agent is used";
+    return "a seccomp or container profile denies it: use 'docker run --cap-add SYS_PTRACE' or a newer "
+           "profile; until then the slower copy agent is used";
 }
 
 void doctor_check_process_vm(struct finding *finding)
@@ -142,7 +143,7 @@ void doctor_check_process_vm(struct finding *finding)
         doctor_found(finding, VERDICT_YES, "process_vm_readv and process_vm_writev work between siblings");
     } else if (!permitted) {
         doctor_found(finding, VERDICT_YES,
-              "refused at first (%s), works once the owner permits it, which the library does",
+              "denied by default (%s), works after PR_SET_PTRACER, which the library calls",
               strerror(plain));
     } else {
         doctor_found(finding, VERDICT_NO, "process_vm_readv: %s", strerror(permitted));
@@ -153,21 +154,21 @@ void doctor_check_process_vm(struct finding *finding)
 void doctor_check_yama(struct finding *finding)
 {
     static const char *const meanings[] = {
-        "no restriction",
-        "only descendants, or whom the process permits",
+        "no restrictions",
+        "descendants, and processes named with PR_SET_PTRACER",
         "administrators only",
         "nobody",
     };
     int scope = yama_scope();
 
     if (access("/proc/sys/kernel/yama/ptrace_scope", F_OK)) {
-        doctor_found(finding, VERDICT_NOTE, "not in this kernel: no restriction");
+        doctor_found(finding, VERDICT_NOTE, "not in this kernel: no restrictions");
         return;
     }
     doctor_found(finding, scope > 1 ? VERDICT_NO : VERDICT_NOTE, "ptrace_scope is %d: %s", scope,
           scope >= 0 && scope < 4 ? meanings[scope] : "unknown");
     if (scope > 1)
-        doctor_remedy(finding, "sysctl kernel.yama.ptrace_scope=1, as root (3 holds until reboot)");
+        doctor_remedy(finding, "sysctl kernel.yama.ptrace_scope=1, as root (3 can be changed only by a reboot)");
 }
 
 void doctor_check_ptracer(struct finding *finding)
@@ -178,23 +179,23 @@ void doctor_check_ptracer(struct finding *finding)
     if (!result)
         doctor_found(finding, VERDICT_YES, "PR_SET_PTRACER works");
     else if (result == EINVAL)
-        doctor_found(finding, VERDICT_NOTE, "PR_SET_PTRACER is unknown here: it belongs to Yama");
+        doctor_found(finding, VERDICT_NOTE, "PR_SET_PTRACER is not available: this kernel has no Yama");
     else
         doctor_found(finding, VERDICT_NO, "PR_SET_PTRACER: %s", strerror(result));
 }
 
-void doctor_check_copy_way(struct finding *finding)
+void doctor_check_copy_mode(struct finding *finding)
 {
     const char *asked = getenv("VERBENA_COPY");
 
     if (asked && !strcmp(asked, "agent"))
-        doctor_found(finding, VERDICT_NOTE, "agent, the slower one, because VERBENA_COPY asks for it");
+        doctor_found(finding, VERDICT_NOTE, "copy agent, slower, because VERBENA_COPY=agent is set");
     else if (!between_siblings(copy_both_ways, true))
-        doctor_found(finding, VERDICT_NOTE, "direct: the initiator copies with process_vm_*");
+        doctor_found(finding, VERDICT_NOTE, "direct: the initiator calls process_vm_readv and process_vm_writev");
     else
         doctor_found(
             finding, VERDICT_NOTE,
-            "agent: the owner of the memory copies, which is slower, for process_vm_* is refused");
+            "copy agent: a thread of the owner copies, slower, because process_vm_readv is denied");
 }
 
 void doctor_check_pidfd(struct finding *finding)
@@ -206,7 +207,7 @@ void doctor_check_pidfd(struct finding *finding)
         return;
     }
     doctor_found(finding, VERDICT_NO, "pidfd_getfd: %s", strerror(result));
-    doctor_remedy(finding, result == ENOSYS ? "Linux 5.6 or later has it" : "as for process_vm");
+    doctor_remedy(finding, result == ENOSYS ? "needs Linux 5.6 or later" : "see process_vm");
 }
 
 void doctor_check_membarrier(struct finding *finding)
@@ -214,10 +215,10 @@ void doctor_check_membarrier(struct finding *finding)
     int commands = syscall(SYS_membarrier, MEMBARRIER_CMD_QUERY, 0, 0);
 
     if (commands > 0 && commands & MEMBARRIER_CMD_GLOBAL_EXPEDITED) {
-        doctor_found(finding, VERDICT_YES, "membarrier has GLOBAL_EXPEDITED");
+        doctor_found(finding, VERDICT_YES, "membarrier supports GLOBAL_EXPEDITED");
         return;
     }
     doctor_found(finding, VERDICT_NO, "membarrier: %s",
           commands < 0 ? strerror(errno) : "no GLOBAL_EXPEDITED");
-    doctor_remedy(finding, "Linux 4.16 or later has it, if the seccomp profile lets it through");
+    doctor_remedy(finding, "needs Linux 4.16 or later, and a seccomp profile that permits membarrier");
 }

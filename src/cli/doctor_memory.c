@@ -1,4 +1,5 @@
-/* Checks of what the kernel lets a process do with its own memory, so that peers can map it. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Checks of what mapping registered memory into peers needs. */
 #include "doctor.h"
 #include "util/kernel.h"
 #include "util/userfault.h"
@@ -14,7 +15,7 @@
 #define PAGE    4096ul
 #define PATTERN 0x5a
 
-/* Moves a page aside, as registration does. 0 or an errno value. */
+/* Moves a page away, as registration does. Returns 0 or an errno value. */
 static int move_a_page(bool user_only)
 {
     unsigned long moved;
@@ -36,7 +37,7 @@ static int move_a_page(bool user_only)
     return err;
 }
 
-static int ask_for_a_mapping(void)
+static int query_mapping(void)
 {
     struct kernel_procmap_query query = { .size = sizeof(query), .query_addr = (uintptr_t)&query };
     int maps = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
@@ -49,37 +50,37 @@ static int ask_for_a_mapping(void)
 
 void doctor_check_page_moves(struct finding *finding)
 {
-    int query = ask_for_a_mapping(), whole = move_a_page(false);
+    int query = query_mapping(), whole = move_a_page(false);
 
     if (query) {
         doctor_found(finding, VERDICT_NO, "PROCMAP_QUERY on /proc/self/maps: %s", strerror(query));
-        doctor_remedy(finding, "Linux 6.11 or later has it; until then registered memory is copied");
+        doctor_remedy(finding, "needs Linux 6.11 or later; until then registered memory is copied");
     } else if (!whole) {
-        doctor_found(finding, VERDICT_YES, "userfaultfd moves pages, and the kernel itself waits too");
+        doctor_found(finding, VERDICT_YES, "userfaultfd moves pages and handles faults of the kernel");
     } else if (!move_a_page(true)) {
         doctor_found(finding, VERDICT_NOTE,
-              "userfaultfd moves pages, but for user mode only (%s): enough for programs without "
-              "threads",
+              "userfaultfd moves pages but handles no faults of the kernel (%s): enough for "
+              "single-threaded programs",
               strerror(whole));
         doctor_remedy(finding, "sysctl vm.unprivileged_userfaultfd=1, or access to /dev/userfaultfd, "
-                        "as root; until then programs with threads have their memory copied");
+                        "as root; until then the memory of multi-threaded programs is copied");
     } else {
         doctor_found(finding, VERDICT_NO, "UFFDIO_MOVE: %s", strerror(whole));
-        doctor_remedy(finding, "Linux 6.8 or later has it, if the seccomp profile lets it through");
+        doctor_remedy(finding, "needs Linux 6.8 or later, and a seccomp profile that permits userfaultfd");
     }
 }
 
-void doctor_check_region_way(struct finding *finding)
+void doctor_check_mr_mode(struct finding *finding)
 {
     const char *asked = getenv("VERBENA_MR");
-    bool able = !ask_for_a_mapping() && (!move_a_page(false) || !move_a_page(true));
+    bool able = !query_mapping() && (!move_a_page(false) || !move_a_page(true));
 
     if (asked && !strcmp(asked, "copy"))
-        doctor_found(finding, VERDICT_NOTE, "copied, because VERBENA_MR asks for it");
+        doctor_found(finding, VERDICT_NOTE, "copied, because VERBENA_MR=copy is set");
     else if (!able)
         doctor_found(finding, VERDICT_NOTE, "copied: see page-moves");
     else
         doctor_found(finding, VERDICT_NOTE,
-              "mapped where it begins on a page and is private memory, else copied; "
-              "'verbena run --stats' says what became of each");
+              "private memory that starts on a page boundary is mapped, other memory is copied; "
+              "'verbena run --stats' reports each region");
 }

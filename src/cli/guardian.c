@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "guardian.h"
 #include "options.h"
 #include "segment.h"
@@ -9,49 +10,48 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define NAME        "verbena-guard"
-#define LINE        3 /* the descriptor on which the command is heard */
-#define LOOK_US     50000
-#define LOOKS       1200 /* a minute: whoever lives longer than the command removes it himself */
-#define LATE_COMERS 100  /* looks: programs that were being started may still make a segment */
+#define NAME         "verbena-guard"
+#define PIPE_FD      3 /* the command's end of this pipe closes when the command dies */
+#define POLL_US      50000
+#define POLLS        1200 /* a minute: a process that lives longer removes the segment itself */
+#define UNUSED_POLLS 100  /* programs that are just starting may still create a segment */
 
 static pid_t guardian = -1;
-static int line = -1;
+static int pipe_fd = -1;
 
-/* Nothing that belongs to the command is kept: no terminal, no group, no pipe that is read to its
- * end. */
-static void stand_aside(int heard)
+/* Drops everything inherited from the command: terminal, process group, pipes. */
+static void detach(int pipe_end)
 {
-    int above = fcntl(heard, F_DUPFD, LINE + 1), nothing = open("/dev/null", O_RDWR);
+    int copy = fcntl(pipe_end, F_DUPFD, PIPE_FD + 1), null = open("/dev/null", O_RDWR);
 
     setsid();
-    prctl(PR_SET_NAME, NAME); /* its words are those of the command */
-    for (int fd = 0; fd < LINE; fd++)
-        dup2(nothing, fd);
-    dup2(above, LINE);
-    closefrom(LINE + 1);
+    prctl(PR_SET_NAME, NAME); /* ps shows the command line of the command */
+    for (int fd = 0; fd < PIPE_FD; fd++)
+        dup2(null, fd);
+    dup2(copy, PIPE_FD);
+    closefrom(PIPE_FD + 1);
 }
 
-/* A word from the command: all is done. The end of the line: the command is gone. */
+/* True: the command wrote a byte, there is nothing left to do. False: the command died. */
 static bool is_dismissed(void)
 {
-    char word;
+    char byte;
     ssize_t length;
 
     do
-        length = read(LINE, &word, 1);
+        length = read(PIPE_FD, &byte, 1);
     while (length < 0 && errno == EINTR);
     return length == 1;
 }
 
-static void guard(int heard)
+static void guard(int pipe_end)
 {
-    stand_aside(heard);
+    detach(pipe_end);
     if (is_dismissed())
         return;
-    for (int looks = 0, unused = 0; looks < LOOKS && unused < LATE_COMERS; looks++) {
+    for (int polls = 0, unused = 0; polls < POLLS && unused < UNUSED_POLLS; polls++) {
         unused += segment_remove_unused() != SEGMENT_IN_USE;
-        usleep(LOOK_US);
+        usleep(POLL_US);
     }
 }
 
@@ -62,27 +62,27 @@ static void remove_if_stale(const char *path, void *unused)
 
 void guardian_begin(void)
 {
-    int ends[2];
+    int pipe_ends[2];
 
     segment_each(remove_if_stale, NULL);
-    if (pipe2(ends, O_CLOEXEC))
+    if (pipe2(pipe_ends, O_CLOEXEC))
         return;
     guardian = fork();
     if (!guardian) {
-        close(ends[1]);
-        guard(ends[0]);
+        close(pipe_ends[1]);
+        guard(pipe_ends[0]);
         _exit(0);
     }
-    close(ends[0]);
-    line = ends[1];
+    close(pipe_ends[0]);
+    pipe_fd = pipe_ends[1];
 }
 
 void guardian_end(int status)
 {
     bool removed = segment_remove_unused() != SEGMENT_IN_USE;
 
-    if (guardian > 0 && (removed || status == CLI_OK) && write(line, "", 1) == 1)
+    if (guardian > 0 && (removed || status == CLI_OK) && write(pipe_fd, "", 1) == 1)
         waitpid(guardian, NULL, 0);
-    if (line >= 0)
-        close(line);
+    if (pipe_fd >= 0)
+        close(pipe_fd);
 }

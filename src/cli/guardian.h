@@ -1,15 +1,15 @@
-/* A process beside a command that removes the segment of its fabric, should the command or what it
- * started be killed before they can. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A process that removes the segment of the fabric if the command, or the programs it started, are
+ * killed before they can. */
 #ifndef CLI_GUARDIAN_H
 #define CLI_GUARDIAN_H
 
-/* Between the two the command may start whatever uses the fabric. Before that goes what was left
- * behind by processes that were all killed at once, their guardian with them. */
+/* Call before starting programs that use the fabric. Also removes stale segments, left behind when
+ * all processes and their guardian were killed together. */
 void guardian_begin(void);
 
-/* Removes the segment unless some process still has it. What has ended in order leaves others at
- * work, who will remove it; where the status says otherwise, the guardian waits for the last one.
- */
+/* Removes the segment unless a process still uses it. After success, the last such process removes
+ * it; after a failure, the guardian waits for that process to end and removes the segment. */
 void guardian_end(int status);
 
 #endif

@@ -1,27 +1,13 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "json.h"
 
 #include <stdio.h>
 
-void json_print_string(const char *text)
-{
-    putchar('"');
-    for (; *text; text++) {
-        unsigned char byte = *text;
+#define DIGITS 6
 
-        if (byte == '"' || byte == '\\')
-            printf("\\%c", byte);
-        else if (byte < 0x20)
-            printf("\\u%04x", byte);
-        else
-            putchar(byte);
-    }
-    putchar('"');
-}
-
-void json_print_member(const char *name, const char *text, const char *end)
+void json_print(json_t *document)
 {
-    json_print_string(name);
-    fputs(": ", stdout);
-    json_print_string(text);
-    fputs(end, stdout);
+    json_dumpf(document, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(DIGITS));
+    putchar('\n');
+    json_decref(document);
 }

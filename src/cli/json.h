@@ -1,8 +1,10 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #ifndef CLI_JSON_H
 #define CLI_JSON_H
 
-/* Prints a string in quotes, escaped. */
-void json_print_string(const char *text);
-void json_print_member(const char *name, const char *text, const char *end);
+#include <jansson.h>
+
+/* Prints the document on standard output, and frees it. */
+void json_print(json_t *document);
 
 #endif

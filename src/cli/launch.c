@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "launch.h"
 #include "binary.h"
 #include "options.h"
@@ -36,7 +37,7 @@ static bool joined(char *path, const char *directory, const char *name)
     return snprintf(path, PATH_MAX, "%s/%s", directory, name) < PATH_MAX;
 }
 
-/* The library the dynamic linker would load by that name without us; empty if there is none. */
+/* The library that the dynamic linker loads by this name without us; empty if there is none. */
 static void system_library(const char *name, char *path)
 {
     void *handle = dlopen(name, RTLD_LAZY | RTLD_LOCAL);
@@ -50,8 +51,8 @@ static void system_library(const char *name, char *path)
     dlclose(handle);
 }
 
-/* A drop-in that lacks a version which the system library defines would keep programs that want
- * that version from starting at all. */
+/* Without a symbol version that the system's library defines, a drop-in would keep programs that
+ * need this version from starting. */
 static void choose_dropins(struct launch *launch)
 {
     char directory[PATH_MAX], ours[PATH_MAX], theirs[PATH_MAX], missing[64];
@@ -74,50 +75,50 @@ static void choose_dropins(struct launch *launch)
 
 bool launch_find(struct launch *launch)
 {
-    static const char *const places[] = { "lib", "../" VERBENA_LIBDIR "/verbena" };
+    static const char *const directories[] = { "lib", "../" VERBENA_LIBDIR "/verbena" };
     char own[PATH_MAX], candidate[PATH_MAX], library[PATH_MAX];
 
     if (!own_directory(own))
         return false;
-    for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
-        if (!joined(candidate, own, places[i]) || !joined(library, candidate, LIBRARY) ||
+    for (size_t i = 0; i < sizeof(directories) / sizeof(*directories); i++) {
+        if (!joined(candidate, own, directories[i]) || !joined(library, candidate, LIBRARY) ||
             access(library, R_OK) || !realpath(candidate, launch->directory))
             continue;
         choose_dropins(launch);
         return true;
     }
-    cli_error(LIBRARY " is neither in %s/%s nor in %s/%s", own, places[0], own, places[1]);
+    cli_error(LIBRARY " is neither in %s/%s nor in %s/%s", own, directories[0], own, directories[1]);
     return false;
 }
 
-/* Looks for 'name' in the places, which are relative to this program. */
-static bool find_beside(const char *const places[2], const char *name, int mode, char *path)
+/* Looks for 'name' in directories relative to this program. */
+static bool find_beside(const char *const directories[2], const char *name, int mode, char *path)
 {
     char own[PATH_MAX], directory[PATH_MAX];
 
     if (!own_directory(own))
         return false;
     for (int i = 0; i < 2; i++) {
-        if (joined(directory, own, places[i]) && joined(path, directory, name) &&
+        if (joined(directory, own, directories[i]) && joined(path, directory, name) &&
             !access(path, mode))
             return true;
     }
-    cli_error("%s is neither in %s/%s nor in %s/%s", name, own, places[0], own, places[1]);
+    cli_error("%s is neither in %s/%s nor in %s/%s", name, own, directories[0], own, directories[1]);
     return false;
 }
 
 bool launch_program(const char *name, char *path)
 {
-    static const char *const places[] = { "libexec", "../" VERBENA_LIBEXECDIR "/verbena" };
+    static const char *const directories[] = { "libexec", "../" VERBENA_LIBEXECDIR "/verbena" };
 
-    return find_beside(places, name, X_OK, path);
+    return find_beside(directories, name, X_OK, path);
 }
 
 bool launch_file(const char *name, char *path)
 {
-    static const char *const places[] = { "share", "../" VERBENA_DATADIR "/verbena" };
+    static const char *const directories[] = { "share", "../" VERBENA_DATADIR "/verbena" };
 
-    return find_beside(places, name, R_OK, path);
+    return find_beside(directories, name, R_OK, path);
 }
 
 static int prepend(const char *variable, const char *value)
@@ -136,8 +137,8 @@ static int prepend(const char *variable, const char *value)
 }
 
 /* A library built with a sanitizer needs the sanitizer's runtime loaded before it. This program was
- * built together with it, so it has that runtime itself. The guest library comes even before that:
- * it has to see who calls, and not the runtime in between. */
+ * built with the same sanitizer and has the runtime loaded. The guest library precedes the runtime:
+ * it must be called by the program itself. */
 static int prepend_sanitizer(bool guest)
 {
     static const char *const marks[] = { "__asan_init", "__tsan_init" };

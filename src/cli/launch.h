@@ -1,4 +1,5 @@
-/* Where the library is, and the environment that makes a program use it. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Finds the library, and sets the environment that makes a program use it. */
 #ifndef CLI_LAUNCH_H
 #define CLI_LAUNCH_H
 
@@ -7,34 +8,34 @@
 
 struct launch {
     char directory[PATH_MAX]; /* of libverbena.so */
-    char dropins[PATH_MAX];   /* of the versioned libraries; empty if not usable */
+    char dropins[PATH_MAX];   /* of the drop-in libraries; empty if not usable */
     char why_no_dropins[PATH_MAX + 128];
 };
 
-/* Finds the library beside or below this program; false, having said so, if it is not there. */
+/* Finds the library relative to this program. False, after printing an error, if it is missing. */
 bool launch_find(struct launch *launch);
 
-/* What is loaded beside the adapter in virtual time: into programs that know nothing of it, and
- * into MPI programs, whose component does. */
+/* Libraries to preload in virtual time: into guests, and into MPI programs, whose MTL component
+ * handles virtual time itself. */
 #define LAUNCH_GUEST "libverbena-guest.so"
 #define LAUNCH_MPI   "libverbena-mpi.so"
 
-/* Sets LD_PRELOAD and LD_LIBRARY_PATH of this process, for the program it will execute; 'beside' is
- * one of the above, or NULL. */
+/* Sets LD_PRELOAD and LD_LIBRARY_PATH of this process, for the program it will execute. 'beside' is
+ * one of the libraries above, or NULL. */
 int launch_environment(const struct launch *launch, const char *beside);
 
-/* A modelled adapter keeps the places of pages in its memory: the same program must have the same
- * ones every time. Where that is refused, times may differ a little from run to run. */
+/* Disables address randomisation: a modelled adapter caches translations by address, so equal
+ * addresses give equal times. Where the system denies it, times differ slightly between runs. */
 void launch_fix_addresses(void);
 
-/* Finds a program that is not meant to be typed, below this one; false, having said so, if it is
- * not there. 'path' has room for PATH_MAX. */
+/* Finds a program in libexec. False, after printing an error, if it is missing. 'path' holds
+ * PATH_MAX bytes. */
 bool launch_program(const char *name, char *path);
 
-/* The same for a file or a directory that came with this program. */
+/* Finds an installed data file or directory, likewise. */
 bool launch_file(const char *name, char *path);
 
-/* Exit status of a finished child as a shell would tell it. */
+/* The exit status of a child, as a shell reports it. */
 int launch_status(int wait_status);
 
 #endif

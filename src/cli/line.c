@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "line.h"
 #include "options.h"
 
@@ -6,7 +7,7 @@
 int line_add(struct line *line, const char *word)
 {
     if (line->count == LINE_WORDS_MAX) {
-        cli_error("more than %d words for one command", LINE_WORDS_MAX);
+        cli_error("command line exceeds %d words", LINE_WORDS_MAX);
         return CLI_USAGE;
     }
     line->words[line->count++] = (char *)word;

@@ -1,4 +1,5 @@
-/* A command line that is put together word by word. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A command line, built word by word. */
 #ifndef CLI_LINE_H
 #define CLI_LINE_H
 
@@ -7,17 +8,17 @@
 #define LINE_WORDS_MAX 1024
 
 struct line {
-    char *words[LINE_WORDS_MAX + 1]; /* ends with NULL; they belong to others */
+    char *words[LINE_WORDS_MAX + 1]; /* ends with NULL; not owned */
     int count;
 };
 
-/* CLI_OK, or CLI_USAGE having said that there are too many. */
+/* CLI_OK, or CLI_USAGE after printing an error if there are too many words. */
 int line_add(struct line *line, const char *word);
 
-/* Cuts 'text' at blanks; it has to live as long as the line. */
+/* Splits 'text' at blanks; it must live as long as the line. */
 int line_add_text(struct line *line, char *text);
 
-/* A word as a shell takes it. */
+/* Prints a word, quoted for the shell. */
 void line_put_word(FILE *out, const char *word);
 
 #endif

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* verbena list devices: the software adapters of a fabric, host by host, then real devices.
  * verbena list experiments: what the suite can measure. */
 #include "commands.h"
@@ -15,23 +16,26 @@
 #define NODES_MAX 256
 
 struct listing {
-    bool json;
+    json_t *json; /* NULL: print a table */
     int rows;
     int node; /* -1: hardware, which has no node */
 };
 
-static void print_row_json(const struct listing *listing, const struct probe_port *port)
+static json_t *port_json(const struct listing *listing, const struct probe_port *port)
 {
-    fputs(listing->rows ? ",\n  {" : "\n  {", stdout);
-    json_print_member("kind", listing->node < 0 ? "hardware" : "software", ", ");
-    if (listing->node >= 0)
-        printf("\"node\": %d, ", listing->node);
-    json_print_member("device", port->device, ", ");
-    printf("\"port\": %u, \"lid\": %u, ", port->port, port->lid);
-    json_print_member("gid", port->gid, ", ");
-    json_print_member("state", port->state, ", ");
-    json_print_member("link_layer", port->link_layer, ", ");
-    printf("\"gbps\": %g}", port->rate);
+    bool software = listing->node >= 0;
+    json_t *object = json_pack("{s:s}", "kind", software ? "software" : "hardware");
+
+    if (software)
+        json_object_set_new(object, "node", json_integer(listing->node));
+    json_object_set_new(object, "device", json_string(port->device));
+    json_object_set_new(object, "port", json_integer(port->port));
+    json_object_set_new(object, "lid", json_integer(port->lid));
+    json_object_set_new(object, "gid", json_string(port->gid));
+    json_object_set_new(object, "state", json_string(port->state));
+    json_object_set_new(object, "link_layer", json_string(port->link_layer));
+    json_object_set_new(object, "gbps", json_real(port->rate));
+    return object;
 }
 
 static void print_row_table(const struct listing *listing, const struct probe_port *port)
@@ -52,24 +56,23 @@ static void print_row(const struct probe_port *port, void *context)
     struct listing *listing = context;
 
     if (listing->json)
-        print_row_json(listing, port);
+        json_array_append_new(listing->json, port_json(listing, port));
     else
         print_row_table(listing, port);
     listing->rows++;
-    fflush(stdout);
 }
 
 static void list_software(struct listing *listing, const struct launch *launch, int nodes)
 {
-    /* Without a number the fabric that runs now decides: hosts are tried until there is none. */
+    /* Without --nodes the running fabric decides: probe hosts until one is missing. */
     int last = nodes ? nodes : NODES_MAX;
 
     for (int node = 0; node < last; node++) {
-        struct probe_place place = { .launch = launch, .node = node, .quiet = !nodes && node };
+        struct probe_target target = { .launch = launch, .node = node, .quiet = !nodes && node };
         int before = listing->rows;
 
         listing->node = node;
-        if (probe_ports(&place, print_row, listing) || listing->rows == before)
+        if (probe_ports(&target, print_row, listing) || listing->rows == before)
             return;
     }
 }
@@ -77,7 +80,7 @@ static void list_software(struct listing *listing, const struct launch *launch, 
 static int list_devices(const struct invocation *invocation)
 {
     const char *nodes = option_value(invocation, "nodes");
-    struct listing listing = { .json = option_value(invocation, "json") };
+    struct listing listing = { 0 };
     struct launch launch;
     int software;
 
@@ -85,51 +88,55 @@ static int list_devices(const struct invocation *invocation)
         return CLI_FAILED;
     options_export(invocation);
     nodes = nodes ? nodes : getenv("VERBENA_NODES");
-    if (listing.json)
-        putchar('[');
+    if (option_value(invocation, "json"))
+        listing.json = json_array();
     list_software(&listing, &launch, nodes ? atoi(nodes) : 0);
     software = listing.rows;
     listing.node = -1;
-    probe_ports(&(struct probe_place){ .quiet = true }, print_row, &listing);
+    probe_ports(&(struct probe_target){ .quiet = true }, print_row, &listing);
     if (listing.json)
-        puts(listing.rows ? "\n]" : "]");
+        json_print(listing.json);
     if (!software) {
-        cli_error("the software adapter does not start here; 'verbena doctor' says why");
+        cli_error("the software adapter does not start on this machine; run 'verbena doctor' for the reason");
         return CLI_FAILED;
     }
     return CLI_OK;
 }
 
-static void print_experiment_json(const struct experiment *experiment)
+static json_t *experiment_json(const struct experiment *experiment)
 {
-    fputs(experiment == experiment_next(NULL) ? "\n  {" : ",\n  {", stdout);
-    json_print_member("name", experiment->name, ", ");
-    json_print_member("group", experiment->group, ", ");
-    json_print_member("title", experiment->title, ", ");
-    json_print_member("source", experiment->source, ", ");
-    json_print_member("options", experiment->options, ", ");
-    json_print_member("quick", experiment->quick, "}");
+    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s}", "name", experiment->name, "group",
+                     experiment->group, "title", experiment->title, "source", experiment->source,
+                     "options", experiment->options, "quick", experiment->quick);
 }
 
-static int list_experiments(const struct invocation *invocation)
+static void print_experiments_json(void)
 {
-    bool json = option_value(invocation, "json");
+    json_t *array = json_array();
+
+    for_each_experiment(row)
+        json_array_append_new(array, experiment_json(row));
+    json_print(array);
+}
+
+static void print_experiments(void)
+{
     const char *group = "";
 
-    if (json)
-        putchar('[');
     for_each_experiment(row) {
-        if (json) {
-            print_experiment_json(row);
-            continue;
-        }
         if (strcmp(row->group, group))
             printf("%s%s\n", *group ? "\n" : "", row->group);
         group = row->group;
         printf("  %-20s %s\n  %-20s   %s\n", row->name, row->title, "", row->source);
     }
-    if (json)
-        puts("\n]");
+}
+
+static int list_experiments(const struct invocation *invocation)
+{
+    if (option_value(invocation, "json"))
+        print_experiments_json();
+    else
+        print_experiments();
     return CLI_OK;
 }
 
@@ -138,7 +145,7 @@ int cli_list(const struct invocation *invocation)
     const char *what = invocation->operand_count ? invocation->operands[0] : "";
 
     if (invocation->operand_count > 1)
-        return cli_usage_error(invocation->command, "one kind of thing at a time");
+        return cli_usage_error(invocation->command, "name one of adapters, devices, experiments, papers");
     if (!strcmp(what, "devices"))
         return list_devices(invocation);
     if (!strcmp(what, "experiments"))
@@ -147,6 +154,6 @@ int cli_list(const struct invocation *invocation)
         return list_adapters(invocation);
     if (!strcmp(what, "papers"))
         return list_papers(invocation);
-    return cli_usage_error(invocation->command, "list what? There are: adapters, devices, experiments, "
+    return cli_usage_error(invocation->command, "name what to list: adapters, devices, experiments or "
                                                 "papers");
 }

@@ -1,4 +1,5 @@
-/* verbena list adapters: the modelled platforms there are files for. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* verbena list adapters: the installed adapter files. */
 #include "list_adapters.h"
 #include "json.h"
 
@@ -9,22 +10,18 @@
 #include <stdio.h>
 
 struct listing {
-    bool json;
+    json_t *json; /* NULL: print a table */
     int rows;
     int failed;
-    struct parameters adapter; /* of the row */
+    struct parameters adapter; /* of the current row */
 };
 
-static void print_row_json(const struct listing *listing)
+static json_t *adapter_json(const struct parameters *adapter)
 {
-    const struct parameters *adapter = &listing->adapter;
-
-    fputs(listing->rows ? ",\n  {" : "\n  {", stdout);
-    json_print_member("name", adapter->name, ", ");
-    json_print_member("title", adapter->title, ", ");
-    printf("\"ports\": %llu, \"link_gbps\": %.6g, \"bus_gb_s\": %.6g, ",
-           (unsigned long long)adapter->link.ports, adapter->link.rate * 8, adapter->bus.rate);
-    json_print_member("bus", adapter->bus.half_duplex ? "half duplex" : "full duplex", "}");
+    return json_pack("{s:s, s:s, s:I, s:f, s:f, s:s}", "name", adapter->name, "title",
+                     adapter->title, "ports", (json_int_t)adapter->link.ports, "link_gbps",
+                     adapter->link.rate * 8, "bus_gb_s", adapter->bus.rate, "bus",
+                     adapter->bus.half_duplex ? "half duplex" : "full duplex");
 }
 
 static void print_row_table(const struct listing *listing)
@@ -34,7 +31,7 @@ static void print_row_table(const struct listing *listing)
     char link[32], bus[32];
 
     if (!listing->rows)
-        printf("%-16s %-18s %-18s %s\n", "ADAPTER", "LINK", "BUS", "WHAT");
+        printf("%-16s %-18s %-18s %s\n", "ADAPTER", "LINK", "BUS", "TITLE");
     snprintf(link, sizeof(link), "%llu x %.4g Gbit/s", (unsigned long long)adapter->link.ports,
              adapter->link.rate * 8);
     snprintf(bus, sizeof(bus), "%.4g GB/s %s", adapter->bus.rate, duplex);
@@ -53,7 +50,7 @@ static void print_row(const char *name, void *context)
         return;
     }
     if (listing->json)
-        print_row_json(listing);
+        json_array_append_new(listing->json, adapter_json(&listing->adapter));
     else
         print_row_table(listing);
     listing->rows++;
@@ -61,16 +58,16 @@ static void print_row(const char *name, void *context)
 
 int list_adapters(const struct invocation *invocation)
 {
-    struct listing listing = { .json = option_value(invocation, "json") };
+    struct listing listing = { 0 };
     char error[PATH_MAX + 512];
 
-    if (listing.json)
-        putchar('[');
+    if (option_value(invocation, "json"))
+        listing.json = json_array();
     if (adapter_list(print_row, &listing, error, sizeof(error))) {
         cli_error("%s", error);
         listing.failed++;
     }
     if (listing.json)
-        puts(listing.rows ? "\n]" : "]");
+        json_print(listing.json);
     return listing.failed ? CLI_FAILED : CLI_OK;
 }

@@ -1,15 +1,17 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "list_papers.h"
+#include "json.h"
 #include "launch.h"
 #include "reproduce/paper_db.h"
 
 #include <string.h>
 
-static void print_rows(const struct paper_db *book)
+static void print_rows(const struct paper_db *db)
 {
     const struct paper *paper = NULL;
 
-    for (unsigned int i = 0; i < book->row_count; i++) {
-        const struct paper_row *row = &book->rows[i];
+    for (unsigned int i = 0; i < db->row_count; i++) {
+        const struct paper_row *row = &db->rows[i];
         char *const *fields = row->fields;
         const char *left_out = paper_db_text(row->how, "not_run");
 
@@ -39,32 +41,30 @@ static json_t *row_json(const struct paper_row *row)
     return object;
 }
 
-static void print_json(const struct paper_db *book)
+static void print_json(const struct paper_db *db)
 {
     json_t *array = json_array();
 
-    for (unsigned int i = 0; i < book->row_count; i++)
-        json_array_append_new(array, row_json(&book->rows[i]));
-    json_dumpf(array, stdout, JSON_INDENT(1));
-    putchar('\n');
-    json_decref(array);
+    for (unsigned int i = 0; i < db->row_count; i++)
+        json_array_append_new(array, row_json(&db->rows[i]));
+    json_print(array);
 }
 
 int list_papers(const struct invocation *invocation)
 {
     char directory[PATH_MAX], error[PATH_MAX + 512];
-    struct paper_db book;
+    struct paper_db db;
 
     if (!launch_file("papers", directory))
         return CLI_FAILED;
-    if (paper_db_read(directory, &book, error, sizeof(error))) {
+    if (paper_db_read(directory, &db, error, sizeof(error))) {
         cli_error("%s", error);
         return CLI_FAILED;
     }
     if (option_value(invocation, "json"))
-        print_json(&book);
+        print_json(&db);
     else
-        print_rows(&book);
-    paper_db_free(&book);
+        print_rows(&db);
+    paper_db_free(&db);
     return CLI_OK;
 }

@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #ifndef CLI_LIST_PAPERS_H
 #define CLI_LIST_PAPERS_H
 
 #include "commands.h"
 
-/* Every figure that a paper quotes, by paper. */
+/* Prints every value that the papers quote, by paper. */
 int list_papers(const struct invocation *invocation);
 
 #endif

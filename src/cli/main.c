@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "commands.h"
 
 #include <errno.h>
@@ -35,7 +36,7 @@ int cli_help(const struct invocation *invocation)
     return CLI_OK;
 }
 
-/* What a full disk has swallowed was not said. */
+/* Output lost to a full disk is an error. */
 static int finish_stdout(int status)
 {
     const char *why = fflush(stdout)   ? strerror(errno)

@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Man pages and the shell completion are templates into which the option rows are put:
+ * Fills the option rows into the templates of man pages and shell completion:
  *
  *   @SYNOPSIS run@   @OPTIONS run@   @COMMANDS@   @ENVIRONMENT@   @CHECKS@   @PARAMETERS@   @POLICIES@
  *                                                  one line, roff
- *   @WORDS@   @WORDS run@                          the words that may follow, within a line
+ *   @WORDS@   @WORDS run@                          possible next words, within a line
  *   @VERSION@   @EXPERIMENTS@   @POLICY-NAMES@     within a line
  */
 #include "commands.h"
@@ -17,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A hyphen that a reader may copy is written "\-" in roff. */
+/* roff writes a hyphen that can be copied as "\-". */
 static void put_roff(const char *text)
 {
     for (; *text; text++) {
@@ -31,8 +32,6 @@ static void put_synopsis(const struct command *command)
 {
     printf(".B verbena %s\n", command->name);
     for (const struct option_row *row = command->options; row->name; row++) {
-        if (!option_shown(row))
-            continue;
         fputs(".RB [ \\-\\-", stdout);
         put_roff(row->name);
         if (row->argument)
@@ -49,8 +48,6 @@ static void put_synopsis(const struct command *command)
 static void put_options(const struct command *command)
 {
     for (const struct option_row *row = command->options; row->name; row++) {
-        if (!option_shown(row))
-            continue;
         fputs(".TP\n.BI \\-\\-", stdout);
         put_roff(row->name);
         if (row->argument)
@@ -62,9 +59,9 @@ static void put_options(const struct command *command)
         else if (row->kind == OPTION_NUMBER)
             printf(" (%llu to %llu)", (unsigned long long)row->minimum,
                    (unsigned long long)row->maximum);
-        if (row->fallback) {
+        if (row->default_value) {
             fputs("; default: ", stdout);
-            put_roff(row->fallback);
+            put_roff(row->default_value);
         }
         puts(".");
         if (row->environment)
@@ -83,7 +80,7 @@ static void put_commands(const struct command *unused)
     }
 }
 
-/* The options of "run" that go to the library are all the variables the library knows. */
+/* The options of "run" cover all variables of the library. */
 static void put_environment(const struct command *unused)
 {
     for (const struct option_row *row = cli_find_command("run")->options; row->name; row++) {
@@ -91,9 +88,9 @@ static void put_environment(const struct command *unused)
             continue;
         printf(".TP\n.B %s\n", row->environment);
         put_roff(row->help);
-        if (row->fallback) {
+        if (row->default_value) {
             fputs("; default: ", stdout);
-            put_roff(row->fallback);
+            put_roff(row->default_value);
         }
         puts(".");
     }
@@ -138,8 +135,6 @@ static void put_words(const struct command *command)
         return;
     }
     for (const struct option_row *row = command->options; row->name; row++) {
-        if (!option_shown(row))
-            continue;
         printf("%s--%s", gap, row->name);
         gap = " ";
     }
@@ -198,7 +193,7 @@ static const struct placeholder {
     { "POLICY-NAMES", put_policy_names, false },
 };
 
-/* Fills the placeholder "NAME" or "NAME COMMAND"; NULL if there is none of that name. */
+/* Fills the placeholder "NAME" or "NAME COMMAND"; NULL if unknown. */
 static const struct placeholder *fill_one(char *text)
 {
     char *command = strchr(text, ' ');
@@ -225,7 +220,7 @@ static int fill_line(char *line)
         fputs(line, stdout);
         filled = fill_one(open + 1);
         if (!filled) {
-            cli_error("no such placeholder: %s", open + 1);
+            cli_error("unknown placeholder '%s'", open + 1);
             return CLI_FAILED;
         }
         line = close + 1;

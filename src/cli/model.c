@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "model.h"
 #include "sim/sched/compute.h"
 #include "sim/adapter/faults.h"
@@ -28,7 +29,7 @@ int model_check(const struct invocation *invocation)
     for (size_t i = 0; i < sizeof(only_modelled) / sizeof(*only_modelled); i++) {
         if (option_value(invocation, only_modelled[i]))
             return cli_usage_error(invocation->command,
-                                   "--%s is for an adapter that is modelled: name one with "
+                                   "--%s needs a modelled adapter: name one with "
                                    "--adapter",
                                    only_modelled[i]);
     }
@@ -65,10 +66,10 @@ static const struct {
     { "stats-file", "VERBENA_STATS_FILE" },
 };
 
-/* Where processes of the model note which file they could not write, and why; -1: none wanted. */
+/* A memfd in which processes report files that they could not write; -1: no output files. */
 static int failures = -1;
 
-/* The note is in this process, which outlives those that write to it. */
+/* The memfd is in this process, which outlives the writers. */
 static int export_failures(void)
 {
     char path[64];
@@ -85,8 +86,8 @@ static int export_failures(void)
     return CLI_OK;
 }
 
-/* The program may change its directory before the library opens the file. A file that is there
- * already loses its contents: they are not of this run. */
+/* Make the path absolute: the program may change its directory before the library opens the file.
+ * An existing file is truncated. */
 static int export_file(const struct invocation *invocation, const char *option,
                        const char *variable)
 {
@@ -108,7 +109,7 @@ static int export_file(const struct invocation *invocation, const char *option,
     return export_failures();
 }
 
-/* No program has come to write it. */
+/* No program has written it. */
 static void remove_if_empty(const char *path)
 {
     struct stat status;

@@ -1,23 +1,23 @@
-/* --adapter NAME and what goes with it: which adapter the software below is, and what is to be seen
- * of it. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* --adapter NAME and the options that go with it: the modelled adapter, and its output files. */
 #ifndef CLI_MODEL_H
 #define CLI_MODEL_H
 
 #include "options.h"
 
-/* CLI_OK unless options that only a modelled adapter understands are given without one. */
+/* CLI_OK unless options of modelled adapters are given without --adapter. */
 int model_check(const struct invocation *invocation);
 
-/* Finds and checks the adapter file that the options name, and tells the library through the
- * environment. CLI_OK also if they name none, or "live"; else the reason has been said. */
+/* Finds and checks the adapter file, and exports it to the environment for the library. Returns
+ * CLI_OK, also without --adapter or with "live"; else a status after printing the reason. */
 int model_export(const struct invocation *invocation);
 
-/* To be called when every process has ended: says which of the files that the options name could
- * not be written. Returns the status, which is then no longer CLI_OK. */
+/* Call when every process has ended: prints which output files could not be written. Returns the
+ * status, changed from CLI_OK if any failed. */
 int model_finish(int status);
 
-/* For a command that names its fabric after its process: what a modelled fabric numbers its objects
- * by must not change with that name. */
+/* For commands that name the fabric after their pid: exports a fixed seed, so that the numbers of
+ * objects in a modelled fabric do not depend on the pid. */
 void model_export_seed(void);
 
 #endif

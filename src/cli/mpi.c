@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "mpi.h"
 
 #include "guardian.h"
@@ -51,9 +52,9 @@ bool mpi_wants_rails(const struct invocation *invocation)
     return is_given(invocation, software_options) || is_given(invocation, rail_options);
 }
 
-/* By blocks: the first ranks on the first node. Modelled nodes have a rank each unless something
- * else is said, because ranks of one node do not use the adapter. */
-static int place(const struct invocation *invocation, bool modelled, struct placement *placement)
+/* Places ranks in blocks, the first ones on the first node. On modelled adapters the default is one
+ * rank for each node, because ranks of one node do not use the adapter. */
+static int place_ranks(const struct invocation *invocation, bool modelled, struct placement *placement)
 {
     unsigned long ranks = option_number(invocation, "ranks", 1);
     unsigned long per_node = option_number(invocation, "ranks-per-node", 0);
@@ -65,7 +66,7 @@ static int place(const struct invocation *invocation, bool modelled, struct plac
         per_node = (ranks + nodes - 1) / nodes;
     if (nodes > NODES_MAX)
         return cli_usage_error(invocation->command,
-                               "%lu nodes are more than a fabric has (%d): more --ranks-per-node",
+                               "%lu nodes exceed the limit of a fabric (%d): use more --ranks-per-node",
                                nodes, NODES_MAX);
     if (nodes * per_node < ranks)
         return cli_usage_error(invocation->command,
@@ -83,7 +84,7 @@ static void set_number(const char *variable, unsigned long number)
     setenv(variable, text, 1);
 }
 
-/* Finds the component, and has Open MPI use it. */
+/* Finds the MTL component and makes Open MPI use it. */
 static int export_component(const struct invocation *invocation, const struct launch *launch)
 {
     static const struct {
@@ -99,8 +100,8 @@ static int export_component(const struct invocation *invocation, const struct la
     if (snprintf(component, sizeof(component), "%s/" COMPONENTS "/" COMPONENT, launch->directory) >=
             (int)sizeof(component) ||
         access(component, R_OK)) {
-        cli_error("%s/" COMPONENTS "/" COMPONENT " is not there: it is built where there are Open "
-                  "MPI's headers, as in Debian's libopenmpi-dev",
+        cli_error("%s/" COMPONENTS "/" COMPONENT " not found: Verbena was built without Open "
+                  "MPI's headers. Install them (Debian: libopenmpi-dev) and build again",
                   launch->directory);
         return CLI_FAILED;
     }
@@ -117,7 +118,7 @@ static int export_component(const struct invocation *invocation, const struct la
     return CLI_OK;
 }
 
-/* In virtual time one process runs at a time, and a hand-over is fastest on one core. */
+/* In virtual time one process runs at a time, and switching is fastest on one core. */
 static void share_one_core(void)
 {
     cpu_set_t set;
@@ -128,9 +129,9 @@ static void share_one_core(void)
     setenv("OMPI_MCA_hwloc_base_binding_policy", "none", 1);
 }
 
-/* Windows between hosts have to go over rails, as messages: osc/rdma would copy in the memory of
- * the one machine. osc/sm takes part within a host, but not in virtual time, where its copies would
- * take none. What the user has chosen stays. */
+/* One-sided communication between hosts must go over rails as messages: osc/rdma would copy memory
+ * within the machine. osc/sm serves windows within a host, but not in virtual time, where its
+ * copies would take no time. A choice of the user is kept. */
 static void export_windows(bool modelled, unsigned long nodes)
 {
     if (modelled)
@@ -154,7 +155,7 @@ static int export_software(const struct invocation *invocation, const struct lau
         return status;
     modelled = getenv("VERBENA_ADAPTER") != NULL;
     model_export_seed();
-    if (place(invocation, modelled, &placement))
+    if (place_ranks(invocation, modelled, &placement))
         return CLI_USAGE;
     set_number("VERBENA_NODES", placement.nodes);
     set_number("VERBENA_RANKS_PER_NODE", placement.per_node);

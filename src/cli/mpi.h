@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Starting MPI programs. */
 #ifndef CLI_MPI_H
 #define CLI_MPI_H
@@ -9,16 +10,15 @@
 
 #define MPI_LAUNCHER "mpirun.openmpi"
 
-/* Whether options say something that only the component or software adapters understand. */
+/* Whether options are given that only the MTL component or software adapters understand. */
 bool mpi_wants_rails(const struct invocation *invocation);
 
-/* Has the ranks use the component, over a real device or, if '*software' is set to true, on
- * software or modelled adapters: all through the environment. */
+/* Sets the environment so that the ranks use the MTL component. Sets '*software' if they run on
+ * software or modelled adapters, not on a real device. */
 int mpi_export_rails(const struct invocation *invocation, bool *software);
 
-/* Runs the line and returns its exit status. Open MPI refuses to run as root, or more processes
- * than cores, unless it is told to in the environment, which happens here; what stands there
- * already stays. */
+/* Runs the line and returns its exit status. Permits Open MPI, through the environment, to run as
+ * root and with more processes than cores; keeps variables that are set already. */
 int mpi_run(const struct line *line, bool software);
 
 #endif

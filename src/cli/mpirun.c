@@ -1,5 +1,6 @@
-/* verbena mpirun: an MPI program over several rails. All that the ranks need goes to them through
- * the environment, so that any launcher will do, and what is spawned later has it, too. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* verbena mpirun: run an MPI program over several rails. Ranks are configured through the
+ * environment, so that any launcher works and spawned processes inherit it. */
 #include "commands.h"
 #include "launch.h"
 #include "line.h"
@@ -14,7 +15,7 @@
 
 extern char **environ;
 
-/* Environments are compared by their texts: who sets a variable may move it. */
+/* Compare environments by content: setenv() may move a variable. */
 static char *environment_text(void)
 {
     char *text = NULL;
@@ -41,7 +42,7 @@ static bool stands_in(const char *text, const char *variable)
     return false;
 }
 
-/* What somebody can type, or give to a batch system, to have the same. */
+/* Prints equivalent commands for a shell or a batch script. */
 static void print(const struct line *line, const char *before)
 {
     for (char **variable = environ; *variable; variable++) {
@@ -77,7 +78,7 @@ static int make_line(const struct invocation *invocation, struct line *line)
     return CLI_OK;
 }
 
-/* Open MPI looks in the current directory, too; options of its own may stand before the program. */
+/* Open MPI also looks in the current directory; its own options may precede the program. */
 static int check_program(const char *name)
 {
     if (name[0] == '-' || (!strchr(name, '/') && !access(name, X_OK)))
@@ -96,7 +97,7 @@ static int run(const struct invocation *invocation, const struct line *line, con
         print(line, before);
         return CLI_OK;
     }
-    /* Only ranks on software adapters are sure to live here. */
+    /* Only ranks on software adapters are certain to run on this machine. */
     if (software)
         status = check_program(invocation->operands[0]);
     return status ? status : mpi_run(line, software);
@@ -122,7 +123,7 @@ int cli_mpirun(const struct invocation *invocation)
     return status;
 }
 
-/* The words are those of the program, which is found below this one. */
+/* The operands are arguments of verbena-mpi-bench. */
 int cli_mpi_bench(const struct invocation *invocation)
 {
     struct invocation with_program = *invocation;
@@ -131,7 +132,7 @@ int cli_mpi_bench(const struct invocation *invocation)
     if (invocation->operand_count >= LINE_WORDS_MAX)
         return cli_usage_error(invocation->command, "too many words");
     if (!launch_program(BENCH, program)) {
-        cli_error("it is built where there is an MPI library, such as Debian's libopenmpi-dev");
+        cli_error("Verbena was built without an MPI library: install one (Debian: libopenmpi-dev) and build again");
         return CLI_NOT_FOUND;
     }
     words[0] = program;

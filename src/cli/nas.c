@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* verbena nas: start a NAS kernel under mpirun. */
 #include "commands.h"
 #include "launch.h"
@@ -12,7 +13,7 @@
 
 #define PROGRAM "verbena-nas"
 
-/* Reads what was given into 'settings'; the program checks again what concerns it. */
+/* Reads the options into 'settings'; the kernel program checks its own again. */
 static int read_settings(const struct invocation *invocation, struct nas_settings *settings)
 {
     char error[512];
@@ -20,7 +21,7 @@ static int read_settings(const struct invocation *invocation, struct nas_setting
     nas_settings_init(settings);
     if (invocation->operand_count != 1)
         return cli_usage_error(invocation->command,
-                               "one kernel is needed, not %d; there are " NAS_KERNEL_LIST,
+                               "give one kernel, not %d: " NAS_KERNEL_LIST,
                                invocation->operand_count);
     if (nas_read_kernel(invocation->operands[0], &settings->kernel, error, sizeof(error)))
         return cli_usage_error(invocation->command, "%s", error);
@@ -63,7 +64,7 @@ int cli_nas(const struct invocation *invocation)
     if (status)
         return status;
     if (!launch_program(PROGRAM, program)) {
-        cli_error("it is built where there is an MPI library, such as Debian's libopenmpi-dev");
+        cli_error("Verbena was built without an MPI library: install one (Debian: libopenmpi-dev) and build again");
         return CLI_FAILED;
     }
     launcher_words = strdup(settings.launcher_options ? settings.launcher_options : "");
@@ -75,7 +76,7 @@ int cli_nas(const struct invocation *invocation)
     if (!status)
         status = mpi_wants_rails(invocation) ? mpi_export_rails(invocation, &software)
                                              : model_check(invocation);
-    setenv(OPEN_MPI_MAY_LEAVE, "1", 0);
+    setenv(OPEN_MPI_ALLOW_EXIT_WITHOUT_SYNC, "1", 0);
     if (!status)
         status = mpi_run(&line, software);
     free(launcher_words);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "options.h"
 #include "line.h"
 #include "sim/adapter/adapter_file.h"
@@ -54,7 +55,7 @@ const char *option_value_or_default(const struct invocation *invocation, const c
     const char *given = option_value(invocation, name);
 
     return given ? given
-                 : option_find(invocation->command->options, name, strlen(name))->fallback;
+                 : option_find(invocation->command->options, name, strlen(name))->default_value;
 }
 
 uint64_t option_number(const struct invocation *invocation, const char *name, uint64_t otherwise)
@@ -65,7 +66,7 @@ uint64_t option_number(const struct invocation *invocation, const char *name, ui
     return text && option_read_number(text, &end, &number) && !*end ? number : otherwise;
 }
 
-/* Takes one option, and the next word if that is its value; *used counts the words. */
+/* Parses one option, with its value in the next word if needed; *used is the number of words. */
 static int option_take(const struct command *command, char **words, int count,
                        struct invocation *out, int *used)
 {
@@ -81,7 +82,7 @@ static int option_take(const struct command *command, char **words, int count,
         return cli_usage_error(command, "--%s takes no value", row->name);
     if (equals) {
         value = equals + 1;
-    } else if (row->kind != OPTION_FLAG && row->kind != OPTION_LATER) {
+    } else if (row->kind != OPTION_FLAG) {
         if (count < 2)
             return cli_usage_error(command, "--%s needs a value", row->name);
         value = words[1];
@@ -118,7 +119,7 @@ int options_parse(const struct command *command, int count, char **words, struct
             if (option_take(command, words + i, count - i, out, &used))
                 return CLI_USAGE;
         } else {
-            /* Operands are gathered at the front: no option is read twice, for i only grows. */
+            /* Collect operands at the front; words behind i are not overwritten. */
             words[out->operand_count++] = words[i];
         }
     }
@@ -141,14 +142,14 @@ int options_check_files(const struct invocation *invocation)
     const struct option_row *rows = invocation->command->options;
 
     for (int i = 0; rows[i].name; i++) {
-        const char *path = invocation->value[i] ? invocation->value[i] : rows[i].fallback;
+        const char *path = invocation->value[i] ? invocation->value[i] : rows[i].default_value;
 
         if (!rows[i].writes || !path)
             continue;
         if (is_read(invocation, path))
             return cli_usage_error(invocation->command,
-                                   "--%s %s would overwrite a file that is to be read: give it "
-                                   "another name",
+                                   "--%s %s would overwrite an input file: choose another "
+                                   "name",
                                    rows[i].name, path);
         for (int k = 0; k < i; k++) {
             const char *other = rows[k].writes ? invocation->value[k] : NULL;
@@ -170,15 +171,13 @@ void options_help(const struct command *command, FILE *out)
     for (const struct option_row *row = command->options; row->name; row++) {
         char left[64], letter[8] = "";
 
-        if (!option_shown(row))
-            continue;
         if (row->letter)
             snprintf(letter, sizeof(letter), "-%c, ", row->letter);
         snprintf(left, sizeof(left), "%s--%s%s%s", letter, row->name, row->argument ? " " : "",
                  row->argument ? row->argument : "");
         fprintf(out, "  %-20s %s", left, row->help);
-        if (row->fallback)
-            fprintf(out, " [%s]", row->fallback);
+        if (row->default_value)
+            fprintf(out, " [%s]", row->default_value);
         fputc('\n', out);
     }
     fprintf(out, "  %-20s %s\n", "--help", "show this text");
@@ -195,7 +194,7 @@ void options_export(const struct invocation *invocation)
 
         if (!rows[i].environment || !value)
             continue;
-        /* The library knows no suffixes. */
+        /* The library does not parse suffixes. */
         if (rows[i].kind == OPTION_NUMBER) {
             snprintf(number, sizeof(number), "%llu",
                      (unsigned long long)option_number(invocation, rows[i].name, 0));

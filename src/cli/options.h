@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* The command line: commands, and the options of each as rows. */
 #ifndef CLI_OPTIONS_H
 #define CLI_OPTIONS_H
@@ -12,7 +13,7 @@ enum {
     CLI_OK = 0,
     CLI_FAILED = 1,
     CLI_USAGE = 2,
-    CLI_LIMIT = 3, /* the work was done, and a limit that the user set was exceeded */
+    CLI_LIMIT = 3, /* the work was done, but exceeded a limit of the user */
     CLI_NOT_EXECUTABLE = 126,
     CLI_NOT_FOUND = 127,
     CLI_SIGNALLED = 128,
@@ -33,34 +34,35 @@ struct command {
     const char *summary;
     const struct option_row *options; /* ends with a row without a name */
     int (*run)(const struct invocation *invocation);
-    bool takes_program; /* the first operand and all that follows it belong to another program */
-    bool internal;      /* not shown */
+    bool takes_program; /* operands are the command line of another program */
+    bool internal;      /* hidden from users */
 };
 
-/* Every command, ends with a row without a name. */
+/* Ends with a row without a name. */
 extern const struct command cli_commands[];
 
 const struct command *cli_find_command(const char *name);
 
-/* Returns CLI_OK, or CLI_USAGE having said why; *help is set if --help was among the words. */
+/* Returns CLI_OK, or CLI_USAGE after printing the reason. Sets *help if --help was given. */
 int options_parse(const struct command *command, int count, char **words, struct invocation *out,
                   bool *help);
 
-/* Refuses a file to write that is also one to read, or to write twice. Returns CLI_OK, or CLI_USAGE
- * having said why. */
+/* Rejects an output file that is also an input file, or that two options name. Returns CLI_OK, or
+ * CLI_USAGE after printing the reason. */
 int options_check_files(const struct invocation *invocation);
 const char *option_value(const struct invocation *invocation, const char *name);
 
-/* What was given, or else what the row of that name, which must exist, falls back to. */
+/* The value given, or the default of the row, which must exist. */
 const char *option_value_or_default(const struct invocation *invocation, const char *name);
-/* The same of a number; 'otherwise' if it was not given and falls back to none. */
+/* The value as a number; 'otherwise' if neither a value nor a default exists. */
 uint64_t option_number(const struct invocation *invocation, const char *name, uint64_t otherwise);
 void options_help(const struct command *command, FILE *out);
 
-/* Hands the options that go to the library to it, through the environment. */
+/* Exports the options meant for the library to the environment. */
 void options_export(const struct invocation *invocation);
 
-/* The command line as it can be typed again, but for one option; to be freed. NULL: no memory. */
+/* The command line, quoted for the shell, without option 'without'; to be freed. NULL: out of
+ * memory. */
 char *options_invocation_text(const struct invocation *invocation, const char *without);
 
 int cli_usage_error(const struct command *command, const char *format, ...)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "probe.h"
 #include "commands.h"
 #include "launch.h"
@@ -11,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Headers turn the plain name into a macro over an extended call. */
+/* verbs.h defines this name as a macro. */
 #undef ibv_query_port
 
 static struct verbs_calls {
@@ -39,7 +40,7 @@ static const struct {
     { "ibv_query_gid", (void **)&verbs.query_gid },
 };
 
-/* A preloaded adapter is found first, else the system's library. */
+/* Finds a preloaded adapter first, else the system's library. */
 static bool verbs_load(void)
 {
     void *library = RTLD_DEFAULT;
@@ -126,10 +127,10 @@ static void count_port(const struct probe_port *port, void *count)
 
 bool probe_real_device(void)
 {
-    struct probe_place place = { .quiet = true };
+    struct probe_target target = { .quiet = true };
     int count = 0;
 
-    probe_ports(&place, count_port, &count);
+    probe_ports(&target, count_port, &count);
     return count > 0;
 }
 
@@ -155,8 +156,8 @@ static bool parse_port(const char *line, struct probe_port *port)
                   &port->lid, port->gid, port->state, port->link_layer, &port->rate) == 7;
 }
 
-/* Runs "verbena probe" and returns the reading end of its standard output. */
-static pid_t probe_start(const struct probe_place *place, int *output)
+/* Starts "verbena probe"; *output is the read end of its standard output. */
+static pid_t probe_start(const struct probe_target *target, int *output)
 {
     char node[16];
     int ends[2];
@@ -166,11 +167,11 @@ static pid_t probe_start(const struct probe_place *place, int *output)
         return -1;
     child = fork();
     if (!child) {
-        snprintf(node, sizeof(node), "%d", place->node);
+        snprintf(node, sizeof(node), "%d", target->node);
         setenv("VERBENA_NODE", node, 1);
-        if (place->launch && launch_environment(place->launch, NULL))
+        if (target->launch && launch_environment(target->launch, NULL))
             _exit(CLI_FAILED);
-        if (place->quiet)
+        if (target->quiet)
             dup2(open("/dev/null", O_WRONLY), STDERR_FILENO);
         dup2(ends[1], STDOUT_FILENO);
         execl("/proc/self/exe", "verbena", "probe", (char *)NULL);
@@ -184,12 +185,12 @@ static pid_t probe_start(const struct probe_place *place, int *output)
     return child;
 }
 
-int probe_ports(const struct probe_place *place, probe_each each, void *context)
+int probe_ports(const struct probe_target *target, probe_each each, void *context)
 {
     struct probe_port port;
     char line[256];
     int output, status;
-    pid_t child = probe_start(place, &output);
+    pid_t child = probe_start(target, &output);
     FILE *lines = child < 0 ? NULL : fdopen(output, "r");
 
     if (!lines)

@@ -1,4 +1,5 @@
-/* What a process sees through the verbs API, told by another process over a pipe. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The ports that a process sees through the verbs API, read from a child over a pipe. */
 #ifndef CLI_PROBE_H
 #define CLI_PROBE_H
 
@@ -16,16 +17,16 @@ struct probe_port {
 
 typedef void (*probe_each)(const struct probe_port *port, void *context);
 
-struct probe_place {
-    const struct launch *launch; /* NULL: the system's own library, hence real devices */
+struct probe_target {
+    const struct launch *launch; /* NULL: the system's libibverbs, for real devices */
     int node;
-    bool quiet; /* what the library has to say is not for the user */
+    bool quiet; /* discard messages of the library */
 };
 
-/* Runs "verbena probe" there and calls 'each' for every port it saw. Returns its exit status. */
-int probe_ports(const struct probe_place *place, probe_each each, void *context);
+/* Runs "verbena probe" on the target and calls 'each' for every port. Returns its exit status. */
+int probe_ports(const struct probe_target *target, probe_each each, void *context);
 
-/* Whether this machine has an RDMA device that is not software of this program. */
+/* Whether this machine has an RDMA device other than our software adapters. */
 bool probe_real_device(void);
 
 #endif

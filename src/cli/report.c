@@ -1,4 +1,5 @@
-/* verbena report: results as a page to look at. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* verbena report: results as an HTML page. */
 #include "commands.h"
 #include "launch.h"
 #include "report.h"
@@ -27,7 +28,7 @@ static json_t *advice_of(struct results *results)
     return array;
 }
 
-/* The name of the file, which is what the user calls the run. */
+/* The file name identifies the run. */
 static json_t *label_of(const char *path)
 {
     char *copy = strdup(path);
@@ -93,7 +94,7 @@ static int fill(const struct invocation *invocation, json_t *document)
         }
         json_object_set_new(document, "reproduction", reproduction);
         if (reproduced)
-            return cli_usage_error(invocation->command, "%s: one reproduction fits on a page",
+            return cli_usage_error(invocation->command, "%s: a page shows one reproduction only",
                                    path);
         reproduced = true;
     }
@@ -104,8 +105,8 @@ static bool find_template(char *path)
 {
     if (launch_file("report.html", path))
         return true;
-    cli_error("Verbena was built without the page of reports, for which it needs npm and its registry. "
-              "Install npm (Debian: apt-get install npm), and run make again with a network");
+    cli_error("Verbena was built without the report page, which needs npm and its registry. "
+              "Install npm (Debian: apt-get install npm), and run make again with network access");
     return false;
 }
 
@@ -143,7 +144,7 @@ int cli_report(const struct invocation *invocation)
     int status;
 
     if (!invocation->operand_count)
-        return cli_usage_error(invocation->command, "which files of results?");
+        return cli_usage_error(invocation->command, "no result files given");
     document = new_document();
     status = fill(invocation, document);
     if (!status)

@@ -1,4 +1,5 @@
-/* verbena reproduce: the papers again, figure by figure, on the modelled adapters. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* verbena reproduce: the papers' values on modelled adapters. */
 #include "commands.h"
 #include "launch.h"
 #include "report.h"
@@ -32,28 +33,28 @@ static int make_directories(const char *path, char *runs)
     return make_directory(runs);
 }
 
-static int read_book(const struct invocation *invocation, struct paper_db *book)
+static int read_papers(const struct invocation *invocation, struct paper_db *db)
 {
     char directory[PATH_MAX], error[PATH_MAX + 512];
 
     if (!launch_file("papers", directory))
         return CLI_FAILED;
-    if (paper_db_read(directory, book, error, sizeof(error))) {
+    if (paper_db_read(directory, db, error, sizeof(error))) {
         cli_error("%s", error);
         return CLI_FAILED;
     }
     if (!invocation->operand_count)
-        paper_db_choose_all(book);
+        paper_db_choose_all(db);
     for (int i = 0; i < invocation->operand_count; i++) {
-        if (paper_db_choose(book, invocation->operands[i], error, sizeof(error))) {
-            paper_db_free(book);
+        if (paper_db_choose(db, invocation->operands[i], error, sizeof(error))) {
+            paper_db_free(db);
             return cli_usage_error(invocation->command, "%s", error);
         }
     }
     return CLI_OK;
 }
 
-/* Settings that an adapter does not take are refused before anything runs. */
+/* Rejects invalid settings before anything runs. */
 static int check_adapters(const struct invocation *invocation, const struct jobs *jobs)
 {
     char path[PATH_MAX], error[PATH_MAX + 512];
@@ -80,7 +81,7 @@ static void show_progress(unsigned int done, unsigned int all, double seconds,
     fputs(terminal && done < all && !last->failure ? "" : "\n", stderr);
 }
 
-/* What is written into the directory beside the runs; the last is the page. */
+/* Files written beside runs/; the last is the page. */
 static const char *const written[] = { "results.json", "results.csv", "curves.csv", "report.html" };
 enum { WRITTEN_JSON, WRITTEN_ROWS, WRITTEN_CURVES, WRITTEN_PAGE, WRITTEN_COUNT };
 
@@ -125,7 +126,7 @@ static int write_files(const struct reproduction *reproduction, json_t *document
     return status;
 }
 
-/* The adapter may not be one of the files that the results replace. */
+/* The adapter file must not be one of the output files. */
 static int check_adapter_file(const struct invocation *invocation)
 {
     const char *directory = option_value_or_default(invocation, "output");
@@ -136,8 +137,8 @@ static int check_adapter_file(const struct invocation *invocation)
         snprintf(path, sizeof(path), "%s/%s", directory, written[i]);
         if (file_same(path, adapter))
             return cli_usage_error(invocation->command,
-                                   "--adapter %s would be overwritten by the results: give "
-                                   "--output another directory",
+                                   "--output would overwrite --adapter %s: choose another "
+                                   "directory",
                                    adapter);
     }
     return CLI_OK;
@@ -165,7 +166,7 @@ static int conclude(const struct invocation *invocation, const struct reproducti
                : CLI_OK;
 }
 
-static int run_and_judge(const struct invocation *invocation, const struct paper_db *book,
+static int run_and_judge(const struct invocation *invocation, const struct paper_db *db,
                          const struct variation *change)
 {
     static const struct variation none;
@@ -189,16 +190,16 @@ static int run_and_judge(const struct invocation *invocation, const struct paper
     int status, signal;
 
     before.variation = &none;
-    reproduce_want(book, &now, &jobs);
+    reproduce_want(db, &now, &jobs);
     if (changed)
-        reproduce_want(book, &before, &jobs);
+        reproduce_want(db, &before, &jobs);
     status = check_adapters(invocation, &jobs);
     if (!status)
         status = make_directories(option_value_or_default(invocation, "output"), runs);
     if (!status && (signal = jobs_run(&jobs, &spec)))
         status = CLI_SIGNALLED + signal;
     if (!status) {
-        reproduce_judge(book, &now, changed ? &before : NULL, &reproduction);
+        reproduce_judge(db, &now, changed ? &before : NULL, &reproduction);
         status = conclude(invocation, &reproduction);
         reproduce_free(&reproduction);
     }
@@ -211,17 +212,17 @@ int cli_reproduce(const struct invocation *invocation)
     const char *adapter = option_value(invocation, "adapter");
     struct variation change = { .set = option_value(invocation, "set") };
     char path[PATH_MAX];
-    struct paper_db book;
+    struct paper_db db;
     int status;
 
     if (check_adapter_file(invocation))
         return CLI_USAGE;
-    /* Commands run in a directory of their own, where a relative path would lead elsewhere. */
+    /* Commands run in another directory: make the path absolute. */
     change.adapter = adapter && !access(adapter, R_OK) && realpath(adapter, path) ? path : adapter;
-    status = read_book(invocation, &book);
+    status = read_papers(invocation, &db);
     if (status)
         return status;
-    status = run_and_judge(invocation, &book, &change);
-    paper_db_free(&book);
+    status = run_and_judge(invocation, &db, &change);
+    paper_db_free(&db);
     return status;
 }

@@ -1,4 +1,5 @@
-/* verbena run: start a program on the software adapter, wait for it, and leave nothing behind. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* verbena run: run a program on the software adapter, and clean up after it. */
 #include "commands.h"
 #include "binary.h"
 #include "guardian.h"
@@ -25,17 +26,17 @@ static bool gains_privileges(const char *path)
     return getuid() && getxattr(path, "security.capability", NULL, 0) > 0;
 }
 
-/* The program is run all the same: it may do nothing but start others. */
-static void warn_if_out_of_reach(const char *path)
+/* Only a warning: the program may do nothing but start others. */
+static void warn_if_not_preloadable(const char *path)
 {
-    switch (binary_nature_of(path)) {
+    switch (binary_type_of(path)) {
     case BINARY_STATIC:
-        cli_error("warning: %s is statically linked, nothing can be preloaded into it; "
+        cli_error("warning: %s is statically linked, so no library can be preloaded; "
                   "it will not see the software adapter",
                   path);
         return;
     case BINARY_FOREIGN:
-        cli_error("warning: %s is built for another word size or processor than the library; "
+        cli_error("warning: %s is built for another word size or processor; "
                   "it will not see the software adapter",
                   path);
         return;
@@ -44,7 +45,7 @@ static void warn_if_out_of_reach(const char *path)
         break;
     }
     if (gains_privileges(path))
-        cli_error("warning: %s gains privileges when it starts, and the dynamic linker then "
+        cli_error("warning: %s gains privileges when it starts, so the dynamic linker "
                   "ignores LD_PRELOAD; it will not see the software adapter",
                   path);
 }
@@ -56,7 +57,7 @@ static int check_node(const struct invocation *invocation)
 
     if (option_value(invocation, "nodes") && node >= nodes)
         return cli_usage_error(invocation->command,
-                               "--node %llu is not one of %llu: the first is 0",
+                               "--node %llu: the fabric has %llu nodes, numbered from 0",
                                (unsigned long long)node, (unsigned long long)nodes);
     return CLI_OK;
 }
@@ -80,7 +81,7 @@ int cli_run(const struct invocation *invocation)
     if (status)
         return status;
     if (start_find(invocation->operands[0], path))
-        warn_if_out_of_reach(path);
+        warn_if_not_preloadable(path);
     modelled = getenv("VERBENA_ADAPTER") != NULL;
     if (launch_environment(&launch, modelled ? LAUNCH_GUEST : NULL))
         return CLI_FAILED;

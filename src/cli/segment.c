@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "segment.h"
 
 #include <dirent.h>
@@ -11,11 +12,11 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-static const char *setting(const char *variable, const char *fallback)
+static const char *setting(const char *variable, const char *default_value)
 {
     const char *value = getenv(variable);
 
-    return value && *value ? value : fallback;
+    return value && *value ? value : default_value;
 }
 
 const char *segment_directory(void)
@@ -31,9 +32,9 @@ int segment_path(char *path, size_t size)
     return length > 0 && (size_t)length < size ? 0 : -1;
 }
 
-/* Every attached process holds the file's lock shared: whoever gets it exclusively is alone, but
- * for programs that closed descriptors they did not know, the library's among them. Their mapping
- * still counts as an opener, and a write lease is granted only where there is no other. */
+/* Every attached process holds a shared lock on the file, so an exclusive lock shows that there is
+ * none. Except for programs that close all descriptors, including the library's: their mapping
+ * still counts as an open file, and the kernel grants a write lease only if there is no other. */
 static int lock_alone(const char *path, enum segment_state *state)
 {
     int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
@@ -41,7 +42,7 @@ static int lock_alone(const char *path, enum segment_state *state)
     *state = SEGMENT_ABSENT;
     if (fd < 0)
         return -1;
-    /* Sent when someone opens the file while the lease is held; SIGIO would be the end. */
+    /* The kernel signals an open during the lease; SIGIO would end this process. */
     fcntl(fd, F_SETSIG, SIGURG);
     if (flock(fd, LOCK_EX | LOCK_NB) || (fcntl(fd, F_SETLEASE, F_WRLCK) && errno == EAGAIN)) {
         *state = SEGMENT_IN_USE;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* The shared memory segments of this user, as files. */
 #ifndef CLI_SEGMENT_H
 #define CLI_SEGMENT_H
@@ -14,10 +15,10 @@ const char *segment_directory(void);
 int segment_path(char *path, size_t size);
 enum segment_state segment_state_of(const char *path);
 
-/* Removes it if no process is attached to it any more. Returns what it is then. */
+/* Removes the segment if no process is attached. Returns the resulting state. */
 enum segment_state segment_remove(const char *path);
 
-/* The same with the segment of the present fabric. */
+/* segment_remove() for the current fabric. */
 enum segment_state segment_remove_unused(void);
 
 /* Calls 'each' for every segment file of this user. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "start.h"
 #include "launch.h"
 #include "options.h"
@@ -16,7 +17,7 @@ static const int forwarded_signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUS
 
 static volatile pid_t program;
 
-/* What the terminal sends, it sends to the whole foreground group: the program has it already. */
+/* Signals of the terminal go to the whole foreground group: the program has got them already. */
 static void forward(int signal, siginfo_t *info, void *unused)
 {
     if (program > 0 && info->si_code != SI_KERNEL)
@@ -92,7 +93,7 @@ int start_and_wait(const char *path, char **words)
         return CLI_FAILED;
     }
     if (!program) {
-        /* Killing "verbena run" the hard way must not leave its program running. */
+        /* SIGKILL to "verbena run" must end the program too. */
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() != parent)
             _exit(CLI_FAILED);

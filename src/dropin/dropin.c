@@ -1,11 +1,11 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A versioned stand-in for libibverbs.so.1 or librdmacm.so.1.
+ * A versioned replacement for libibverbs.so.1 or librdmacm.so.1.
  *
- * Programs that dlopen() the library and ask for a version by dlvsym() never see a preload, so the
- * names must exist here with their versions. All state lives in libverbena.so alone: each name is a
- * jump through a slot which the constructor points at the adapter's function of that name. A name
- * the adapter does not have, such as those that hardware providers import, keeps the answer "not
- * supported".
+ * Programs that call dlopen() and dlvsym() bypass the preload, so the names must exist here with
+ * their versions. All state is in libverbena.so: each name jumps through a slot that the constructor
+ * points at the function of this name in libverbena.so. Names that it lacks, such as those that
+ * hardware providers import, fail with EOPNOTSUPP.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -45,7 +45,7 @@ void *dropin_answer_null(void)
     "bti c\n adrp x16, dropin_slots + 8 * " #index "\n" \
     "ldr x16, [x16, :lo12:dropin_slots + 8 * " #index "]\n br x16\n"
 #else
-#error "the drop-in libraries know no jump for this processor"
+#error "drop-in libraries: processor not supported"
 #endif
 
 #define TRAMPOLINE(index, symbol)                                                \

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
 """Make the export rows and the version script of one drop-in library.
 
     generate.py --library NAME --system PATH --list exports.txt --rows OUT.h --map OUT.map

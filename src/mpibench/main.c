@@ -21,15 +21,15 @@ struct wanted {
 
 /* clang-format off */
 static const struct option_row rows[] = {
-    { .name = "sizes", .argument = "LIST", .fallback = "8,1K,64K,1M", .kind = OPTION_NUMBERS,
+    { .name = "sizes", .argument = "LIST", .default_value = "8,1K,64K,1M", .kind = OPTION_NUMBERS,
       .maximum = 1 << 30, AT(sizes), .help = "message sizes" },
-    { .name = "iterations", .argument = "N", .fallback = "1000", .kind = OPTION_NUMBER, .minimum = 1,
+    { .name = "iterations", .argument = "N", .default_value = "1000", .kind = OPTION_NUMBER, .minimum = 1,
       .maximum = 1 << 30, AT(iterations), .help = "measured per size, fewer for long messages" },
-    { .name = "warmup", .argument = "N", .fallback = "10", .kind = OPTION_NUMBER,
+    { .name = "warmup", .argument = "N", .default_value = "10", .kind = OPTION_NUMBER,
       .maximum = 1 << 30, AT(warmup), .help = "iterations before the measured ones" },
-    { .name = "repetitions", .argument = "N", .fallback = "3", .kind = OPTION_NUMBER, .minimum = 1,
+    { .name = "repetitions", .argument = "N", .default_value = "3", .kind = OPTION_NUMBER, .minimum = 1,
       .maximum = 10000, AT(repetitions), .help = "values per size" },
-    { .name = "window", .argument = "N", .fallback = "64", .kind = OPTION_NUMBER, .minimum = 1,
+    { .name = "window", .argument = "N", .default_value = "64", .kind = OPTION_NUMBER, .minimum = 1,
       .maximum = 4096, AT(window), .help = "messages in flight" },
     { .name = NULL },
 };
@@ -57,7 +57,7 @@ static void print_usage(FILE *out)
     }
     fputs("\n\n", out);
     for (const struct option_row *row = rows; row->name; row++)
-        fprintf(out, "  --%-12s%-6s%s [%s]\n", row->name, row->argument, row->help, row->fallback);
+        fprintf(out, "  --%-12s%-6s%s [%s]\n", row->name, row->argument, row->help, row->default_value);
 }
 
 uint64_t mpibench_rounds(const struct task_spec *spec, size_t bytes, size_t volume,
@@ -77,7 +77,7 @@ uint64_t mpibench_warmup(const struct task_spec *spec, uint64_t rounds)
 static int read_options(struct wanted *wanted, int count, char **words, char *error, size_t size)
 {
     for (const struct option_row *row = rows; row->name; row++)
-        option_store(row, row->fallback, wanted, error, size);
+        option_store(row, row->default_value, wanted, error, size);
     return option_read_words(rows, 0, count, words, wanted, error, size);
 }
 

@@ -253,5 +253,5 @@ void mtl_report_done(void)
     }
     /* Another thread may be sleeping until its request completes. */
     if (vtime.on && mtl.threads)
-        vtime.wrote(getpid());
+        vtime.memory_written(getpid());
 }

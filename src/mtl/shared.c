@@ -208,7 +208,7 @@ bool shared_send(struct shared_peer *peer, struct message *message)
            sizeof(cell->header) - sizeof(uint32_t));
     store_release((_Atomic uint32_t *)&cell->header.mark, mark_of(peer->sent));
     if (vtime.on)
-        vtime.wrote(peer->pid);
+        vtime.memory_written(peer->pid);
     peer->sent++;
     mtl.counters.shared_messages++;
     mtl.counters.shared_bytes += length;

@@ -30,8 +30,8 @@ void nas_settings_init(struct nas_settings *settings)
 
     memset(settings, 0, sizeof(*settings));
     for (const struct option_row *row = nas_rows; row->name; row++) {
-        if (row->fallback)
-            option_store(row, row->fallback, settings, error, sizeof(error));
+        if (row->default_value)
+            option_store(row, row->default_value, settings, error, sizeof(error));
     }
 }
 

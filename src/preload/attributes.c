@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "preload/attributes.h"
 
 #include <endian.h>
@@ -6,15 +7,15 @@
 
 #include "util/link.h"
 
-static bool ask_context(struct ibv_context *context, unsigned port, struct preload_facts *facts)
+static bool query_context(struct ibv_context *context, unsigned port, struct preload_attrs *attrs)
 {
-    return !ibv_query_device(context, &facts->device) &&
-           !ibv_query_port(context, port, &facts->port) &&
-           !ibv_query_gid(context, port, 0, &facts->gid) &&
-           !ibv_query_pkey(context, port, 0, &facts->pkey);
+    return !ibv_query_device(context, &attrs->device) &&
+           !ibv_query_port(context, port, &attrs->port) &&
+           !ibv_query_gid(context, port, 0, &attrs->gid) &&
+           !ibv_query_pkey(context, port, 0, &attrs->pkey);
 }
 
-bool preload_ask(const struct preload_node *node, struct preload_facts *facts)
+bool preload_query(const struct preload_node *node, struct preload_attrs *attrs)
 {
     int count;
     struct ibv_device **list = ibv_get_device_list(&count);
@@ -28,7 +29,7 @@ bool preload_ask(const struct preload_node *node, struct preload_facts *facts)
     ibv_free_device_list(list);
     if (!context)
         return false;
-    answered = ask_context(context, node->port, facts);
+    answered = query_context(context, node->port, attrs);
     ibv_close_device(context);
     if (!answered)
         errno = EIO;
@@ -46,24 +47,24 @@ static int show_guid(__be64 network, char *out, size_t size)
                     (unsigned)(guid & 0xffff));
 }
 
-int preload_show_fw_ver(const struct preload_facts *facts, char *out, size_t size)
+int preload_show_fw_ver(const struct preload_attrs *attrs, char *out, size_t size)
 {
-    return snprintf(out, size, "%s\n", facts->device.fw_ver);
+    return snprintf(out, size, "%s\n", attrs->device.fw_ver);
 }
 
-int preload_show_hw_rev(const struct preload_facts *facts, char *out, size_t size)
+int preload_show_hw_rev(const struct preload_attrs *attrs, char *out, size_t size)
 {
-    return snprintf(out, size, "%x\n", facts->device.hw_ver);
+    return snprintf(out, size, "%x\n", attrs->device.hw_ver);
 }
 
-int preload_show_node_guid(const struct preload_facts *facts, char *out, size_t size)
+int preload_show_node_guid(const struct preload_attrs *attrs, char *out, size_t size)
 {
-    return show_guid(facts->device.node_guid, out, size);
+    return show_guid(attrs->device.node_guid, out, size);
 }
 
-int preload_show_sys_image_guid(const struct preload_facts *facts, char *out, size_t size)
+int preload_show_sys_image_guid(const struct preload_attrs *attrs, char *out, size_t size)
 {
-    return show_guid(facts->device.sys_image_guid, out, size);
+    return show_guid(attrs->device.sys_image_guid, out, size);
 }
 
 /* ---- a port ---- */
@@ -75,70 +76,70 @@ static int show_named(unsigned number, const char *const *names, size_t count, c
                     number < count && names[number] ? names[number] : "<unknown>");
 }
 
-int preload_show_state(const struct preload_facts *facts, char *out, size_t size)
+int preload_show_state(const struct preload_attrs *attrs, char *out, size_t size)
 {
     static const char *const names[] = {
         [IBV_PORT_NOP] = "NOP",     [IBV_PORT_DOWN] = "DOWN",     [IBV_PORT_INIT] = "INIT",
         [IBV_PORT_ARMED] = "ARMED", [IBV_PORT_ACTIVE] = "ACTIVE",
     };
 
-    return show_named(facts->port.state, names, ARRAY_SIZE(names), out, size);
+    return show_named(attrs->port.state, names, ARRAY_SIZE(names), out, size);
 }
 
-int preload_show_phys_state(const struct preload_facts *facts, char *out, size_t size)
+int preload_show_phys_state(const struct preload_attrs *attrs, char *out, size_t size)
 {
     static const char *const names[] = { [1] = "Sleep", [2] = "Polling", [3] = "Disabled",
                                          [5] = "LinkUp" };
 
-    return show_named(facts->port.phys_state, names, ARRAY_SIZE(names), out, size);
+    return show_named(attrs->port.phys_state, names, ARRAY_SIZE(names), out, size);
 }
 
-int preload_show_lid(const struct preload_facts *facts, char *out, size_t size)
+int preload_show_lid(const struct preload_attrs *attrs, char *out, size_t size)
 {
-    return snprintf(out, size, "0x%x\n", facts->port.lid);
+    return snprintf(out, size, "0x%x\n", attrs->port.lid);
 }
 
-int preload_show_lid_mask_count(const struct preload_facts *facts, char *out, size_t size)
+int preload_show_lid_mask_count(const struct preload_attrs *attrs, char *out, size_t size)
 {
-    return snprintf(out, size, "%u\n", facts->port.lmc);
+    return snprintf(out, size, "%u\n", attrs->port.lmc);
 }
 
-int preload_show_sm_lid(const struct preload_facts *facts, char *out, size_t size)
+int preload_show_sm_lid(const struct preload_attrs *attrs, char *out, size_t size)
 {
-    return snprintf(out, size, "0x%x\n", facts->port.sm_lid);
+    return snprintf(out, size, "0x%x\n", attrs->port.sm_lid);
 }
 
-int preload_show_sm_sl(const struct preload_facts *facts, char *out, size_t size)
+int preload_show_sm_sl(const struct preload_attrs *attrs, char *out, size_t size)
 {
-    return snprintf(out, size, "%u\n", facts->port.sm_sl);
+    return snprintf(out, size, "%u\n", attrs->port.sm_sl);
 }
 
-int preload_show_cap_mask(const struct preload_facts *facts, char *out, size_t size)
+int preload_show_cap_mask(const struct preload_attrs *attrs, char *out, size_t size)
 {
-    return snprintf(out, size, "0x%08x\n", facts->port.port_cap_flags);
+    return snprintf(out, size, "0x%08x\n", attrs->port.port_cap_flags);
 }
 
-int preload_show_rate(const struct preload_facts *facts, char *out, size_t size)
+int preload_show_rate(const struct preload_attrs *attrs, char *out, size_t size)
 {
-    const struct link_speed *speed = link_speed(facts->port.active_speed);
-    unsigned lanes = link_lanes(facts->port.active_width), rate = lanes * speed->lane;
+    const struct link_speed *speed = link_speed(attrs->port.active_speed);
+    unsigned lanes = link_lanes(attrs->port.active_width), rate = lanes * speed->lane;
 
     return snprintf(out, size, "%u%s Gb/sec (%uX %s)\n", rate / 10, rate % 10 ? ".5" : "", lanes,
                     speed->name);
 }
 
-int preload_show_gid(const struct preload_facts *facts, char *out, size_t size)
+int preload_show_gid(const struct preload_attrs *attrs, char *out, size_t size)
 {
-    const uint8_t *raw = facts->gid.raw;
+    const uint8_t *raw = attrs->gid.raw;
     int length = 0;
 
-    for (unsigned i = 0; i < sizeof(facts->gid.raw); i += 2)
+    for (unsigned i = 0; i < sizeof(attrs->gid.raw); i += 2)
         length += snprintf(out + length, size - length, "%02x%02x%c", raw[i], raw[i + 1],
                            i < 14 ? ':' : '\n');
     return length;
 }
 
-int preload_show_pkey(const struct preload_facts *facts, char *out, size_t size)
+int preload_show_pkey(const struct preload_attrs *attrs, char *out, size_t size)
 {
-    return snprintf(out, size, "0x%04x\n", be16toh(facts->pkey));
+    return snprintf(out, size, "0x%04x\n", be16toh(attrs->pkey));
 }

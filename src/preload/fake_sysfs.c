@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -10,7 +11,7 @@
 
 #include "preload/fake_sysfs.h"
 
-/* The numbers Linux gives to uverbs devices. */
+/* Device numbers of uverbs in Linux. */
 #define UVERBS_MAJOR       231
 #define UVERBS_FIRST_MINOR 192
 
@@ -98,7 +99,7 @@ int preload_open_node(const struct preload_node *node, int flags)
         errno = writing ? EISDIR : EOPNOTSUPP;
         return -1;
     case PRELOAD_DEVICE:
-        /* Programs look whether they may open it; the verbs themselves need no descriptor. */
+        /* Programs test whether they can open it; our verbs need no descriptor. */
         return openat(AT_FDCWD, "/dev/null", flags & (O_ACCMODE | O_CLOEXEC | O_NONBLOCK));
     case PRELOAD_FILE:
         break;
@@ -125,7 +126,7 @@ FILE *preload_open_stream(const struct preload_node *node, const char *mode)
     return stream;
 }
 
-/* Stands in for glibc's DIR, which callers never look into. */
+/* Takes the place of glibc's DIR, which is opaque to callers. */
 struct directory {
     struct directory *next;
     struct preload_node node;

@@ -1,5 +1,6 @@
-#ifndef PRELOAD_VIRTUAL_H
-#define PRELOAD_VIRTUAL_H
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef PRELOAD_FAKE_SYSFS_H
+#define PRELOAD_FAKE_SYSFS_H
 
 #include <dirent.h>
 #include <stdio.h>
@@ -7,7 +8,7 @@
 
 #include "preload/paths.h"
 
-/* What the file-system calls answer for a virtual node: 0 or a result, or -1/NULL with errno. */
+/* File-system calls on a fake file or directory. Return 0 or a result, or -1/NULL with errno. */
 void preload_fill_stat(const struct preload_node *node, struct stat *status);
 void preload_fill_statx(const struct preload_node *node, struct statx *status);
 int preload_check_access(const struct preload_node *node, int mode);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,7 +26,7 @@ static const struct row {
     const char *pattern;
     enum preload_kind kind;
     const char *content;
-    int (*show)(const struct preload_facts *facts, char *out, size_t size);
+    int (*show)(const struct preload_attrs *attrs, char *out, size_t size);
 } rows[] = {
     DIRECTORY("/sys/class/infiniband"),
     DIRECTORY(HCA),
@@ -115,7 +116,7 @@ static bool take_number(const char **text, unsigned *number)
 {
     const char *at = *text;
 
-    /* At most one digit: neither devices nor ports reach ten, and "01" is no name. */
+    /* One digit: there are fewer than ten devices and ports, and "01" does not exist. */
     if (*at < '0' || *at > '9' || (at[1] >= '0' && at[1] <= '9'))
         return false;
     *number = *at - '0';
@@ -179,14 +180,14 @@ static size_t expand(const char *pattern, unsigned device, unsigned port, char *
 int preload_content(const struct preload_node *node, char content[PRELOAD_CONTENT_SIZE])
 {
     const struct row *row = &rows[node->row];
-    struct preload_facts facts;
+    struct preload_attrs attrs;
 
     if (!row->show)
         return expand(row->content, node->device, node->port, content, PRELOAD_CONTENT_SIZE);
-    return preload_ask(node, &facts) ? row->show(&facts, content, PRELOAD_CONTENT_SIZE) : -1;
+    return preload_query(node, &attrs) ? row->show(&attrs, content, PRELOAD_CONTENT_SIZE) : -1;
 }
 
-/* The last component of a child's pattern, or NULL if the row is no child of the directory. */
+/* The last component of a child's pattern, or NULL if the row is not in the directory. */
 static const char *child_component(const char *directory, const char *pattern)
 {
     size_t length = strlen(directory);

@@ -1,10 +1,11 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #ifndef PRELOAD_PATHS_H
 #define PRELOAD_PATHS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The device files and sysfs entries that a kernel driver would show for the software adapters. */
+/* The sysfs entries and device files that a kernel driver would create for the software adapters. */
 enum preload_kind {
     PRELOAD_DIRECTORY,
     PRELOAD_FILE,
@@ -21,13 +22,13 @@ struct preload_node {
 #define PRELOAD_NAME_SIZE    48
 #define PRELOAD_CONTENT_SIZE 128
 
-/* Whether the path exists only virtually; a few comparisons for every other path. */
+/* Whether the path is fake. Cheap for all other paths. */
 bool preload_lookup(const char *path, struct preload_node *node);
 
-/* Writes what reading the file gives, and returns its length; -1 with errno: nobody can tell. */
+/* Writes the content of the file and returns its length, or -1 with errno. */
 int preload_content(const struct preload_node *node, char content[PRELOAD_CONTENT_SIZE]);
 
-/* The index-th entry of a virtual directory; false past the last one. */
+/* The index-th entry of a fake directory; false past the last one. */
 bool preload_entry(const struct preload_node *directory, unsigned index,
                    char name[PRELOAD_NAME_SIZE], enum preload_kind *kind);
 

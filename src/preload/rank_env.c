@@ -1,5 +1,6 @@
-/* Processes that one launcher has started live on different hosts of the fabric. Their environments
- * are the same but for the rank, so the host follows from that. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Assigns the ranks of an MPI job to nodes of the fabric: sets VERBENA_NODE from the rank, the only
+ * variable in which the environments of the ranks differ. */
 #include "util/util.h"
 
 #include <stdio.h>
@@ -19,7 +20,7 @@ static const char *own_rank(void)
     return NULL;
 }
 
-__attribute__((constructor)) static void take_place(void)
+__attribute__((constructor)) static void set_rank_env(void)
 {
     const char *per_node = getenv("VERBENA_RANKS_PER_NODE"), *nodes = getenv("VERBENA_NODES");
     const char *rank = own_rank();

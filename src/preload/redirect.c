@@ -1,7 +1,7 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * File-system calls of the C library, answered here for the paths of the software adapters and
- * passed on for every other path. Both the 32- and 64-bit offset names are defined, so this file
- * must see the plain declarations of each.
+ * File-system calls of the C library: handled here for paths of the software adapters, passed on for
+ * all others. Defines both the 32- and the 64-bit names, so it needs the plain declarations of both.
  */
 #undef _FILE_OFFSET_BITS
 #undef _TIME_BITS
@@ -129,7 +129,7 @@ DEFINE_OPEN(open64)
 DEFINE_OPENAT(openat)
 DEFINE_OPENAT(openat64)
 
-/* What fortified programs call instead of open without a mode. */
+/* Fortified programs call these instead of open() without a mode. */
 int __open_2(const char *path, int flags);
 int __open64_2(const char *path, int flags);
 
@@ -186,7 +186,7 @@ EXPORT struct dirent64 *readdir64(DIR *directory)
                                              : NEXT(readdir64)(directory);
 }
 
-/* The C library's own would not call the functions above. */
+/* glibc's own scandir() does not call the functions above. */
 #define DEFINE_SCANDIR(name, type)                                                            \
     EXPORT int name(const char *path, struct type ***list, int (*filter)(const struct type *), \
                     int (*order)(const struct type **, const struct type **))                  \

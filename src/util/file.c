@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "util/file.h"
 
 #include <errno.h>
@@ -12,8 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define FIRST_ROOM    4096
-#define TEMPORARY_MAX 100 /* of one file, left behind by processes that were killed */
+#define INITIAL_CAPACITY    4096
+#define TEMPORARY_MAX 100 /* for one file: killed processes leave theirs behind */
 
 /* ---- reading ---- */
 
@@ -24,15 +25,15 @@ static const char *why_not_readable(const struct stat *status)
     return S_ISDIR(status->st_mode) ? strerror(EISDIR) : "is a device, not a file";
 }
 
-/* Reads up to limit + 1 bytes: one more than there may be. Returns NULL with errno. */
+/* Reads up to limit + 1 bytes, so that the caller notices a larger file. Returns NULL with errno. */
 static char *read_all(int fd, size_t limit, size_t *length)
 {
-    size_t room = FIRST_ROOM;
-    char *text = malloc(room);
+    size_t capacity = INITIAL_CAPACITY;
+    char *text = malloc(capacity);
 
     *length = 0;
     while (text && *length <= limit) {
-        ssize_t count = read(fd, text + *length, room - *length - 1);
+        ssize_t count = read(fd, text + *length, capacity - *length - 1);
 
         if (count < 0 && errno == EINTR)
             continue;
@@ -43,8 +44,8 @@ static char *read_all(int fd, size_t limit, size_t *length)
         if (!count)
             break;
         *length += count;
-        if (*length + 1 == room) {
-            char *more = realloc(text, room *= 2);
+        if (*length + 1 == capacity) {
+            char *more = realloc(text, capacity *= 2);
 
             if (!more)
                 free(text);
@@ -76,7 +77,7 @@ char *file_read(const char *path, size_t limit, size_t *length, char *error, siz
     if (why) {
         snprintf(error, size, "%s: %s", path, why);
     } else if (*length > limit) {
-        snprintf(error, size, "%s: has more than %zu MiB, the most that is read", path,
+        snprintf(error, size, "%s: larger than the limit of %zu MiB", path,
                  limit >> 20);
         free(text);
         text = NULL;
@@ -116,7 +117,7 @@ void file_drop(struct file_text *file)
 
 static const uint64_t size_signal = 1ull << (SIGXFSZ - 1);
 
-/* Between these two, exceeding the limit on the size of files is an error and no signal. */
+/* Between these two calls, exceeding the file size limit is an error, not a signal. */
 static uint64_t size_signal_block(void)
 {
     uint64_t before = 0;
@@ -169,7 +170,7 @@ static int open_for_writing(const char *path, int flags)
     return syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CLOEXEC | O_NOCTTY | flags, 0666);
 }
 
-/* Makes a file beside 'path' whose name nobody else uses. */
+/* Creates a file with a unique name beside 'path'. */
 static int open_beside(const char *path, char *temporary)
 {
     for (int i = 0; i < TEMPORARY_MAX; i++) {
@@ -207,7 +208,7 @@ int file_write(const char *path, const void *bytes, size_t size)
         fd = open_for_writing(path, 0);
         return fd < 0 ? -1 : append_and_close(fd, bytes, size);
     }
-    /* A symbolic link stays one, and leads to the new file. */
+    /* Replace the target of a symbolic link, not the link. */
     if (exists && realpath(path, target))
         path = target;
     fd = open_beside(path, temporary);

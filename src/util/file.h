@@ -1,5 +1,6 @@
-/* Files that are read and written as a whole. The calls go to the kernel directly: in a program on
- * a modelled adapter, what is written here is no act of the program. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Reading and writing whole files. System calls bypass the C library's wrappers, so that the guest
+ * library of a modelled adapter does not take them for calls of the program. */
 #ifndef UTIL_FILE_H
 #define UTIL_FILE_H
 
@@ -8,39 +9,40 @@
 #include <stdio.h>
 #include <sys/types.h>
 
-#define FILE_TEXT_MAX (1ul << 20)   /* what people write: adapters, sweeps */
-#define FILE_DATA_MAX (256ul << 20) /* what programs write: results */
+#define FILE_TEXT_MAX (1ul << 20)   /* files written by people: adapters, sweeps */
+#define FILE_DATA_MAX (256ul << 20) /* files written by programs: results */
 
-/* Reads a file, or a pipe to its end, that holds at most 'limit' bytes. Returns its text with a NUL
- * behind it, to be freed, or NULL with the reason, the path included, in 'error'. */
+/* Reads a file or pipe of at most 'limit' bytes. Returns its text, NUL-terminated, to be freed; or
+ * NULL with the reason, including the path, in 'error'. */
 char *file_read(const char *path, size_t limit, size_t *length, char *error, size_t size);
 
-/* Text on its way into a file. */
+/* Text collected for a file. */
 struct file_text {
     FILE *stream;
     char *text;
     size_t size;
 };
 
-/* Returns the stream to write to, or NULL if there is no memory. */
+/* Returns the stream to write to, or NULL if out of memory. */
 FILE *file_begin(struct file_text *file);
-/* Writes what has been gathered with file_write() and frees it. */
+/* Writes the collected text with file_write() and frees it. */
 int file_end(struct file_text *file, const char *path);
-/* Frees it, and leaves the file as it was. */
+/* Frees the text without writing a file. */
 void file_drop(struct file_text *file);
 
-/* The file appears whole or not at all: it is written beside the path and renamed. What is not a
- * regular file, such as a pipe or /dev/stdout, is written directly. Returns 0, or -1 with errno. */
+/* Writes a temporary file beside 'path' and renames it, so 'path' is always complete. Writes
+ * directly to anything but a regular file, such as a pipe or /dev/stdout. Returns 0, or -1 with
+ * errno. */
 int file_write(const char *path, const void *bytes, size_t size);
 
-/* Writes all of it. A limit on the size of files gives EFBIG, not SIGXFSZ. Returns 0, or -1 with
+/* Writes all bytes. Exceeding the file size limit gives EFBIG, not SIGXFSZ. Returns 0, or -1 with
  * errno. */
 int file_append(int fd, const void *bytes, size_t size);
 
-/* posix_fallocate(), with EFBIG in place of SIGXFSZ. Returns 0 or an errno value. */
+/* posix_fallocate(), but EFBIG instead of SIGXFSZ. Returns 0 or an errno value. */
 int file_reserve(int fd, off_t offset, off_t size);
 
-/* Whether both names lead to one regular file. */
+/* Whether both paths lead to one regular file. */
 bool file_same(const char *a, const char *b);
 
 #endif

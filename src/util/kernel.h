@@ -1,7 +1,8 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #ifndef UTIL_KERNEL_H
 #define UTIL_KERNEL_H
 
-/* Interfaces of Linux that are younger than the headers this is built with. */
+/* Linux interfaces newer than the system headers. */
 
 #include <linux/types.h>
 #include <linux/userfaultfd.h>
@@ -31,7 +32,7 @@ struct kernel_procmap_query {
 #define KERNEL_VMA_OR_NEXT     0x10
 #define KERNEL_VMA_FILE_BACKED 0x20
 
-/* Linux 6.8: moves pages from one place to another, unless somebody has pinned them. */
+/* Linux 6.8: moves pages to another address, unless they are pinned. */
 struct kernel_uffdio_move {
     __u64 dst, src, len;
     __u64 mode;
@@ -40,7 +41,7 @@ struct kernel_uffdio_move {
 #define KERNEL_UFFD_FEATURE_MOVE (1 << 16)
 #define KERNEL_UFFDIO_MOVE       _IOWR(0xAA, 0x05, struct kernel_uffdio_move)
 
-/* Linux 6.7: what kind of pages are where (ioctl on /proc/PID/pagemap). */
+/* Linux 6.7: the kinds of pages in a range (ioctl on /proc/PID/pagemap). */
 struct kernel_page_region {
     __u64 start, end;
     __u64 categories;

@@ -1,7 +1,8 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #ifndef UTIL_LINK_H
 #define UTIL_LINK_H
 
-/* A link's width and speed, as the bits of active_width and active_speed of a port tell them. */
+/* Decodes active_width and active_speed of a port. */
 
 #include "util/util.h"
 
@@ -15,7 +16,7 @@ static inline unsigned link_lanes(uint8_t active_width)
 
 struct link_speed {
     const char *name;
-    unsigned lane; /* 100 Mbit/s */
+    unsigned lane; /* rate of a lane, 100 Mbit/s */
 };
 
 static inline const struct link_speed *link_speed(uint8_t active_speed)

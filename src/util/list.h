@@ -1,8 +1,9 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #ifndef UTIL_LIST_H
 #define UTIL_LIST_H
 
-/* Lists whose items say where they hang: one that is taken out costs the same wherever it is. `head`
- * is a pointer to the first item, `next` and `link` are fields of the items. */
+/* Linked lists with removal in constant time. `head` points to the first item. In an item, `next`
+ * points to the next item and `link` to the pointer that points to this item. */
 
 #define list_push(head, item, next, link)                                                          \
     do {                                                                                           \

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #ifndef UTIL_LOG_H
 #define UTIL_LOG_H
 

@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #ifndef UTIL_NEXT_H
 #define UTIL_NEXT_H
 
 #include <dlfcn.h>
 
-/* The definition of a call that would have been used without this library. */
+/* The function that a call would reach if this library were not preloaded. */
 #define NEXT(name)                                                            \
     ({                                                                        \
         static __typeof__(&name) next_;                                       \

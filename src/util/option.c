@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "option.h"
 
 #include <ctype.h>
@@ -77,7 +78,7 @@ int option_read_words(const struct option_row *rows, unsigned int hidden, int co
         const char *value = strchr(words[i], '=');
 
         if (!row || row->tags & hidden) {
-            snprintf(error, size, "'%s' is no option", words[i]);
+            snprintf(error, size, "unknown option '%s'", words[i]);
             return -1;
         }
         if (!value && ++i == count) {
@@ -90,11 +91,6 @@ int option_read_words(const struct option_row *rows, unsigned int hidden, int co
     return 0;
 }
 
-bool option_shown(const struct option_row *row)
-{
-    return row->kind != OPTION_LATER;
-}
-
 static bool list_add(struct number_list *list, const struct option_row *row, uint64_t number)
 {
     if (number < row->minimum || number > row->maximum || list->count == NUMBERS_MAX)
@@ -103,7 +99,7 @@ static bool list_add(struct number_list *list, const struct option_row *row, uin
     return true;
 }
 
-/* "A..B" doubles from A, "A..B:S" adds S; B itself always belongs to it. */
+/* "A..B" doubles from A, "A..B:S" adds S; both include B. */
 static bool range_add(struct number_list *list, const struct option_row *row, uint64_t first,
                       uint64_t last, uint64_t step)
 {
@@ -216,7 +212,7 @@ static int refuse(const struct option_row *row, const char *value, char *error, 
     option_number_text(row->maximum, high, sizeof(high));
     switch (row->choices && row->kind == OPTION_NUMBER ? OPTION_CHOICE : row->kind) {
     case OPTION_NUMBERS:
-        plural = "numbers (8,64K or 2..4M or 0..100:25) each ";
+        plural = "numbers (8,64K or 2..4M or 0..100:25), each ";
         /* fall through */
     case OPTION_NUMBER:
         snprintf(error, size, "--%s takes %sfrom %s to %s, not '%s'", row->name,
@@ -224,26 +220,23 @@ static int refuse(const struct option_row *row, const char *value, char *error, 
         break;
     case OPTION_REAL:
         snprintf(error, size, "--%s takes a number %s%s, not '%s'", row->name,
-                 row->maximum ? "from 0 to " : "that is not negative", row->maximum ? high : "",
+                 row->maximum ? "from 0 to " : "of at least 0", row->maximum ? high : "",
                  value);
         break;
     case OPTION_CHOICE:
         snprintf(error, size, "--%s takes one of '%s', not '%s'", row->name, row->choices, value);
         break;
     case OPTION_CHOICES:
-        snprintf(error, size, "--%s takes words out of '%s', with commas, not '%s'", row->name,
+        snprintf(error, size, "--%s takes a comma-separated list of '%s', not '%s'", row->name,
                  row->choices, value);
         break;
     case OPTION_NAME:
         snprintf(error, size, "--%s takes 1 to %d letters, digits, '_', '.' or '-', not '%s'",
                  row->name, NAME_MAX_LENGTH, value);
         break;
-    case OPTION_LATER:
-        snprintf(error, size, "--%s is not in this version", row->name);
-        break;
     default:
         snprintf(error, size, "--%s takes %s", row->name,
-                 row->kind == OPTION_PATH ? "a path" : "a text");
+                 row->kind == OPTION_PATH ? "a path" : "text");
         break;
     }
     return -1;
@@ -257,7 +250,7 @@ int option_store(const struct option_row *row, const char *value, void *base, ch
         double real;
         struct number_list list;
     } read;
-    void *place = (char *)base + row->offset;
+    void *target = (char *)base + row->offset;
     size_t length = sizeof(uint64_t);
     const void *source = &read.number;
     const char *end = "";
@@ -294,12 +287,10 @@ int option_store(const struct option_row *row, const char *value, void *base, ch
         source = &value;
         length = sizeof(value);
         break;
-    case OPTION_LATER:
-        break;
     }
     if (!fits)
         return refuse(row, value, error, size);
     if (base)
-        memcpy(place, source, length);
+        memcpy(target, source, length);
     return 0;
 }

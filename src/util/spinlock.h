@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #ifndef UTIL_SPINLOCK_H
 #define UTIL_SPINLOCK_H
 
@@ -6,8 +7,8 @@
 #include <sched.h>
 #include <sys/single_threaded.h>
 
-/* Guards private state of one process. In a program with one thread it costs two plain stores; the
- * word is written all the same, because a thread may be started while the lock is held. */
+/* Guards private state of one process. In a single-threaded program it costs two plain stores. They
+ * are needed even then: the program may start a thread while it holds the lock. */
 struct spinlock {
     atomic_uint held;
 };

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "util/userfault.h"
 
 #include "util/kernel.h"
@@ -8,7 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define BUSY_TRIES 200 /* a peer's copy pins pages for microseconds, an adapter's for good */
+#define BUSY_TRIES 200 /* a peer's copy pins pages for microseconds, a registration permanently */
 
 static int open_by_device(void)
 {

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #ifndef UTIL_UTIL_H
 #define UTIL_UTIL_H
 
@@ -42,7 +43,7 @@ static inline uint64_t now_ns(void)
     return ts.tv_sec * 1000000000ull + ts.tv_nsec;
 }
 
-/* Good to a few milliseconds, and cheap. */
+/* Cheap; accurate to a few milliseconds. */
 static inline uint64_t coarse_now_ns(void)
 {
     struct timespec ts;
@@ -51,7 +52,7 @@ static inline uint64_t coarse_now_ns(void)
     return ts.tv_sec * 1000000000ull + ts.tv_nsec;
 }
 
-/* For lengths that are mostly a few words: no call, no loop for most. */
+/* memcpy() for short lengths: no call, and no loop up to 16 bytes. */
 static inline void copy_short(void *to, const void *from, uint32_t n)
 {
     char *t = to;

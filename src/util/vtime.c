@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "util/vtime.h"
 
 #include <dlfcn.h>
@@ -17,7 +18,7 @@ void vtime_find(void)
         { "verbena_changes", (void **)&vtime.changes },
         { "verbena_spin", (void **)&vtime.spin },
         { "verbena_stalled", (void **)&vtime.stalled },
-        { "verbena_memory_written", (void **)&vtime.wrote },
+        { "verbena_memory_written", (void **)&vtime.memory_written },
         { "verbena_barrier_begin", (void **)&vtime.barrier_begin },
         { "verbena_barrier_end", (void **)&vtime.barrier_end },
         { "verbena_leave", (void **)&vtime.leave },

@@ -1,5 +1,6 @@
-/* Virtual time, when the device is a model (include/verbena.h): the calls are found in the adapter
- * that is preloaded, and are not there with any other device. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The virtual-time calls of include/verbena.h, looked up in the preloaded library. `on` is false on
+ * every device but a modelled adapter. */
 #ifndef UTIL_VTIME_H
 #define UTIL_VTIME_H
 
@@ -7,14 +8,14 @@
 #include <stdint.h>
 
 struct vtime {
-    bool on;
+    bool on; /* the pointers below are set */
     uint64_t (*now)(void);
     void (*compute)(uint64_t ns);
     void (*copy)(uint64_t bytes);
     uint32_t (*changes)(void);
     int (*spin)(uint32_t changes, uint64_t until);
     uint64_t (*stalled)(void);
-    void (*wrote)(int pid);
+    void (*memory_written)(int pid);
     void (*barrier_begin)(uint32_t count);
     void (*barrier_end)(int all);
     void (*leave)(void);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Address handles and multicast groups. */
 
 #include "hca/shm_lock.h"
@@ -83,7 +84,7 @@ static struct mcast_entry *find_member(const union ibv_gid *gid, uint32_t lid, u
     return &seg->mcast[end];
 }
 
-/* Members whose process died are still listed: their QPs are not found any more. */
+/* Members whose process died stay listed, but their QPs are no longer found. */
 static void drop_departed(void)
 {
     epoch_enter();

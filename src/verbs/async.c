@@ -1,4 +1,5 @@
-/* Asynchronous events, as the program takes them. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Asynchronous events: getting and acknowledging. */
 
 #include "hca/srq.h"
 #include "verbs/verbs.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Completion queues, their channels, and the extended interface. */
 
 #include "verbs/verbs.h"
@@ -18,7 +19,7 @@
     (IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |                                 \
      IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
 
-/* ---- making and ending ---- */
+/* ---- creating and destroying ---- */
 
 static struct hca_cq *create(struct ibv_context *context, uint32_t cqe, void *cq_context,
                              struct ibv_comp_channel *channel, int comp_vector, bool timestamps)
@@ -82,7 +83,7 @@ EXPORT int ibv_resize_cq(struct ibv_cq *ibv, int cqe)
 
 int verbs_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr)
 {
-    /* Moderation only delays events: one event for each arming stays within what is asked. */
+    /* Moderation may delay events but need not: one event for each arming is allowed. */
     return attr->attr_mask & ~(unsigned)IBV_CQ_ATTR_MODERATE ? EOPNOTSUPP : 0;
 }
 
@@ -113,8 +114,7 @@ static bool any_event(struct hca_channel *channel)
     return waits;
 }
 
-/* The descriptor must be readable while an event waits. A peer that could not raise it itself has
- * left that to us. */
+/* The descriptor must be readable while an event is pending. Raise it for peers that cannot. */
 static void keep_readable(struct hca_channel *channel)
 {
     struct pollfd p = { .fd = channel->ibv.fd, .events = POLLIN };
@@ -123,8 +123,8 @@ static void keep_readable(struct hca_channel *channel)
         notify_raise(proc_self, channel->ibv.fd, channel->id);
 }
 
-/* Of a CQ that is gone. While no other has an event, raises that nobody took must not stay either. A
- * peer may raise the descriptor for another CQ meanwhile: its raise, if we took it, is made up for. */
+/* Drops the events of a destroyed CQ. If no other CQ has an event, the descriptor is cleared too. A
+ * peer may raise it for another CQ meanwhile: if that raise was cleared, it is repeated. */
 static void withdraw_events(struct hca_channel *channel, uint32_t untaken)
 {
     struct pollfd p = { .fd = channel->ibv.fd, .events = POLLIN };
@@ -145,7 +145,7 @@ EXPORT int ibv_destroy_cq(struct ibv_cq *ibv)
     if (load_relaxed(&cq->users) > 0)
         return EBUSY;
     if (cq->owner != proc_self) {
-        free(cq); /* inherited through fork: the parent's own lives on */
+        free(cq); /* inherited through fork: the parent's object stays */
         return 0;
     }
     hca_charge(CALL_DESTROY_CQ, ibv->cqe);
@@ -228,7 +228,7 @@ EXPORT int ibv_destroy_comp_channel(struct ibv_comp_channel *ibv)
     return 0;
 }
 
-/* Fair to the CQs of the channel: the search goes on behind the last one found. */
+/* Fair to the CQs of the channel: the search continues behind the last CQ found. */
 static struct hca_cq *find_fired(struct hca_channel *channel)
 {
     struct hca_cq *found = NULL;
@@ -258,7 +258,7 @@ static struct hca_cq *find_fired(struct hca_channel *channel)
     return found;
 }
 
-/* A signal that is pending ends even a call that does not wait. */
+/* A pending signal interrupts even a non-blocking call. */
 static int look(struct pollfd *p)
 {
     int ready;
@@ -269,8 +269,8 @@ static int look(struct pollfd *p)
     return ready;
 }
 
-/* In a modelled fabric. While nothing at all can happen there, real time passes, in pieces that a
- * signal can end. */
+/* In virtual time. While nothing can happen in the fabric, real time passes, in slices that a signal
+ * can interrupt. */
 static int sleep_until_readable(int fd)
 {
     struct pollfd p = { .fd = fd, .events = POLLIN };

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* The extended interface to a completion queue: one entry at a time, read field by field. */
 
 #include "verbs/verbs.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "verbs/verbs.h"
 
 #include "hca/addr.h"
@@ -11,8 +12,8 @@
 #include <unistd.h>
 
 #define VENDOR_ID      0x027662
-/* perftest looks at this number alone, whoever the vendor is, and uses inline data only with parts
- * that it knows; this one is that of ConnectX-6. */
+/* perftest uses inline data only with part ids that it knows, whatever the vendor id. This is the
+ * part id of ConnectX-6. */
 #define VENDOR_PART_ID 4123
 #define FIRMWARE       "0.1.0"
 
@@ -34,7 +35,7 @@ static void describe_device(struct hca_device *d, unsigned index)
              index);
 }
 
-/* Once: threads read the names of the devices they were given while others ask for lists. */
+/* Initialised once: threads may read names of devices while others get the list. */
 static void describe_devices(void)
 {
     for (unsigned i = 0; i < ARRAY_SIZE(devices); i++)
@@ -172,9 +173,9 @@ EXPORT int ibv_close_device(struct ibv_context *context)
     return 0;
 }
 
-/* ---- what it can do ---- */
+/* ---- device and port attributes ---- */
 
-/* The caller's headers may know fewer fields than ours, or more. */
+/* The caller's headers may have fewer fields than ours, or more. */
 static void answer_sized(void *to, size_t size, const void *full, size_t full_size)
 {
     size_t known = size < full_size ? size : full_size;
@@ -383,11 +384,11 @@ EXPORT int ibv_get_pkey_index(struct ibv_context *context, uint8_t port_num, __b
     return -1;
 }
 
-/* ---- odds and ends of libibverbs ---- */
+/* ---- other calls of libibverbs ---- */
 
 EXPORT int ibv_fork_init(void)
 {
-    return 0; /* the adapter reads memory where it is now: a child's copies do not disturb it */
+    return 0; /* the adapter uses virtual addresses: copy-on-write after fork is harmless */
 }
 
 EXPORT enum ibv_fork_status ibv_is_fork_initialized(void)

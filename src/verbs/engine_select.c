@@ -1,4 +1,5 @@
-/* The engines there are, and which of them this process uses: decided when the library is loaded. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The table of engines. The library selects one when it is loaded. */
 
 #include "hca/engine.h"
 #include "live/live.h"
@@ -19,7 +20,7 @@ static bool always(void)
     return true;
 }
 
-/* The first that is wanted. */
+/* Selects the first engine that is wanted. */
 static const struct {
     const struct hca_engine *engine;
     bool (*is_wanted)(void);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Protection domains, memory regions and windows, device memory. */
 
 #include "verbs/verbs.h"
@@ -75,7 +76,7 @@ int verbs_dealloc_td(struct ibv_td *td)
     return 0;
 }
 
-/* Its allocators are for a driver's own buffers; ours are in the segment. */
+/* The parent domain's allocators are not used: our buffers are in the segment. */
 struct ibv_pd *verbs_alloc_parent_domain(struct ibv_context *context,
                                          struct ibv_parent_domain_init_attr *attr)
 {
@@ -109,8 +110,8 @@ static bool can_populate(uintptr_t page)
     return !madvise((void *)((uintptr_t)&probe & ~(page - 1)), page, MADV_POPULATE_READ);
 }
 
-/* An adapter pins what is registered, so it must be there and allow what the region allows. A
- * kernel before 5.14 can only say whether it is mapped. */
+/* An adapter pins registered memory, so the memory must be mapped with the access that the region
+ * grants. Before Linux 5.14 only the mapping itself can be checked. */
 static bool memory_is_there(const void *addr, size_t length, unsigned access)
 {
     uintptr_t page = sysconf(_SC_PAGESIZE);
@@ -222,7 +223,7 @@ EXPORT int ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *
         ibv->length = length;
     }
     mr_attach(mr->own);
-    mr_validate(mr->own, ibv->lkey); /* the keys stay as they are */
+    mr_validate(mr->own, ibv->lkey); /* the keys do not change */
     qp_recheck_receives();
     return 0;
 }
@@ -234,7 +235,7 @@ EXPORT int ibv_dereg_mr(struct ibv_mr *ibv)
 
     if (load_relaxed(&mr->windows) > 0)
         return EBUSY;
-    bool bounded = mr->own->length != UINT64_MAX; /* not a null region, nor all of memory */
+    bool bounded = mr->own->length != UINT64_MAX; /* neither a null region nor the whole address space */
     hca_charge(CALL_DEREGISTER, bounded ? mr->own->length : 0);
     if (hca_engine->deregistered && bounded)
         hca_engine->deregistered(mr->own->iova, mr->own->length);
@@ -260,7 +261,7 @@ int verbs_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_
         if (!mr_local(sg_list[i].lkey, real_pd(pd)->id, sg_list[i].addr,
                       sg_list[i].length, advice == IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, &ref))
             return EINVAL;
-    return 0; /* memory is used where it is: there is nothing to fetch beforehand */
+    return 0; /* a hint; there is nothing to prefetch */
 }
 
 /* ---- the null region ---- */
@@ -270,7 +271,7 @@ int verbs_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_
 static char *null_memory;
 static pthread_once_t null_memory_made = PTHREAD_ONCE_INIT;
 
-/* A few pages take whatever is written: they are mapped again and again. */
+/* A few pages, mapped repeatedly, absorb all writes. */
 static bool map_sink(char *at)
 {
     int fd = memfd_create("verbena-null", MFD_CLOEXEC);
@@ -307,7 +308,7 @@ struct ibv_mr *verbs_alloc_null_mr(struct ibv_pd *pd)
     struct ibv_mr *mr = new_mr(pd, MR_NULL, NULL, (uintptr_t)null_memory, 0, SIZE_MAX,
                                IBV_ACCESS_LOCAL_WRITE);
     if (mr)
-        mr->rkey = 0; /* it is for local use alone */
+        mr->rkey = 0; /* local access only */
     return mr;
 }
 
@@ -353,7 +354,7 @@ int verbs_dealloc_mw(struct ibv_mw *ibv)
     return 0;
 }
 
-/* Type 1: the adapter chooses the new key, and the bind is a request like any other. */
+/* Type 1: the adapter chooses the new key; the bind is an ordinary work request. */
 int verbs_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
 {
     struct ibv_send_wr *bad, wr = {

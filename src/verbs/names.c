@@ -1,4 +1,5 @@
-/* Names and rates: the tables of the specification in words. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Names of enums, and conversion of rates. */
 
 #include "verbs/verbs.h"
 

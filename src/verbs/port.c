@@ -1,4 +1,5 @@
-/* Ports that go down and come up, and who is told. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Port state changes and their events. */
 
 #include "verbena.h"
 #include "verbs/verbs.h"
@@ -6,7 +7,7 @@
 #include "hca/addr.h"
 #include "hca/async.h"
 
-/* A process with more contexts than there are places gets no port events in the last ones. */
+/* Contexts beyond the size of this table get no port events. */
 void verbs_list_device(struct hca_context *c)
 {
     struct proc_slot *slot = proc_slot(proc_self);

@@ -1,4 +1,5 @@
-/* Work requests: checked here, carried out by the engine. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Work requests: checked here, executed by the engine. */
 
 #include "verbs/verbs.h"
 
@@ -43,7 +44,7 @@ static int check_lengths(const struct hca_qp *qp, const struct ibv_send_wr *wr)
     if (unlikely(total > MAX_MESSAGE))
         return EINVAL;
     if (wr->opcode == IBV_WR_ATOMIC_WRITE)
-        return total == 8 ? 0 : EINVAL; /* the word travels in the request, whatever fits inline */
+        return total == 8 ? 0 : EINVAL; /* carried in the WQE, whatever max_inline_data is */
     if (wr->send_flags & IBV_SEND_INLINE &&
         (total > qp->cap.max_inline_data || wr->opcode == IBV_WR_RDMA_READ ||
          wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP || wr->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD))
@@ -79,7 +80,7 @@ static int set_bind(struct send_wqe *w, const struct ibv_send_wr *wr)
     return 0;
 }
 
-/* What the request comes to, without copying its lists: the engine does that if it must wait. */
+/* Translates a work request without copying its SGE list: the engine copies it if the WQE must wait. */
 static inline int translate(struct hca_qp *qp, const struct ibv_send_wr *wr, struct send_wqe *w)
 {
     w->wr_id = wr->wr_id;
@@ -134,7 +135,7 @@ static inline uint32_t next_index(struct hca_qp *qp)
     return qp->sq_posted++;
 }
 
-/* Most sends are short: these are not even translated. */
+/* Fast path: most sends are short, and need no translation. */
 static inline bool send_fast(struct hca_qp *qp, const struct ibv_send_wr *wr)
 {
     unsigned flags = wr->send_flags | qp->every_send_flags;
@@ -168,7 +169,7 @@ static inline int send_one(struct hca_qp *qp, struct ibv_send_wr *wr)
     return 0;
 }
 
-/* Before any lock is taken: while the time passes, other threads run. */
+/* Call without locks: other threads run while virtual time passes. */
 static inline void charge_sends(const struct ibv_send_wr *wr)
 {
     if (likely(!hca_engine->charge))

@@ -1,4 +1,5 @@
-/* Queue pairs: making, changing, asking. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Queue pairs: create, modify, query, destroy. */
 
 #include "verbs/verbs.h"
 
@@ -91,7 +92,7 @@ struct ibv_qp *verbs_create_qp_ex(struct ibv_context *context, struct ibv_qp_ini
         return fail(EOPNOTSUPP);
     if (flags && ex->qp_type != IBV_QPT_UD)
         return fail(EINVAL);
-    memcpy(&attr, ex, sizeof(attr)); /* ex starts with the same fields */
+    memcpy(&attr, ex, sizeof(attr)); /* a prefix of ex */
     struct hca_qp *qp = create(context, ex->comp_mask & IBV_QP_INIT_ATTR_PD ? ex->pd : NULL, &attr,
                                ex->comp_mask & IBV_QP_INIT_ATTR_XRCD ? ex->xrcd : NULL);
     if (!qp)
@@ -113,7 +114,7 @@ EXPORT struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp)
     return ((struct hca_qp *)qp)->builder ? (struct ibv_qp_ex *)qp : NULL;
 }
 
-/* Another handle to an XRC target QP of this fabric. Only its number and its events are of use. */
+/* Another handle to an XRC target QP of this fabric: gives its number and its events. */
 struct ibv_qp *verbs_open_qp(struct ibv_context *context, struct ibv_qp_open_attr *attr)
 {
     const uint32_t need = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE;
@@ -143,7 +144,7 @@ EXPORT int ibv_destroy_qp(struct ibv_qp *ibv)
         return EBUSY;
     verbs_free_qp_ex(qp);
     if (qp->owner != proc_self) {
-        free(qp); /* inherited through fork: the parent's own lives on */
+        free(qp); /* inherited through fork: the parent's object stays */
         return 0;
     }
     hca_charge(qp_state(qp) >= IBV_QPS_RTR ? CALL_DESTROY_CONNECTED_QP : CALL_DESTROY_QP, 0);
@@ -180,5 +181,5 @@ EXPORT int ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_m
 
 EXPORT int ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags)
 {
-    return 0; /* bytes of one message are placed in no promised order */
+    return 0; /* no ordering guarantees for the bytes of a message */
 }

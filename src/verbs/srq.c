@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Shared receive queues and XRC domains. */
 
 #include "hca/srq.h"
@@ -64,7 +65,7 @@ EXPORT int ibv_modify_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr, int at
     struct hca_srq *srq = (struct hca_srq *)ibv;
 
     if (attr_mask & IBV_SRQ_MAX_WR)
-        return EOPNOTSUPP; /* IBV_DEVICE_SRQ_RESIZE is not among our capabilities */
+        return EOPNOTSUPP; /* the device does not report IBV_DEVICE_SRQ_RESIZE */
     if (attr_mask & ~IBV_SRQ_LIMIT || attr->srq_limit > srq->rq.max_wr)
         return EINVAL;
     if (attr_mask & IBV_SRQ_LIMIT)
@@ -89,7 +90,7 @@ EXPORT int ibv_destroy_srq(struct ibv_srq *ibv)
     if (load_relaxed(&srq->users) > 0)
         return EBUSY;
     if (srq->owner != proc_self) {
-        free(srq); /* inherited through fork: the parent's own lives on */
+        free(srq); /* inherited through fork: the parent's object stays */
         return 0;
     }
     hca_charge(CALL_DESTROY_SRQ, 0);
@@ -106,7 +107,7 @@ int verbs_get_srq_num(struct ibv_srq *srq, uint32_t *srq_num)
     return 0;
 }
 
-/* A domain is shared by all who open the same file, so the file names it. */
+/* Processes that open the same file share the domain: the file identifies it. */
 struct ibv_xrcd *verbs_open_xrcd(struct ibv_context *context, struct ibv_xrcd_init_attr *attr)
 {
     const uint32_t need = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS;

@@ -1,4 +1,5 @@
-/* The honest answer to what is not supported, from one table. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Default ops: EOPNOTSUPP for every call that is not supported. */
 
 #include "verbs/verbs.h"
 
@@ -44,7 +45,7 @@ EXPORT struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size
 EXPORT int ibv_resolve_eth_l2_from_gid(struct ibv_context *context, struct ibv_ah_attr *attr,
                                        uint8_t eth_mac[6], uint16_t *vid)
 {
-    return EOPNOTSUPP; /* there is no Ethernet here */
+    return EOPNOTSUPP; /* needs Ethernet */
 }
 
 EXPORT int ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)

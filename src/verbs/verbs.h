@@ -1,7 +1,8 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #ifndef VERBS_VERBS_H
 #define VERBS_VERBS_H
 
-/* What the files of the exported interface share. */
+/* Shared by the files that export verbs. */
 
 #include "hca/engine.h"
 #include "hca/objects.h"
@@ -14,20 +15,20 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-/* Sets errno and returns NULL, for calls that answer with an object. */
+/* Sets errno and returns NULL, for calls that return an object. */
 static inline void *fail(int err)
 {
     errno = err;
     return NULL;
 }
 
-/* A forked child that uses what it inherited joins the fabric on its own. */
+/* A forked child that uses inherited objects joins the fabric itself. */
 static inline int ensure_attached(void)
 {
     return likely(proc_self >= 0) ? 0 : segment_attach();
 }
 
-/* Memory of the device. */
+/* Size of the device memory. */
 static inline uint64_t dm_limit(void)
 {
     uint64_t bytes = hca_engine->device_memory ? hca_engine->device_memory() : HCA_MAX_DM;
@@ -42,7 +43,7 @@ static inline struct hca_pd *real_pd(struct ibv_pd *pd)
     return p->parent ? p->parent : p;
 }
 
-/* ---- functions that go into a context's tables ---- */
+/* ---- functions for the ops tables of a context ---- */
 struct ibv_mw *verbs_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
 int verbs_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);
 int verbs_dealloc_mw(struct ibv_mw *mw);
@@ -74,23 +75,23 @@ int verbs_close_xrcd(struct ibv_xrcd *xrcd);
 int verbs_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr);
 int verbs_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
 int verbs_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
-/* All of the list or nothing. */
+/* Posts the whole list or nothing. */
 int verbs_post_send_all(struct hca_qp *qp, struct ibv_send_wr *wr);
 
 int verbs_fill_qp_ex(struct hca_qp *qp, uint64_t send_ops);
 void verbs_free_qp_ex(struct hca_qp *qp);
 
-/* Answers EOPNOTSUPP for all that is not supported. */
+/* Fills the ops that are not supported: they fail with EOPNOTSUPP. */
 void verbs_fill_unsupported(struct verbs_context *context);
 
-/* Keeps a context's asynchronous descriptor right where peers cannot raise it themselves. */
+/* Raises a context's asynchronous descriptor for peers that cannot raise it themselves. */
 void verbs_watch_context(struct hca_context *c);
 void verbs_unwatch_context(struct hca_context *c);
-/* Lists a context where others find it who change a port. */
+/* Adds a context to the table of contexts that get port events. */
 void verbs_list_device(struct hca_context *c);
 void verbs_unlist_device(struct hca_context *c);
 
-/* Waits until the program has acknowledged the events it has taken for an object. */
+/* Waits until the program has acknowledged the events of an object that it got. */
 void verbs_await_acks(pthread_mutex_t *mutex, pthread_cond_t *cond, uint32_t *completed,
                       uint32_t taken);
 

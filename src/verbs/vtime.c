@@ -1,4 +1,5 @@
-/* Programs that know of virtual time ask for it here, and say what they do that takes some. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The virtual-time calls of verbena.h. */
 
 #include "verbs/verbs.h"
 
@@ -7,7 +8,7 @@
 #include "sim/sched/sched.h"
 #include "verbena.h"
 
-/* Joins the fabric if that has not happened yet. */
+/* Joins the fabric on first use. */
 static bool in_virtual_time(void)
 {
     if (likely(hca_engine != &sim_engine))

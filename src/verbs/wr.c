@@ -1,4 +1,5 @@
-/* The ibv_wr_* interface: requests are collected between start and complete, then posted at once. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The ibv_wr_* calls: collect work requests from start to complete, then post them together. */
 
 #include "verbs/verbs.h"
 
@@ -14,18 +15,18 @@
 
 struct built {
     struct ibv_send_wr wr;
-    struct ibv_sge *sge; /* room for the QP's max_send_sge, or one of inline data */
+    struct ibv_sge *sge; /* max_send_sge entries, or one for inline data */
     uint8_t *inline_data;
     uint64_t atomic_word;
 };
 
-/* The mutex spans start to complete, as the interface promises. */
+/* The mutex is held from ibv_wr_start() to ibv_wr_complete(), as the API requires. */
 struct wr_builder {
     pthread_mutex_t mutex;
     struct built *built;
     struct ibv_sge *sges;
     uint8_t *inline_data;
-    uint32_t count, room;
+    uint32_t count, capacity;
     int err;
 };
 
@@ -45,9 +46,9 @@ static struct built *begin(struct ibv_qp_ex *ex, enum ibv_wr_opcode opcode)
 {
     struct hca_qp *qp = (struct hca_qp *)ex;
     struct wr_builder *b = qp->builder;
-    static _Thread_local struct built sink; /* what follows an error goes nowhere */
+    static _Thread_local struct built sink; /* discards requests after an error */
 
-    if (b->count == b->room) {
+    if (b->count == b->capacity) {
         b->err = b->err ? b->err : ENOMEM;
         memset(&sink, 0, sizeof(sink));
         return &sink;
@@ -164,7 +165,7 @@ static void wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey,
     w->wr.bind_mw.bind_info = *info;
 }
 
-/* ---- setters of the request begun last ---- */
+/* ---- setters of the current request ---- */
 
 static void wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t qpn, uint32_t qkey)
 {
@@ -263,7 +264,7 @@ static void wr_abort(struct ibv_qp_ex *ex)
     pthread_mutex_unlock(&builder_of(ex)->mutex);
 }
 
-/* ---- setting up ---- */
+/* ---- setup ---- */
 
 static void fill_calls(struct ibv_qp_ex *ex)
 {
@@ -291,7 +292,7 @@ static void fill_calls(struct ibv_qp_ex *ex)
 
 int verbs_fill_qp_ex(struct hca_qp *qp, uint64_t send_ops)
 {
-    uint64_t room = qp->cap.max_send_wr ? qp->cap.max_send_wr : 1;
+    uint64_t capacity = qp->cap.max_send_wr ? qp->cap.max_send_wr : 1;
     uint64_t sges = qp->cap.max_send_sge ? qp->cap.max_send_sge : 1;
     struct wr_builder *b;
 
@@ -301,10 +302,10 @@ int verbs_fill_qp_ex(struct hca_qp *qp, uint64_t send_ops)
     if (!b)
         return ENOMEM;
     qp->builder = b;
-    b->room = room;
-    b->built = calloc(room, sizeof(*b->built));
-    b->sges = calloc(room * sges, sizeof(*b->sges));
-    b->inline_data = malloc(room * (qp->cap.max_inline_data + 8));
+    b->capacity = capacity;
+    b->built = calloc(capacity, sizeof(*b->built));
+    b->sges = calloc(capacity * sges, sizeof(*b->sges));
+    b->inline_data = malloc(capacity * (qp->cap.max_inline_data + 8));
     if (!b->built || !b->sges || !b->inline_data) {
         verbs_free_qp_ex(qp);
         return ENOMEM;

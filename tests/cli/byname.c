@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Finds the verbs library as programs do that were not linked with it: dlopen() and dlvsym().
  * Prints what it found, so that the caller can compare.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Opens the first device, says so, and keeps it open until a signal ends it. */
 #include <infiniband/verbs.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Linked with libibverbs and libmlx5 as perftest is: prints the devices it sees. */
 #include <infiniband/mlx5dv.h>
 #include <infiniband/verbs.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Reads a device's files as programs do, and compares them with what the verbs tell. */
 #include <dirent.h>
 #include <dlfcn.h>

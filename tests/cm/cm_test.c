@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* rdma_cm between two processes. `cm_test [CASE...]` */
 
 #include "pair.h"

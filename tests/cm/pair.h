@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Two processes that meet through rdma_cm, and the steps their cases share. */
 #ifndef TESTS_CM_PAIR_H
 #define TESTS_CM_PAIR_H

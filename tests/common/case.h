@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* A case is checked in a process of its own, on a fabric of its own. */
 #ifndef TESTS_COMMON_CASE_H
 #define TESTS_COMMON_CASE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Small steps every verbs test needs: open, connect queue pairs, wait for completions. */
 #ifndef TESTS_COMMON_RIG_H
 #define TESTS_COMMON_RIG_H

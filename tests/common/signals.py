@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """What a runner inherits must not decide what its tests find."""
 import signal
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """The programs that must run, one row each.
 
 In a command, {port} is a free TCP port, {tmp} a scratch directory and {ring} the MPI program built

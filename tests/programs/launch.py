@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Starts programs on the software adapter and watches over them."""
 
 import os

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Sends messages of growing size around a ring of ranks, both eagerly and by rendezvous, and checks
  * every byte; then one-sided writes and a reduction. Prints "ring ok" once, on rank 0.

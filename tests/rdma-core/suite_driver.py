@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Runs tests of rdma-core's suite in this process and reports each on a descriptor of its own.
 
 Usage: suite_driver.py REPORT_FD TESTS_FILE [suite options]; the working directory holds the suite.

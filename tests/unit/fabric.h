@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #ifndef UNIT_FABRIC_H
 #define UNIT_FABRIC_H
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Adapter files: what is right is read as it stands, what is wrong is refused with file, line and
  * reason; and every file that comes with the program is right and says where its numbers are from.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* What experiments report: to the terminal, and into the results. */
 #include "bench/report.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Parsing of the command line, and what is read from ELF and segment files. */
 #include "cli/binary.h"
 #include "cli/commands.h"
@@ -126,14 +127,14 @@ static void natures_are_told_apart(void **state)
 {
     unsigned char header[64] = "\177ELF";
 
-    assert_int_equal(binary_nature_of("/proc/self/exe"), BINARY_DYNAMIC);
-    assert_int_equal(binary_nature_of("/nonexistent"), BINARY_NONE);
+    assert_int_equal(binary_type_of("/proc/self/exe"), BINARY_DYNAMIC);
+    assert_int_equal(binary_type_of("/nonexistent"), BINARY_NONE);
     write_file("#!/bin/sh\n", 10);
-    assert_int_equal(binary_nature_of(file_path), BINARY_NONE);
+    assert_int_equal(binary_type_of(file_path), BINARY_NONE);
     write_file("", 0);
-    assert_int_equal(binary_nature_of(file_path), BINARY_NONE);
+    assert_int_equal(binary_type_of(file_path), BINARY_NONE);
     write_file(header, sizeof(header));
-    assert_int_equal(binary_nature_of(file_path), BINARY_FOREIGN);
+    assert_int_equal(binary_type_of(file_path), BINARY_FOREIGN);
 }
 
 /* Any prefix of a library, and one whose every byte was turned, must be read without harm. */
@@ -157,7 +158,7 @@ static void damaged_libraries_do_no_harm(void **state)
         bytes[at] ^= 0xff;
         write_file(bytes, size);
         binary_versions_cover(library, file_path, missing, sizeof(missing));
-        binary_nature_of(file_path);
+        binary_type_of(file_path);
         bytes[at] ^= 0xff;
     }
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* The talk between the processes of an experiment, over socket pairs, with threads for ranks. */
 #include "bench/control.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Two processes divide a message between them: coop_copy.h. */
 #include "mtl/coop_copy.h"
 

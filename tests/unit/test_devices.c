@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* The list of devices, and many objects of one device. */
 
 #include "fabric.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Grace periods: who is waited for, and what becomes of memory when waiting is in vain. */
 
 #include "fabric.h"

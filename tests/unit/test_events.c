@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Asynchronous events and completion channels, as a program takes them. */
 
 #include "fabric.h"

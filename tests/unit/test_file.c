@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Files written and read as a whole: what replaces them, what refuses, what is left behind. */
 #include "util/file.h"
 
@@ -133,7 +134,7 @@ static void what_is_too_long_or_no_file_is_refused(void **state)
 
     memset(long_text, 'x', FILE_TEXT_MAX + 1);
     assert_int_equal(file_write("long", long_text, FILE_TEXT_MAX + 1), 0);
-    expect_refusal("long", FILE_TEXT_MAX, "has more than 1 MiB");
+    expect_refusal("long", FILE_TEXT_MAX, "larger than the limit of 1 MiB");
     assert_int_equal(truncate("long", FILE_TEXT_MAX), 0);
     long_text[FILE_TEXT_MAX] = '\0';
     expect_text("long", long_text);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* --verify: what arrived is held against what was sent, byte by byte. */
 #include "bench/measure/flow.h"
 

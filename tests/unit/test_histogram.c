@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Histograms and summaries, held against plain computations on all the samples. */
 #include "results/histogram.h"
 

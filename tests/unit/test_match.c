@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Matching against a list that is searched from its beginning, and its cost with many messages. */
 #include "mtl/match.h"
 #include "util/util.h"

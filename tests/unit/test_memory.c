@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* The segment's memory: the arena, the tables, keys and their checks. */
 
 #include "fabric.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* From operands, options and sweep files to experiments with settings. */
 #include "bench/session/session.h"
 #include "bench/session/experiments.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Completion rings and receive queues, from both sides. */
 
 #include "fabric.h"

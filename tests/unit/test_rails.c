@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Plans of every policy: each byte once, in order, on rails that are up, in pieces that fit the
  * limits; and the bookkeeping that policies rest on. */
 #include "rails/rails.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Policies on a small queueing model of an adapter: queue pairs that carry a piece at a time, chunk
  * by chunk, engines that take pieces from them, ports that engines share. On equal rails 'epc' has
  * to be as good as each fixed policy; 'adaptive' as good as all of them, everywhere. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Files of results: what is written is read back, and what is damaged is refused with its reason.
  */
 #include "results/results.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* The inbox through which processes of one node send to each other. */
 
 #include "mtl/protocol.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* One process, many threads: what a thread sanitizer can judge. Traffic goes from queue pair to queue
  * pair of the process, through the same code as between processes. */
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* --fail-if: what is understood, what is refused, which points it finds. */
 #include "results/threshold.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Silence, missing receives, refusals: each has its defined outcome. */
 
 #include "transport_pair.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Single packets: by hand, one after the other, or lost at a chosen place. */
 
 #include "transport_pair.h"

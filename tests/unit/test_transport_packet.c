@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Headers as bytes: known packets, there and back, and anything at all. */
 
 #include "transport/frame.h"

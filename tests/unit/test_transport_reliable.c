@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* RC and XRC: whatever the wire does, everything is carried out once and in order. */
 
 #include "transport_pair.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* UC and UD: a message arrives whole, or not at all. */
 
 #include "transport_pair.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "transport_pair.h"
 
 #include "util/util.h"

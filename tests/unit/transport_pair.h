@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #ifndef TESTS_UNIT_TRANSPORT_PAIR_H
 #define TESTS_UNIT_TRANSPORT_PAIR_H
 

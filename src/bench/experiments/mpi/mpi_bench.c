@@ -163,7 +163,7 @@ static pid_t start(const struct settings *settings, char **words, int *fd)
         close(pipes[0]);
         close(pipes[1]);
         reset_environment();
-        setenv(OPEN_MPI_MAY_LEAVE, "1", 0);
+        setenv(OPEN_MPI_ALLOW_EXIT_WITHOUT_SYNC, "1", 0);
         if (settings->mca)
             set_parameters(settings->mca);
         execv("/proc/self/exe", words);

@@ -1,6 +1,7 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Calls that rdma-core gained after version 44, whose headers may not declare them. Left out, they
- * would reach the system's own library with contexts that are not its own.
+ * Calls that rdma-core added after version 44, up to 65; the system's headers may lack them. Without
+ * these definitions, programs would reach the system's libibverbs with our contexts.
  */
 
 #include "verbs/verbs.h"
@@ -16,14 +17,14 @@ struct ibv_comp_cntr_caps;
 struct ibv_comp_cntr_init_attr;
 struct ibv_qp_attach_comp_cntr_attr;
 
-#define REFUSED(name, ...)        \
+#define UNSUPPORTED(name, ...)        \
     EXPORT int name(__VA_ARGS__); \
     EXPORT int name(__VA_ARGS__)  \
     {                             \
         return EOPNOTSUPP;        \
     }
 
-#define REFUSED_OBJECT(type, name, ...) \
+#define UNSUPPORTED_OBJECT(type, name, ...) \
     EXPORT type *name(__VA_ARGS__);     \
     EXPORT type *name(__VA_ARGS__)      \
     {                                   \
@@ -64,7 +65,7 @@ EXPORT void ibv_free_buf(struct ibv_buf *buf)
 EXPORT int ibv_export_buf_dmabuf_fd(struct ibv_buf *buf);
 EXPORT int ibv_export_buf_dmabuf_fd(struct ibv_buf *buf)
 {
-    errno = ENODATA; /* it is memory of the process, and no dma-buf */
+    errno = ENODATA; /* plain memory, not a dma-buf */
     return -1;
 }
 
@@ -76,7 +77,7 @@ enum {
     REG_BUF = 1 << 5,
 };
 
-/* struct ibv_mr_init_attr, under a name that does not clash with headers that have it. */
+/* struct ibv_mr_init_attr under another name, because newer headers define it. */
 struct mr_init_attr {
     size_t length;
     int access;
@@ -100,7 +101,7 @@ EXPORT struct ibv_mr *verbs_reg_mr_ex(struct ibv_pd *pd, struct mr_init_attr *at
 EXPORT struct ibv_mr *verbs_reg_mr_ex(struct ibv_pd *pd, struct mr_init_attr *attr)
 {
     if (attr->comp_mask & ~(uint64_t)(REG_IOVA | REG_ADDR | REG_BUF))
-        return fail(EOPNOTSUPP); /* a dma-buf, or hints for the bus */
+        return fail(EOPNOTSUPP); /* dma-buf, DMA handle */
     if (!(attr->comp_mask & REG_ADDR) ||
         (attr->comp_mask & REG_BUF && (attr->buf->pd != pd || !lies_within(attr, attr->buf))))
         return fail(EINVAL);
@@ -133,23 +134,23 @@ EXPORT int ibv_query_port_speed(struct ibv_context *context, uint32_t port_num, 
     return 0;
 }
 
-/* ---- hints for the bus, counters of completions: there is nothing to give them to ---- */
+/* ---- DMA handles, completion counters: not supported ---- */
 
-REFUSED_OBJECT(struct ibv_dmah, ibv_alloc_dmah, struct ibv_context *context,
+UNSUPPORTED_OBJECT(struct ibv_dmah, ibv_alloc_dmah, struct ibv_context *context,
                struct ibv_dmah_init_attr *attr)
-REFUSED(ibv_dealloc_dmah, struct ibv_dmah *dmah)
-REFUSED(_ibv_query_comp_cntr_caps, struct ibv_context *context, struct ibv_comp_cntr_caps *caps,
+UNSUPPORTED(ibv_dealloc_dmah, struct ibv_dmah *dmah)
+UNSUPPORTED(_ibv_query_comp_cntr_caps, struct ibv_context *context, struct ibv_comp_cntr_caps *caps,
         size_t caps_size)
-REFUSED_OBJECT(struct ibv_comp_cntr, ibv_create_comp_cntr, struct ibv_context *context,
+UNSUPPORTED_OBJECT(struct ibv_comp_cntr, ibv_create_comp_cntr, struct ibv_context *context,
                struct ibv_comp_cntr_init_attr *attr)
-REFUSED(ibv_destroy_comp_cntr, struct ibv_comp_cntr *counter)
-REFUSED(ibv_set_comp_cntr, struct ibv_comp_cntr *counter, uint64_t value)
-REFUSED(ibv_set_err_comp_cntr, struct ibv_comp_cntr *counter, uint64_t value)
-REFUSED(ibv_inc_comp_cntr, struct ibv_comp_cntr *counter, uint64_t amount)
-REFUSED(ibv_inc_err_comp_cntr, struct ibv_comp_cntr *counter, uint64_t amount)
-REFUSED(ibv_read_comp_cntr, struct ibv_comp_cntr *counter, uint64_t *value)
-REFUSED(ibv_read_err_comp_cntr, struct ibv_comp_cntr *counter, uint64_t *value)
-REFUSED(ibv_qp_attach_comp_cntr, struct ibv_qp *qp, struct ibv_comp_cntr *counter,
+UNSUPPORTED(ibv_destroy_comp_cntr, struct ibv_comp_cntr *counter)
+UNSUPPORTED(ibv_set_comp_cntr, struct ibv_comp_cntr *counter, uint64_t value)
+UNSUPPORTED(ibv_set_err_comp_cntr, struct ibv_comp_cntr *counter, uint64_t value)
+UNSUPPORTED(ibv_inc_comp_cntr, struct ibv_comp_cntr *counter, uint64_t amount)
+UNSUPPORTED(ibv_inc_err_comp_cntr, struct ibv_comp_cntr *counter, uint64_t amount)
+UNSUPPORTED(ibv_read_comp_cntr, struct ibv_comp_cntr *counter, uint64_t *value)
+UNSUPPORTED(ibv_read_err_comp_cntr, struct ibv_comp_cntr *counter, uint64_t *value)
+UNSUPPORTED(ibv_qp_attach_comp_cntr, struct ibv_qp *qp, struct ibv_comp_cntr *counter,
         struct ibv_qp_attach_comp_cntr_attr *attr)
 
 EXPORT int ibv_dm_export_dmabuf_fd(struct ibv_dm *dm);

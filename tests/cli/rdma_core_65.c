@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Calls what a program calls that was built for a newer rdma-core, found by name and version since
  * the headers here may not have it. Ends with status 0 when every call is answered or refused.
