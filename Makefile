@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# The front door. Meson and Ninja do the work; tools/setup installs the packages that are missing.
+# Entry point for Meson and Ninja; tools/setup installs missing packages.
 #
 #   make            build into build/; build/verbena runs from there
-#   make run        the same, then the quick tour of the suite
+#   make run        build, then run the quick tour of the suite
 #   make test       build, and run every test
 #   make test-long  the NAS kernels in classes A and B, live and in virtual time; all of MPI
 #   make test-rxe   the suite on the kernel's RDMA stack, in virtual machines
-#   make bench      figures against UCX's shared memory, the bare system call, perftest and other MPIs
+#   make bench      compare with UCX's shared memory, bare system calls, perftest and other MPIs
 #   make asan, tsan build with sanitizers into build-asan/, build-tsan/
 #   make fuzz       fuzz for longer than "make test" does (FUZZ_SECONDS=300)
-#   make mutants    change the code at random, and see whether the tests notice (N=25 SEED=1)
-#   make install    honours DESTDIR and prefix; make uninstall takes it away again
+#   make mutants    mutation testing: do the tests notice random changes? (N=25 SEED=1)
+#   make install    install (honours DESTDIR and prefix); make uninstall removes it
 #   make deps       install every package that any of the above needs
 #   make clean
 #
-# SETUP=no leaves packages alone.
+# SETUP=no installs no packages.
 
 BUILD        ?= build
 prefix       ?= /usr/local
@@ -24,7 +24,7 @@ N            ?= 25
 SEED         ?= 1
 export SETUP
 
-# Packages come before what is configured with them, whatever -j says; ninja runs in parallel by itself.
+# Install packages before configuring, whatever -j says; ninja itself runs in parallel.
 .NOTPARALLEL:
 
 all: packages-build

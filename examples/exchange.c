@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Two processes exchange data over one reliable connection: send, RDMA write, RDMA read, atomics,
- * every byte checked, then the time a small message takes and the rate of large writes.
+ * Two processes exchange data over one reliable connection: send, RDMA write, RDMA read and atomics,
+ * with every byte checked. Then they measure the latency of small messages and the bandwidth of
+ * large writes.
  *
  *     verbena run -- exchange
  *
- * An ordinary verbs program: nothing in it knows on what adapter it runs.
+ * An ordinary verbs program that runs on any adapter.
  */
 #include <infiniband/verbs.h>
 #include <stdbool.h>
@@ -25,8 +26,8 @@
 #define ADDITIONS  1000
 #define QUEUE_SIZE 64
 
-/* What the peers tell each other before they can talk RDMA. */
-struct card {
+/* Exchanged over a socket before RDMA is possible. */
+struct conn_info {
     union ibv_gid gid;
     uint64_t address;
     uint32_t rkey;
@@ -43,7 +44,7 @@ struct side {
     struct ibv_mr *mr;
     struct ibv_cq *cq;
     struct ibv_qp *qp;
-    struct card peer;
+    struct conn_info peer;
 };
 
 #define REQUIRE(condition, what)                                            \
@@ -120,7 +121,7 @@ static void open_side(struct side *side)
 static void exchange_cards(struct side *side)
 {
     struct ibv_port_attr port;
-    struct card own = { .address = (uintptr_t)side->buffer,
+    struct conn_info own = { .address = (uintptr_t)side->buffer,
                         .rkey = side->mr->rkey,
                         .qp_number = side->qp->qp_num };
 

@@ -11,7 +11,7 @@ static void print_commands(FILE *out)
           out);
     for (const struct command *row = cli_commands; row->name; row++) {
         if (!row->internal)
-            fprintf(out, "  %-8s %s\n", row->name, row->summary);
+            fprintf(out, "  %-9s %s\n", row->name, row->summary);
     }
     fputs("\n'verbena COMMAND --help' shows the options of a command.\n", out);
 }

@@ -21,7 +21,7 @@ PRIVATE_VERSIONS = (34, 57, 59, 64, 65)  # the newest last
 
 SYMBOL = re.compile(r'^(\w+)(@@?)(\w[\w.]*)$')
 
-# Calls whose answer is a pointer, should the adapter not have them.
+# Calls that return a pointer, in case the adapter lacks them.
 RETURNS_POINTER = re.compile(
     r'^(ibv_(get_device_(list|name)|open_device|import_\w+|alloc_pd|reg_\w*mr\w*|create_\w+'
     r'|get_sysfs_path|qp_to_qp_ex|dmabuf_heap_(alloc|cc_shared_init)|\w+_str)'
@@ -84,7 +84,7 @@ def row_text(index, row, defaults):
     name, separator, version, size = row
     if size:
         return f'DATA({index}, "{name}{separator}{version}", {size})'
-    # An old version beside a newer default has the structures of 2006: answer, do not misread.
+    # Old versions beside a newer default use the structures of 2006: fail instead of misreading them.
     old = separator == '@' and name in defaults and not version.startswith(PRIVATE)
     kind = 'OLD' if old else 'CALL'
     return f'{kind}({index}, "{name}", "{name}{separator}{version}", {answer(name)})'
@@ -116,7 +116,7 @@ def make(args):
 def version_script(rows):
     versions = sorted({row[2] for row in rows}, key=version_key)
     nodes = [f'{version} {{\n}};' for version in versions[:-1]]
-    # "local: *" would hide the names of its own node, so that node lists them.
+    # "local: *" would hide names of its own version node, so that node lists them.
     last = ''.join(f'    {row[0]};\n' for row in rows if row[2] == versions[-1])
     nodes.append(f'{versions[-1]} {{\nglobal:\n{last}local:\n    *;\n}};')
     return '\n'.join(nodes) + '\n'

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Finds the verbs library as programs do that were not linked with it: dlopen() and dlvsym().
- * Prints what it found, so that the caller can compare.
+ * Finds libibverbs with dlopen() and dlvsym(), like programs that are not linked with it, and prints
+ * what it found.
  */
 #include <dlfcn.h>
 #include <errno.h>

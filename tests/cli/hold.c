@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Opens the first device, says so, and keeps it open until a signal ends it. */
+/* Opens the first device, reports it, and keeps it open until a signal ends the program. */
 #include <infiniband/verbs.h>
 #include <stdio.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Linked with libibverbs and libmlx5 as perftest is: prints the devices it sees. */
+/* Linked with libibverbs and libmlx5, like perftest: prints its devices. */
 #include <infiniband/mlx5dv.h>
 #include <infiniband/verbs.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Calls what a program calls that was built for a newer rdma-core, found by name and version since
- * the headers here may not have it. Ends with status 0 when every call is answered or refused.
+ * Makes the calls of a program built for a newer rdma-core, found by name and version because the
+ * installed headers may lack them. Exits with 0 if every call works or fails with EOPNOTSUPP.
  */
 #include <dlfcn.h>
 #include <errno.h>

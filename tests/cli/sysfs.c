@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Reads a device's files as programs do, and compares them with what the verbs tell. */
+/* Reads a device's files in /sys and compares them with its verbs attributes. */
 #include <dirent.h>
 #include <dlfcn.h>
 #include <endian.h>

@@ -71,7 +71,7 @@ static void whole_active(void)
     rdma_destroy_event_channel(channel);
 }
 
-/* ---- refusals ---- */
+/* ---- rejections ---- */
 
 static void reject_passive(void)
 {
@@ -87,7 +87,7 @@ static void reject_passive(void)
             CHECK_ERRNO(rdma_reject(id, NULL, 0), EINVAL);
             CHECK_ERRNO(rdma_accept(id, &(struct rdma_conn_param){ 0 }), EINVAL);
         }
-        close_id(id); /* the second request is refused by this alone */
+        close_id(id); /* destroying the id rejects the second request */
     }
     close_id(listener);
     tell(1);
@@ -118,7 +118,7 @@ static void reject_active(void)
     tell(1);
 }
 
-/* ---- a QP that the id does not know ---- */
+/* ---- a QP created without the id ---- */
 
 static void to_state(struct rdma_cm_id *id, struct ibv_qp *qp, enum ibv_qp_state state)
 {
@@ -169,7 +169,7 @@ static void external_passive(void)
     CHECK_ERRNO(rdma_accept(id, NULL), EINVAL);
     CHECK(!rdma_accept(id, &param));
     tell(qp->qp_num);
-    CHECK(!readable(channel->fd, 100)); /* the other side has not said rdma_establish */
+    CHECK(!readable(channel->fd, 100)); /* the peer has not called rdma_establish */
     tell(1);
     EXPECT_ACK(channel, RDMA_CM_EVENT_ESTABLISHED);
     CHECK_ERRNO(rdma_notify(id, IBV_EVENT_COMM_EST), EISCONN);
@@ -227,7 +227,7 @@ static void epoll_passive(void)
     CHECK(epoll_wait(ep, &ev, 1, 50) == 0);
     CHECK_ERRNO(rdma_get_cm_event(channel, &event), EAGAIN);
     tell(1);
-    CHECK(!rdma_disconnect(id)); /* while the other side does the same */
+    CHECK(!rdma_disconnect(id)); /* while the peer disconnects too */
     CHECK(epoll_wait(ep, &ev, 1, STEP_MS) == 1);
     EXPECT_ACK(channel, RDMA_CM_EVENT_DISCONNECTED);
     CHECK(epoll_wait(ep, &ev, 1, 100) == 0);
@@ -256,14 +256,14 @@ static void migrate_passive(void)
     struct rdma_event_channel *channel = open_channel(), *second = open_channel();
     struct rdma_cm_id *listener = open_listener(channel, RDMA_PS_TCP, 1);
 
-    CHECK(!rdma_migrate_id(listener, second)); /* the request finds it there */
+    CHECK(!rdma_migrate_id(listener, second)); /* the request must reach the new channel */
     struct rdma_cm_event *event = EXPECT(second, RDMA_CM_EVENT_CONNECT_REQUEST);
     struct rdma_cm_id *id = event->id;
     rdma_ack_cm_event(event);
     CHECK(!readable(channel->fd, 0));
     make_qp(id);
     CHECK(!rdma_accept(id, NULL));
-    CHECK(!rdma_migrate_id(id, channel)); /* the other side has our old channel in hand */
+    CHECK(!rdma_migrate_id(id, channel)); /* the peer still has the old channel */
     CHECK(id->channel == channel);
     tell(1);
     EXPECT_ACK(channel, RDMA_CM_EVENT_ESTABLISHED);
@@ -284,7 +284,7 @@ static void migrate_active(void)
     make_qp(id);
     CHECK(!rdma_connect(id, &param));
     hear();
-    CHECK(!rdma_migrate_id(id, second)); /* with the reply waiting in the first */
+    CHECK(!rdma_migrate_id(id, second)); /* while the reply is queued in the first */
     EXPECT_ACK(second, RDMA_CM_EVENT_ESTABLISHED);
     CHECK(!readable(channel->fd, 0));
     CHECK(!rdma_migrate_id(id, NULL)); /* synchronous from now on */
@@ -295,7 +295,7 @@ static void migrate_active(void)
     close_id(id);
 }
 
-/* ---- backlog: what does not fit comes later ---- */
+/* ---- backlog: surplus requests arrive later ---- */
 
 #define CALLERS 5
 #define BACKLOG 2
@@ -307,7 +307,7 @@ static void backlog_passive(void)
     struct rdma_cm_event *event;
     int burst = 0;
 
-    hear(); /* all have called, and wait */
+    hear(); /* all clients have called rdma_connect */
     CHECK(!fcntl(channel->fd, F_SETFL, O_NONBLOCK));
     while (!rdma_get_cm_event(channel, &event)) {
         CHECK(event->event == RDMA_CM_EVENT_CONNECT_REQUEST);
@@ -341,7 +341,7 @@ static void backlog_active(void)
     for (int i = 0; i < CALLERS; i++)
         CHECK(!rdma_connect(ids[i], &param));
     tell(1);
-    hear(); /* until here nothing could be sent again */
+    hear(); /* no request could be repeated before */
     for (int i = 0; i < CALLERS; i++)
         EXPECT_ACK(channel, RDMA_CM_EVENT_REJECTED);
     for (int i = 0; i < CALLERS; i++)
@@ -513,14 +513,14 @@ static void untaken_passive(void)
     struct rdma_event_channel *channel = open_channel();
     struct rdma_cm_id *listener = open_listener(channel, RDMA_PS_TCP, 4);
 
-    CHECK(readable(channel->fd, STEP_MS)); /* a request that nobody takes */
+    CHECK(readable(channel->fd, STEP_MS)); /* a request that is never taken */
     CHECK(!rdma_destroy_id(listener));
     CHECK(!readable(channel->fd, 50));
     tell(1);
     listener = open_listener(channel, RDMA_PS_TCP, 4);
     struct rdma_cm_id *id = connect_passive(channel, listener);
     tell(1);
-    CHECK(readable(channel->fd, STEP_MS)); /* the other side has left */
+    CHECK(readable(channel->fd, STEP_MS)); /* the peer has disconnected */
     close_id(id);
     CHECK(!readable(channel->fd, 50));
     close_id(listener);

@@ -30,7 +30,7 @@ static void send_datagram(struct rdma_cm_id *id, struct rdma_ud_param *ud, const
     CHECK(!rdma_dereg_mr(mr));
 }
 
-/* ---- a look-up, then datagrams ---- */
+/* ---- SIDR, then datagrams ---- */
 
 static void ud_passive(void)
 {
@@ -79,7 +79,7 @@ static void ud_active(void)
     rdma_ack_cm_event(event);
     close_id(id);
 
-    for (int status = 2; status >= 1; status--) { /* refused, then nobody there */
+    for (int status = 2; status >= 1; status--) { /* rejected, then no listener */
         if (status == 1)
             hear();
         id = resolve(channel, RDMA_PS_UDP, "127.0.0.1", port);
@@ -187,7 +187,7 @@ static void ipoib_active(void)
     close_id(id);
 }
 
-/* A member gets what it sends to its own group, unless its QP was made to block that. */
+/* A member receives its own messages to the group, unless its QP blocks loopback. */
 static void itself(void)
 {
     struct rdma_event_channel *channel = open_channel();

@@ -77,7 +77,7 @@ static void endpoint_active(void)
     CHECK(!rdma_disconnect(id));
     rdma_destroy_ep(id);
 
-    attr = qp_attr(); /* it named the CQs of the first */
+    attr = qp_attr(); /* the call filled in the CQs of the first */
     CHECK(!rdma_create_ep(&id, res, NULL, &attr));
     CHECK_ERRNO(rdma_connect(id, NULL), ECONNREFUSED);
     rdma_destroy_ep(id);
@@ -142,7 +142,7 @@ static void ports_whole(void)
     rdma_destroy_event_channel(channel);
 }
 
-/* ---- nodes: 127.42.0.(K+1) is node K alone ---- */
+/* ---- nodes: 127.42.0.(K+1) is node K only ---- */
 
 static void on_node(const char *node)
 {

@@ -5,14 +5,14 @@
 #include <signal.h>
 #include <unistd.h>
 
-/* A side dies at one stage; the other has nothing but its descriptor to learn it from. */
+/* One side dies at some stage; the other must learn it from its descriptor. */
 
 static void die(void)
 {
     raise(SIGKILL);
 }
 
-/* ---- the asking side dies ---- */
+/* ---- the active side dies ---- */
 
 static void caller_dies_asking(void)
 {
@@ -77,7 +77,7 @@ static void sees_connection_die(void)
     close_id(listener);
 }
 
-/* The peer is gone before anybody looks: the call itself must not hang. */
+/* The peer is dead before the call: the call must not hang. */
 static void sync_waits_for_the_dead(void)
 {
     struct rdma_cm_id *listener, *id;
@@ -95,7 +95,7 @@ static void sync_waits_for_the_dead(void)
     close_id(listener);
 }
 
-/* ---- the answering side dies ---- */
+/* ---- the passive side dies ---- */
 
 static void listener_dies_idle(void)
 {
@@ -122,7 +122,7 @@ static void listener_dies_asked(void)
     struct rdma_event_channel *channel = open_channel();
 
     open_listener(channel, RDMA_PS_TCP, 1);
-    readable(channel->fd, STEP_MS); /* not even taken from the mailbox */
+    readable(channel->fd, STEP_MS); /* the message stays in the mailbox */
     die();
 }
 
@@ -217,7 +217,7 @@ static void sees_connected_listener_die(void)
     close_id(id);
 }
 
-/* An ordinary end without any farewell is the same to the other side. */
+/* exit() without rdma_disconnect() looks like a crash to the peer. */
 static void leaves_without_a_word(void)
 {
     struct rdma_event_channel *channel = open_channel();

@@ -119,7 +119,7 @@ bool run_case(const struct cm_case *c)
     return good;
 }
 
-/* ---- words ---- */
+/* ---- messages outside the fabric ---- */
 
 void tell(uint64_t value)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Two processes that meet through rdma_cm, and the steps their cases share. */
+/* Two processes connected with rdma_cm, and the steps that the cases share. */
 #ifndef TESTS_CM_PAIR_H
 #define TESTS_CM_PAIR_H
 
@@ -12,7 +12,7 @@
 struct cm_case {
     const char *name;
     void (*passive)(void);
-    void (*active)(void); /* NULL: one process is enough */
+    void (*active)(void); /* NULL: a case with one process */
     char dies;            /* 'p' or 'a': that side kills itself */
 };
 
@@ -36,7 +36,7 @@ void fail(const char *file, int line, const char *format, ...)
 
 bool run_case(const struct cm_case *c);
 
-/* Words to the other side, outside the fabric. */
+/* Messages to the peer outside the fabric. */
 void tell(uint64_t value);
 uint64_t hear(void);
 
@@ -44,16 +44,16 @@ uint64_t hear(void);
 bool readable(int fd, int timeout_ms);
 struct rdma_cm_event *expect_at(const char *file, int line, struct rdma_event_channel *channel,
                                 enum rdma_cm_event_type type);
-/* The next event, which must be of that type; not acknowledged. */
+/* Gets the next event, which must have the given type. */
 #define EXPECT(channel, type) expect_at(__FILE__, __LINE__, channel, type)
-/* The same, acknowledged. */
+/* Gets and acknowledges the next event. */
 #define EXPECT_ACK(channel, type) rdma_ack_cm_event(EXPECT(channel, type))
 
 struct rdma_event_channel *open_channel(void);
-/* Listens on a free port of 127.0.0.1 and tells the other side which. */
+/* Listens on a free port of 127.0.0.1 and sends the port to the peer. */
 struct rdma_cm_id *open_listener(struct rdma_event_channel *channel, enum rdma_port_space ps,
                                  int backlog);
-/* Hears the port, resolves address and route. */
+/* Gets the port from the peer, resolves address and route. */
 struct rdma_cm_id *open_route(struct rdma_event_channel *channel, enum rdma_port_space ps);
 struct rdma_cm_id *resolve(struct rdma_event_channel *channel, enum rdma_port_space ps,
                            const char *ip, uint16_t port);
@@ -63,7 +63,7 @@ void close_id(struct rdma_cm_id *id);
 
 struct rdma_conn_param conn_param(const void *data, uint8_t length);
 
-/* Both sides up to ESTABLISHED, with a QP each. */
+/* Connect both sides, each with a QP, up to ESTABLISHED. */
 struct rdma_cm_id *connect_passive(struct rdma_event_channel *channel, struct rdma_cm_id *listener);
 struct rdma_cm_id *connect_active(struct rdma_event_channel *channel);
 

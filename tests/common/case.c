@@ -16,7 +16,7 @@
 #define EXIT_SKIP     77
 #define VERDICT_BYTES 512
 
-static char *verdict; /* written by whichever process knows first */
+static char *verdict; /* written by the first process that knows it */
 
 void case_fail(const char *file, int line, const char *fmt, ...)
 {
@@ -42,7 +42,7 @@ void case_skip(const char *fmt, ...)
     _exit(EXIT_SKIP);
 }
 
-/* The case leads its own process group, so that nothing it started stays. */
+/* The case runs in its own process group, so that all its processes can be killed. */
 static int wait_for(pid_t pid)
 {
     uint64_t end = rig_now_us() + CASE_SECONDS * 1000000ull;

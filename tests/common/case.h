@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A case is checked in a process of its own, on a fabric of its own. */
+/* Runs each test case in its own process, on its own fabric. */
 #ifndef TESTS_COMMON_CASE_H
 #define TESTS_COMMON_CASE_H
 
@@ -7,7 +7,7 @@
 
 enum case_result { CASE_OK, CASE_FAILED, CASE_SKIPPED };
 
-/* Runs it and prints its line. Whatever it started is killed; a segment that stays is a failure. */
+/* Runs a case and prints its result. Kills its processes; a segment left behind is a failure. */
 enum case_result case_run(const char *name, void (*run)(const void *argument),
                           const void *argument);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Small steps every verbs test needs: open, connect queue pairs, wait for completions. */
+/* Steps of every verbs test: open a device, connect queue pairs, wait for completions. */
 #ifndef TESTS_COMMON_RIG_H
 #define TESTS_COMMON_RIG_H
 
@@ -13,10 +13,10 @@ struct rig {
     struct ibv_pd *pd;
     struct ibv_port_attr port;
     union ibv_gid gid;
-    uint8_t gid_index; /* of Ethernet: the last entry, which is an IPv4 address if there is one */
+    uint8_t gid_index; /* on Ethernet: the last entry, an IPv4 address if there is one */
 };
 
-/* What one side tells the other so that two queue pairs can meet. */
+/* The address of a queue pair, exchanged to connect two of them. */
 struct rig_addr {
     uint32_t qpn;
     uint32_t psn;
@@ -41,7 +41,7 @@ extern const struct rig_timing rig_patient;
     (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
      IBV_ACCESS_REMOTE_ATOMIC)
 
-/* All return 0, or an errno value. */
+/* All return 0 or an errno value. */
 int rig_open(struct rig *rig);
 int rig_close(struct rig *rig);
 
@@ -57,7 +57,7 @@ int rig_qp_connect(struct ibv_qp *qp, uint32_t psn, const struct rig_addr *remot
 int rig_qp_error(struct ibv_qp *qp);
 enum ibv_qp_state rig_qp_state(struct ibv_qp *qp);
 
-/* 1 when a completion came, 0 when the time is over, -1 on an error of the CQ. */
+/* Returns 1 with a completion, 0 after the timeout, -1 on a CQ error. */
 int rig_poll(struct ibv_cq *cq, struct ibv_wc *wc, unsigned timeout_ms);
 
 uint64_t rig_now_us(void);

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What a runner inherits must not decide what its tests find."""
+"""Makes tests independent of inherited signal dispositions and masks."""
 import signal
 
 
 def give_defaults_to_children():
-    """Undo nohup, '&' in a script, and masks for whatever this process starts from now on.
+    """Undo nohup, '&' in a script, and signal masks for all children started from now on.
 
-    The process itself goes on to ignore what it was told to ignore: by handlers, which end at exec.
+    The process itself keeps ignoring these signals: with empty handlers, which exec() resets.
     """
     for number in signal.valid_signals():
         if signal.getsignal(number) == signal.SIG_IGN:

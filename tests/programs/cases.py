@@ -44,7 +44,7 @@ def tool_cases():
 
 
 def file_cases():
-    """What the preload shows in place of a kernel driver's files."""
+    """Files that the preloaded library provides in place of a kernel driver."""
     yield Case('ls /sys/class/infiniband', 'ls /sys/class/infiniband', devices=2,
                server_expect=(r'\Averbena0\nverbena1\n\Z',))
     yield Case('ls /sys/class/infiniband/verbena0/device/net/',
@@ -251,7 +251,7 @@ def mpi_cases():
 
 
 def representative():
-    """A handful to repeat under other conditions."""
+    """A few rows to repeat under other conditions."""
     yield pingpong('rc', '-c')
     yield pingpong('ud', '-c -e')
     yield pingpong('srq', '-c')

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Starts programs on the software adapter and watches over them."""
+"""Starts and supervises programs on the software adapter."""
 
 import os
 import pathlib
@@ -20,7 +20,7 @@ LISTEN = '0A'
 
 
 def prefix(fabric, nodes=1, node=0, devices=1, ports=1, copy='auto', ordinary_user=False):
-    """The command that puts a program on the adapter, to be followed by the program itself."""
+    """The command that runs a program on the adapter; the caller appends the program."""
     settings = {'fabric': fabric, 'nodes': nodes, 'node': node, 'devices': devices,
                 'ports': ports, 'copy': copy}
     if (BUILD / 'verbena').exists():
@@ -39,7 +39,7 @@ def prefix(fabric, nodes=1, node=0, devices=1, ports=1, copy='auto', ordinary_us
 
 
 def clean_up_when_terminated():
-    """Makes SIGTERM an exception, so that what was started is ended on the way out."""
+    """Turns SIGTERM into an exception, so that children are ended on exit."""
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
 
 
@@ -74,7 +74,7 @@ def segments(fabric):
 
 
 class Program:
-    """A child in its own process group, its output kept in a file."""
+    """A child in its own process group, with its output in a file."""
 
     def __init__(self, argv, env=None, cwd=None):
         self.argv = argv
@@ -87,14 +87,14 @@ class Program:
         return self.process.poll() is None
 
     def wait(self, deadline):
-        """The exit status, or None when the deadline passed first."""
+        """The exit status, or None if the deadline passes first."""
         try:
             return self.process.wait(max(0.0, deadline - time.monotonic()))
         except subprocess.TimeoutExpired:
             return None
 
     def stop(self):
-        """Asks a server that would stay for ever to end."""
+        """Ends a server that does not end by itself."""
         os.killpg(self.process.pid, signal.SIGTERM)
         self.wait(time.monotonic() + 5)
 
@@ -111,7 +111,7 @@ class Program:
 
 
 def wait_for_listener(server, port, fabric, by_tcp, deadline):
-    """Returns once a client may connect: by TCP, or through the adapter's own segment."""
+    """Waits until a client can connect: by TCP, or through the adapter's segment."""
     while server.running() and time.monotonic() < deadline:
         if by_tcp and is_listening(port):
             return
