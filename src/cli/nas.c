@@ -21,7 +21,7 @@ static int read_settings(const struct invocation *invocation, struct nas_setting
     nas_settings_init(settings);
     if (invocation->operand_count != 1)
         return cli_usage_error(invocation->command,
-                               "give one kernel, not %d: " NAS_KERNEL_LIST,
+                               "give one kernel, not %d; the kernels are " NAS_KERNEL_LIST,
                                invocation->operand_count);
     if (nas_read_kernel(invocation->operands[0], &settings->kernel, error, sizeof(error)))
         return cli_usage_error(invocation->command, "%s", error);
