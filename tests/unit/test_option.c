@@ -132,7 +132,7 @@ static void test_reals(void **state)
 
     assert_int_equal(option_store(&real, "2.5", &value, error, sizeof(error)), 0);
     assert_true(value == 2.5);
-    expect_refusal(&real, "-1", "not negative");
+    expect_refusal(&real, "-1", "of at least 0");
     expect_refusal(&real, "much", "not 'much'");
     expect_refusal(&real, "1%", "not '1%'");
     expect_refusal(&real, "nan", "not 'nan'");
