@@ -3,6 +3,7 @@
 
 #include "hca/arena.h"
 #include "hca/proc.h"
+#include "hca/shm_lock.h"
 
 #include <errno.h>
 
