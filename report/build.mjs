@@ -1,8 +1,9 @@
-/* Makes the template of the report, one file that needs nothing else:
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Builds the report template, a self-contained HTML file:
  *
  *     node build.mjs PAGE.html DOCS/experiments LICENSE
  *
- * The methods of the experiments come from their pages in the documentation. */
+ * The descriptions of the experiments' methods come from their documentation pages. */
 import { build } from 'esbuild';
 import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -29,10 +30,10 @@ function methods(directory) {
     return Object.fromEntries(entries.filter(([, text]) => text));
 }
 
-/* Text that stands in a script element must not end it. */
+/* Text inside a script element must not contain its end tag. */
 const inScript = text => text.replace(/<\/(script)/gi, '<\\/$1').replace(/<!--/g, '<\\!--');
 
-/* Files of other people's packages that went into a bundle, as names of packages. */
+/* The names of the npm packages that are part of the bundle. */
 function packagesIn(metafile) {
     const inputs = Object.values(metafile.outputs).flatMap(output => Object.entries(output.inputs));
     return inputs.filter(([, { bytesInOutput }]) => bytesInOutput > 0)
@@ -45,13 +46,13 @@ const escaped = text => text.replace(/&/g, '&amp;').replace(/</g, '&lt;');
 const entry = (title, path) =>
     `<h3>${escaped(title)}</h3>\n<pre>${escaped(readFileSync(path, 'utf8').trim())}</pre>\n`;
 
-/* The notice that a package's licence wants kept with every copy. */
+/* The licence text that must accompany the package. */
 function notice(name) {
     const folder = join(here, 'node_modules', name);
     const { version, license } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
     const file = readdirSync(folder).find(one => /^(licen[cs]e|copying)(\.|$)/i.test(one));
     if (!file)
-        throw new Error(`${name} ${version}: there is no file with its licence (${license}) to put into the page`);
+        throw new Error(`${name} ${version}: no licence file found (${license}); the page must include it`);
     return entry(`${name} ${version}`, join(folder, file));
 }
 

@@ -1,14 +1,15 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* A chart with its legend and its table.
  *
  * spec: { title, quantity, unit, axis, axisUnit, logX, logY,
  *         series: [{ name, run, points: [{ x, y, low, high }] }],
  *         quoted: [{ name, x, y }] }
  *
- * The colour of a curve is that of its name (of its run, if all have one name), the dash that of its
- * run; 'low' and 'high' may be absent. */
+ * A curve's name decides its colour (its run, if all have the same name); its run decides the dash.
+ * 'low' and 'high' are optional. */
 import * as Plot from '@observablehq/plot';
 import { element, table } from './dom.js';
-import { count, figure, place } from './format.js';
+import { axisValue, count, value } from './format.js';
 
 const COLOURS = 8;
 const DASHES = ['', '6 3', '2 3', '8 3 2 3'];
@@ -24,8 +25,8 @@ function styles(spec) {
     const runs = [...new Set(spec.series.map(series => series.run))];
     return spec.series.map(series => {
         const index = names.length > 1 ? names.indexOf(series.name) : runs.indexOf(series.run);
-        const turn = runs.length > 1 ? runs.indexOf(series.run) : Math.floor(index / COLOURS);
-        return { colour: `var(--series-${index % COLOURS})`, dash: DASHES[turn % DASHES.length] };
+        const dash = runs.length > 1 ? runs.indexOf(series.run) : Math.floor(index / COLOURS);
+        return { colour: `var(--series-${index % COLOURS})`, dash: DASHES[dash % DASHES.length] };
     });
 }
 
@@ -33,15 +34,15 @@ function axis(spec, width) {
     const sizes = spec.axisUnit === 'B';
     const all = spec.series.flatMap(series => series.points.map(point => point.x));
     const values = [...new Set(all)].sort((a, b) => a - b);
-    const room = Math.max(2, Math.floor(width / TICKS_APART));
-    const step = Math.ceil(values.length / room);
+    const ticks = Math.max(2, Math.floor(width / TICKS_APART));
+    const step = Math.ceil(values.length / ticks);
     return {
         type: spec.logX ? 'log' : 'linear',
         base: sizes ? 2 : 10,
         label: `${unitOf(spec.axis, spec.axisUnit)} →`,
         labelAnchor: 'right',
-        ticks: spec.logX && values.length > 1 ? values.filter((_, i) => i % step === 0) : room,
-        tickFormat: value => place(value, spec.axisUnit),
+        ticks: spec.logX && values.length > 1 ? values.filter((_, i) => i % step === 0) : ticks,
+        tickFormat: number => axisValue(number, spec.axisUnit),
         grid: false,
     };
 }
@@ -75,19 +76,19 @@ function marks(spec, shown) {
 }
 
 function describe(spec, point) {
-    const spread = point.high > point.low ? ` (${figure(point.low)} to ${figure(point.high)})` : '';
-    return `${point.of}\n${spec.axis} ${place(point.x, spec.axisUnit)}: ` +
-        `${figure(point.y)} ${spec.unit}${spread}`;
+    const spread = point.high > point.low ? ` (${value(point.low)} to ${value(point.high)})` : '';
+    return `${point.of}\n${spec.axis} ${axisValue(point.x, spec.axisUnit)}: ` +
+        `${value(point.y)} ${spec.unit}${spread}`;
 }
 
-/* What a screen reader says of the picture; the table has the rest. */
+/* The description for screen readers; the table has the values. */
 function summary(spec) {
     const names = spec.series.map(series => label(spec, series));
     return `Chart: ${unitOf(spec.quantity, spec.unit)} by ${unitOf(spec.axis, spec.axisUnit)}. ` +
-        `${count(names.length, 'curve')}: ${names.join(', ')}. The table below has the figures.`;
+        `${count(names.length, 'curve')}: ${names.join(', ')}. The table below lists the values.`;
 }
 
-/* To a screen reader the picture is one thing, and names of its parts say nothing. */
+/* A screen reader treats the chart as one image, so the labels of its parts are removed. */
 function hideParts(svg) {
     svg.querySelectorAll('g[aria-label]').forEach(part => part.removeAttribute('aria-label'));
 }
@@ -107,7 +108,7 @@ function draw(spec, shown, width) {
             zero: !spec.logY,
             nice: true,
             label: `↑ ${unitOf(spec.quantity, spec.unit)}`,
-            tickFormat: figure,
+            tickFormat: value,
             ticks: 6,
         },
         marks: marks(spec, shown),
@@ -117,7 +118,7 @@ function draw(spec, shown, width) {
     return svg;
 }
 
-/* Arrow keys move what the pointer would: left and right along a curve, up and down between curves. */
+/* Arrow keys act as the pointer does: left and right along a curve, up and down between curves. */
 function keys(view, spec) {
     let curve = 0;
     let index = -1;
@@ -170,27 +171,27 @@ function sample({ colour, dash }) {
     return svg;
 }
 
-function figures(spec) {
-    const places = [...new Set(spec.series.flatMap(series => series.points.map(point => point.x)))];
-    const columns = [{ title: unitOf(spec.axis, spec.axisUnit), text: x => place(x, spec.axisUnit) }];
+function dataTable(spec) {
+    const positions = [...new Set(spec.series.flatMap(series => series.points.map(point => point.x)))];
+    const columns = [{ title: unitOf(spec.axis, spec.axisUnit), text: x => axisValue(x, spec.axisUnit) }];
     for (const series of spec.series) {
         const values = new Map(series.points.map(point => [point.x, point.y]));
-        columns.push({ title: label(spec, series), number: true, text: x => figure(values.get(x)) });
+        columns.push({ title: label(spec, series), number: true, text: x => value(values.get(x)) });
     }
-    return element('details', { class: 'figures' },
+    return element('details', { class: 'data' },
                    element('summary', {}, `Table: ${unitOf(spec.quantity, spec.unit)}`),
                    table(`${spec.title}, ${unitOf(spec.quantity, spec.unit)}`, columns,
-                         places.sort((a, b) => a - b)));
+                         positions.sort((a, b) => a - b)));
 }
 
-/* Points come in the order in which they were measured; a curve is drawn from left to right. */
+/* Points are stored in the order of measurement; a curve is drawn from left to right. */
 function ordered(series) {
     return { ...series, points: [...series.points].sort((a, b) => a.x - b.x) };
 }
 
-/* Drawn when it comes near the window, and before printing. */
+/* A chart is drawn when it is scrolled near the viewport, and before printing. */
 const waiting = new Map();
-const nearby = new IntersectionObserver(entries => {
+const observer = new IntersectionObserver(entries => {
     for (const entry of entries) {
         if (entry.isIntersecting)
             drawNow(entry.target);
@@ -200,7 +201,7 @@ const nearby = new IntersectionObserver(entries => {
 function drawNow(node) {
     waiting.get(node)?.();
     waiting.delete(node);
-    nearby.unobserve(node);
+    observer.unobserve(node);
 }
 
 addEventListener('beforeprint', () => [...waiting.keys()].forEach(drawNow));
@@ -218,7 +219,7 @@ export function chart(given) {
         svg.addEventListener('input', () => {
             const point = svg.value;
             hideParts(svg);
-            output.textContent = point ? describe(spec, point).replace('\n', ', ') : '';
+            output.textContent = point ? describe(spec, point).reaxisValue('\n', ', ') : '';
         });
         plot.replaceChildren(svg);
     };
@@ -233,7 +234,7 @@ export function chart(given) {
             redraw();
         }).observe(plot);
     });
-    nearby.observe(plot);
+    observer.observe(plot);
     return element('figure', { class: 'chart' }, element('figcaption', {}, spec.title), plot, output,
-                   legend(spec, view, redraw), figures(spec));
+                   legend(spec, view, redraw), dataTable(spec));
 }

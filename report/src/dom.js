@@ -1,4 +1,5 @@
-/* Elements in short: element('p', { class: 'note' }, 'text', child). */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Creates an element: element('p', { class: 'note' }, 'text', child). */
 export function element(name, attributes = {}, ...children) {
     const node = document.createElement(name);
     for (const [key, value] of Object.entries(attributes)) {
@@ -13,8 +14,8 @@ export function element(name, attributes = {}, ...children) {
     return node;
 }
 
-/* A table that scrolls by itself where the page is too narrow for it. Columns: { title, text(row),
- * number, class(row) }. The first one heads the rows. */
+/* A table that scrolls if the page is too narrow. Columns: { title, text(row), number, class(row) }.
+ * The first column has the row headers. */
 export function table(caption, columns, rows) {
     const head = columns.map(column => element('th', { scope: 'col', class: column.number && 'number' },
                                                column.title));

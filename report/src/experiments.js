@@ -1,13 +1,14 @@
-/* Each experiment of the runs: its question, how it was measured, charts, tables, the command. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Each experiment: its question, method, charts, tables and command. */
 import { anchor, command, element } from './dom.js';
 import { chart } from './chart.js';
 
-const WIDE = 50;  // from this ratio of largest to smallest on, an axis is logarithmic
+const WIDE = 50;  // an axis is logarithmic if its largest value is at least this many times its smallest
 const TALL = 100;
 
 const isWide = (values, ratio) => Math.min(...values) > 0 && Math.max(...values) / Math.min(...values) >= ratio;
 
-/* Curves of one quantity against one axis belong in one picture. */
+/* Curves of one quantity against one axis share a chart. */
 function panels(parts, several) {
     const found = new Map();
     for (const { run, experiment } of parts) {
@@ -75,9 +76,9 @@ export function experiments(data, methods) {
     for (const run of data.runs) {
         const seen = new Map();
         for (const experiment of run.experiments) {
-            const turn = (seen.get(experiment.name) ?? 0) + 1;
-            const id = anchor('experiment', experiment.name, turn > 1 ? turn : '');
-            seen.set(experiment.name, turn);
+            const number = (seen.get(experiment.name) ?? 0) + 1;
+            const id = anchor('experiment', experiment.name, number > 1 ? number : '');
+            seen.set(experiment.name, number);
             if (!groups.has(id))
                 groups.set(id, []);
             groups.get(id).push({ run, experiment });

@@ -1,16 +1,17 @@
-/* What "verbena advise" says of each run. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What "verbena advise" says about each run. */
 import { element } from './dom.js';
-import { figure, place } from './format.js';
+import { axisValue, value } from './format.js';
 
 function evidence(one) {
-    return `${one.experiment}, ${one.series}: ${one.axis} ${place(one.x, one.axis === 'size' ? 'B' : '')}, ` +
-        `${one.quantity} ${figure(one.value)} ${one.unit}`;
+    return `${one.experiment}, ${one.series}: ${one.axis} ${axisValue(one.x, one.axis === 'size' ? 'B' : '')}, ` +
+        `${one.quantity} ${value(one.value)} ${one.unit}`;
 }
 
 function finding(one) {
     return element('article', { class: 'finding' },
                    element('h3', {}, one.question), element('p', {}, one.advice),
-                   element('details', {}, element('summary', {}, 'What it rests on'),
+                   element('details', {}, element('summary', {}, 'Evidence'),
                            element('ul', { class: 'small' },
                                    one.evidence.map(row => element('li', {}, evidence(row))))));
 }

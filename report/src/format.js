@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 const SUFFIXES = ['', 'K', 'M', 'G'];
 
 /* Sizes as people write them: 64K, not 65536. */
@@ -10,8 +11,8 @@ export function size(number) {
     return `${number}${SUFFIXES[power]}`;
 }
 
-/* Four digits, as many as a figure of a measurement is good for. */
-export function figure(number) {
+/* Four significant digits. */
+export function value(number) {
     if (number == null)
         return '–';
     if (Number.isInteger(number) && Math.abs(number) < 1e6)
@@ -22,8 +23,8 @@ export function figure(number) {
     return String(Number(number.toPrecision(magnitude >= 1000 ? 5 : 4)));
 }
 
-export function place(number, unit) {
-    return unit === 'B' ? size(number) : figure(number);
+export function axisValue(number, unit) {
+    return unit === 'B' ? size(number) : value(number);
 }
 
 export function percent(number) {

@@ -1,16 +1,17 @@
-/* The page: what was measured or reproduced, drawn from the data that "verbena report" has put in. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The page: shows the measurements or the reproduction that "verbena report" has embedded. */
 import { element } from './dom.js';
 import { count, date } from './format.js';
 import { experiments } from './experiments.js';
-import { facts } from './facts.js';
 import { findings } from './findings.js';
+import { metadata } from './metadata.js';
 import { overview } from './overview.js';
 import { papers } from './papers.js';
 
 const read = id => JSON.parse(document.getElementById(id).textContent);
 
-/* Each gives { title, id, node, parts: [{ title, id }] }, or null where it has nothing to say. */
-const SECTIONS = [overview, papers, experiments, findings, facts];
+/* Each returns { title, id, node, parts: [{ title, id }] }, or null if it has no content. */
+const SECTIONS = [overview, papers, experiments, findings, metadata];
 
 function title(data) {
     if (data.reproduction)

@@ -1,8 +1,9 @@
-/* What came out, at a glance. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The outcome at a glance. */
 import { element } from './dom.js';
 import { count, percent } from './format.js';
 
-export const VERDICTS = ['holds', 'misses', 'not run'];
+export const VERDICTS = ['matches', 'misses', 'not run'];
 
 export function verdict(text) {
     return element('span', { class: `verdict ${text.replace(' ', '-')}` }, text);
@@ -23,36 +24,35 @@ function paperCard(paper) {
                   counts['not run'] && `${counts['not run']} not run`].filter(Boolean).join(', ');
     return element('div', { class: 'card' },
                    element('h3', {}, element('a', { href: `#paper-${paper.name}` }, paper.short)),
-                   element('div', { class: 'big' }, `${counts.holds} of ${paper.rows.length}`),
+                   element('div', { class: 'big' }, `${counts.matches} of ${paper.rows.length}`),
                    bar(counts, paper.rows.length),
-                   element('p', { class: 'muted small' }, rest ? `figures hold; ${rest}` : 'figures hold'));
+                   element('p', { class: 'muted small' }, rest ? `values match, ${rest}` : 'values match'));
 }
 
 function misses(rows) {
     const missing = rows.filter(row => row.verdict === 'misses');
     if (!missing.length)
         return null;
-    return [element('h3', {}, 'What does not hold'),
+    return [element('h3', {}, 'Values that miss'),
             element('ul', {}, missing.map(row => element('li', {},
                 element('a', { href: `#row-${row.id}` }, row.id), `: ${row.setup || row.experiment}, `,
-                row.error == null ? row.seen : percent(row.error))))];
+                row.error == null ? row.observed : percent(row.error))))];
 }
 
 function reproduced(reproduction) {
     const rows = reproduction.papers.flatMap(paper => paper.rows);
     const counts = tally(rows);
     return [
-        element('p', {}, 'Five papers have measured InfiniBand adapters and their ancestors. Here the same ' +
-            'experiments run on models of those adapters, packet by packet in virtual time, and each ' +
-            'figure that a paper quotes is held against ours. A number holds if it is within ' +
-            `${reproduction.tolerance}% of the paper's; a shape, such as "flat" or "rises", if the curve ` +
-            'has it.'),
-        element('p', {}, element('strong', {}, `${counts.holds} of ${rows.length} figures hold`),
-                `; ${count(counts.misses, 'misses', 'miss')}, ${counts['not run']} could not be run.`),
+        element('p', {}, 'Five papers measured InfiniBand adapters and their ancestors. Here the same experiments run ' +
+            'on models of those adapters, packet by packet in virtual time, and every value that a paper ' +
+            `quotes is compared with ours. A value matches if it is within ${reproduction.tolerance}% of ` +
+            'the paper\'s, a shape, such as "flat" or "rises", if the curve has it.'),
+        element('p', {}, element('strong', {}, `${counts.matches} of ${rows.length} values match`),
+                `, ${count(counts.misses, 'misses', 'miss')}, ${counts['not run']} not run.`),
         reproduction.change &&
             element('p', {}, 'This is a what-if: ', element('strong', {}, reproduction.change),
-                    '. "before" is the adapter as the papers had it, and what misses here shows what the ' +
-                    'change does, not an error of the model.'),
+                    '. "before" is the papers\' adapter. A value that misses here shows the effect of the change, ' +
+                    'not an error of the model.'),
         element('div', { class: 'cards' }, reproduction.papers.map(paperCard)),
         misses(rows),
     ];

@@ -1,7 +1,8 @@
-/* Each paper: what it asked, its figures with our curves and its quoted points, and every row. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Each paper: its question, every value, and its figures with our curves and the points it quotes. */
 import { chart } from './chart.js';
 import { command, element, table } from './dom.js';
-import { figure, percent } from './format.js';
+import { percent, value } from './format.js';
 import { tally, verdict } from './overview.js';
 
 function drawn(paper, one) {
@@ -29,21 +30,21 @@ function drawn(paper, one) {
 
 function columns(what_if) {
     const before = [
-        { title: 'before', number: true, text: row => figure(row.before?.ours) },
+        { title: 'before', number: true, text: row => value(row.before?.ours) },
         { title: 'change', number: true,
           text: row => (row.before?.ours ? percent(100 * (row.ours / row.before.ours - 1)) : '–') },
     ];
     return [
-        { title: 'figure', text: row => element('span', { id: `row-${row.id}` }, row.id) },
+        { title: 'value', text: row => element('span', { id: `row-${row.id}` }, row.id) },
         { title: 'what', text: row => [row.setup || row.experiment, row.metric].filter(Boolean).join(': ') },
         { title: 'adapter', text: row => row.platform },
-        { title: 'paper', number: true, text: row => figure(row.paper) },
+        { title: 'paper', number: true, text: row => value(row.paper) },
         ...(what_if ? before : []),
-        { title: 'ours', number: true, text: row => figure(row.ours) },
+        { title: 'ours', number: true, text: row => value(row.ours) },
         { title: 'unit', text: row => row.unit },
         { title: 'error', number: true, text: row => percent(row.error) },
         { title: 'verdict', text: row => verdict(row.verdict) },
-        { title: 'remark', text: row => row.reason || row.seen || row.note },
+        { title: 'remark', text: row => row.observed || row.note },
     ];
 }
 
@@ -55,8 +56,8 @@ function section(paper, what_if) {
         node: element('div', {},
                       element('p', { class: 'muted' }, `${paper.authors}: ${paper.title}`),
                       element('p', {}, paper.about),
-                      element('p', {}, `${counts.holds} of ${paper.rows.length} figures hold.`),
-                      table(`Every figure of ${paper.short}`, columns(what_if), paper.rows),
+                      element('p', {}, `${counts.matches} of ${paper.rows.length} values match.`),
+                      table(`Every value of ${paper.short}`, columns(what_if), paper.rows),
                       paper.figures.map(one => drawn(paper, one))),
         parts: paper.figures.map(one => ({ id: `figure-${paper.name}-${one.id}`, title: one.title })),
     };

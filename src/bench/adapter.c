@@ -23,7 +23,7 @@ static bool port_is_active(struct ibv_device *device, uint8_t port)
     return active;
 }
 
-/* Of several devices, if the user names none: the first whose port works. */
+/* Returns the first of several devices whose port is active, or NULL. */
 static const char *first_active(struct ibv_device **list, uint8_t port)
 {
     if (!list || !list[0] || !list[1])
@@ -49,11 +49,11 @@ static struct ibv_context *open_named(struct bench *bench, const char *name)
         found = true;
         context = ibv_open_device(list[i]);
         if (!context)
-            bench_fail(bench, "%s cannot be opened: %s", ibv_get_device_name(list[i]),
+            bench_fail(bench, "cannot open %s: %s", ibv_get_device_name(list[i]),
                        strerror(errno));
     }
     if (!found)
-        bench_fail(bench, name ? "there is no device %s" : "there is no verbs device%s",
+        bench_fail(bench, name ? "no such device: %s" : "no verbs device found%s",
                    name ? name : "");
     if (list)
         ibv_free_device_list(list);
@@ -98,9 +98,8 @@ static bool is_link_local(const union ibv_gid *gid)
     return gid->raw[0] == 0xfe && (gid->raw[1] & 0xc0) == 0x80;
 }
 
-/* On Ethernet the entries differ in kind: RoCEv2 passes routers and is what a user means who does
- * not say. Of those, the address that the way to the other host begins at; else an IPv4 address,
- * one of IPv6, one that is good on this link only. */
+/* On Ethernet, GIDs differ in type. Prefers RoCEv2, which is routable; then the local address of the
+ * route to the other host, IPv4, IPv6, and last a link-local address. */
 static int choose_gid(struct bench *bench, struct ibv_context *context, uint8_t port, int length)
 {
     union ibv_gid route;
@@ -133,7 +132,7 @@ static int use_port(struct bench *bench, struct adapter *adapter, uint8_t port)
 
     if (port > adapter->limits.phys_port_cnt)
         return bench_fail(
-            bench, "%s has %u port%s, not %u", ibv_get_device_name(adapter->context->device),
+            bench, "%s has %u port%s: there is no port %u", ibv_get_device_name(adapter->context->device),
             adapter->limits.phys_port_cnt, adapter->limits.phys_port_cnt == 1 ? "" : "s", port);
     error = ibv_query_port(adapter->context, port, attributes);
     if (error)
@@ -150,13 +149,12 @@ static int use_port(struct bench *bench, struct adapter *adapter, uint8_t port)
                 ? choose_gid(bench, adapter->context, port, attributes->gid_tbl_len)
                 : 0;
     if (adapter->gid_index >= attributes->gid_tbl_len)
-        return bench_fail(bench, "port %u has no address of index %d: its table has %d entries",
+        return bench_fail(bench, "port %u has no GID of index %d: its table has %d entries",
                           port, adapter->gid_index, attributes->gid_tbl_len);
     if (ibv_query_gid(adapter->context, port, adapter->gid_index, &adapter->gid) ||
         (adapter->global && !memcmp(&adapter->gid, &nothing, sizeof(nothing))))
         return bench_fail(bench,
-                          "port %u has no address of index %d: 'ibv_devinfo -v' lists those "
-                          "it has",
+                          "port %u has no GID of index %d; 'ibv_devinfo -v' lists its GIDs",
                           port, adapter->gid_index);
     return BENCH_OK;
 }
@@ -212,8 +210,8 @@ const char *adapter_memory_hint(int error)
     if (error != ENOMEM || getrlimit(RLIMIT_MEMLOCK, &limit) || limit.rlim_cur == RLIM_INFINITY)
         return "";
     snprintf(text, sizeof(text),
-             "; this process may lock %llu KiB ('ulimit -l'): raise it, for good with memlock in "
-             "/etc/security/limits.conf",
+             "; this process may lock %llu KiB ('ulimit -l'): raise the limit, permanently with "
+             "memlock in /etc/security/limits.conf",
              (unsigned long long)limit.rlim_cur / 1024);
     return text;
 }
@@ -226,7 +224,7 @@ int adapter_region_open(struct bench *bench, size_t length, struct region *out)
     address = mmap(NULL, length ? length : 1, PROT_READ | PROT_WRITE,
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
     if (address == MAP_FAILED)
-        return bench_fail(bench, "no %zu bytes of memory: %s", length, strerror(errno));
+        return bench_fail(bench, "cannot allocate %zu bytes: %s", length, strerror(errno));
     out->mr = ibv_reg_mr(adapter->pd, address, length ? length : 1, adapter_access(adapter));
     if (!out->mr) {
         int cause = errno;

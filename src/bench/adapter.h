@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The device under measurement, opened: context, protection domain, port, address, and memory
- * registered with it. */
+/* The opened device under test: context, protection domain, port, GID and registered memory. */
 #ifndef BENCH_ADAPTER_H
 #define BENCH_ADAPTER_H
 
@@ -19,8 +18,8 @@ struct adapter {
     uint8_t port;
     int gid_index;
     union ibv_gid gid;
-    struct rdma_event_channel *cm_channel; /* of those who connect by rdma_cm, or NULL */
-    bool global; /* addresses need a GRH: the link layer is Ethernet, or the user chose an index */
+    struct rdma_event_channel *cm_channel; /* for --connect-by rdma_cm, or NULL */
+    bool global; /* a GRH is needed: the link layer is Ethernet, or the user chose a GID index */
 };
 
 struct region {
@@ -38,18 +37,18 @@ struct remote {
 int adapter_open(struct bench *bench, struct adapter *out);
 void adapter_close(struct adapter *adapter);
 
-/* The address by which this host reaches the others, IPv4 as IPv6 holds it; false if they are all on
- * this one. */
+/* Gets the local IP address of the route to the other hosts, IPv4 as an IPv4-mapped address. Returns
+ * false if all ranks are on this host. */
 bool adapter_route_address(const struct bench *bench, union ibv_gid *out);
 bool adapter_gid_is_ipv4(const union ibv_gid *gid);
 
-/* Every right to memory that the device knows. */
+/* All access flags that the device supports. */
 int adapter_access(const struct adapter *adapter);
 
-/* What to say after "out of memory" where the limit of locked memory may be the reason; or nothing. */
+/* A hint to append to an error message if the limit of locked memory may be the cause, or "". */
 const char *adapter_memory_hint(int error);
 
-/* Zeroed memory that begins at a page boundary, registered for everything the device allows. */
+/* Allocates zeroed, page-aligned memory and registers it with all access flags. */
 int adapter_region_open(struct bench *bench, size_t length, struct region *out);
 void adapter_region_close(struct region *region);
 

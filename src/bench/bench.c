@@ -8,7 +8,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
-/* Threads of an experiment fail, and look whether others have, at the same time. */
+/* Threads of an experiment may fail and check for failures concurrently. */
 static pthread_mutex_t control_lock = PTHREAD_MUTEX_INITIALIZER;
 
 void bench_panel(struct bench *bench, const struct panel_spec *spec)
@@ -96,7 +96,7 @@ int bench_barrier(struct bench *bench)
     return bench_exchange(bench, NULL, 0, NULL);
 }
 
-static bool waits_too_long(const struct bench *bench, uint64_t since)
+static bool timed_out(const struct bench *bench, uint64_t since)
 {
     uint64_t limit_ms = bench->settings->timeout * 1000;
 
@@ -107,23 +107,23 @@ static bool waits_too_long(const struct bench *bench, uint64_t since)
 
 bool bench_alive(struct bench *bench, uint64_t since)
 {
-    /* Whoever is waited for may need this core. */
-    sched_yield();
     bool ended;
 
+    sched_yield(); /* the peer may need this core */
+
     pthread_mutex_lock(&control_lock);
-    ended = check_interrupt(bench) || control_watch(bench->control);
+    ended = check_interrupt(bench) || control_check(bench->control);
     pthread_mutex_unlock(&control_lock);
     if (ended)
         return false;
-    if (!waits_too_long(bench, since))
+    if (!timed_out(bench, since))
         return true;
-    bench_fail(bench, "nothing has arrived for %llu s",
+    bench_fail(bench, "no progress for %llu s",
                (unsigned long long)bench->settings->timeout);
     return false;
 }
 
-bool bench_wants_more(const struct bench *bench, const struct summary *so_far, uint64_t start)
+bool bench_needs_samples(const struct bench *bench, const struct summary *so_far, uint64_t start)
 {
     const struct settings *settings = bench->settings;
     double half_width = (so_far->high - so_far->low) / 2;
@@ -135,9 +135,9 @@ bool bench_wants_more(const struct bench *bench, const struct summary *so_far, u
     return so_far->count < 6 || half_width / so_far->median * 100 > settings->tolerance;
 }
 
-int bench_go_on(struct bench *bench, const struct summary *so_far, uint64_t start, bool *more)
+int bench_continue_sampling(struct bench *bench, const struct summary *so_far, uint64_t start, bool *more)
 {
-    char mine = *more && !bench->rank && bench_wants_more(bench, so_far, start);
+    char mine = *more && !bench->rank && bench_needs_samples(bench, so_far, start);
     char all[CONTROL_RANKS_MAX];
 
     if (bench_exchange(bench, &mine, sizeof(mine), all))

@@ -8,8 +8,8 @@
 
 struct bench_clock bench_clock = { .ns_per_tick = 1 };
 
-/* The kernel uses the counter for its own clock only if it is steady and the same on all cores. */
-static bool counter_is_steady(void)
+/* The kernel uses the counter as its clock source only if it is invariant and synchronized. */
+static bool counter_is_invariant(void)
 {
     FILE *file = fopen("/sys/devices/system/clocksource/clocksource0/current_clocksource", "r");
     char name[32] = "";
@@ -30,7 +30,7 @@ void clock_start(void)
 #if defined(__x86_64__)
     uint64_t start_ns, start, end_ns, end;
 
-    if (!counter_is_steady())
+    if (!counter_is_invariant())
         return;
     start_ns = monotonic_ns();
     start = __rdtsc();
@@ -43,7 +43,7 @@ void clock_start(void)
     bench_clock.ns_per_tick = (double)(end_ns - start_ns) / (end - start);
     bench_clock.counter = true;
 #else
-    (void)counter_is_steady;
+    (void)counter_is_invariant;
 #endif
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The clock of the measurements: that of the model in virtual time, else the processor's time stamp
- * counter where it is steady, else the system's monotonic clock. */
+/* The clock of measurements: virtual time, or the time stamp counter if it is invariant, or else
+ * CLOCK_MONOTONIC. */
 #ifndef BENCH_CLOCK_H
 #define BENCH_CLOCK_H
 
@@ -21,7 +21,7 @@ struct bench_clock {
 
 extern struct bench_clock bench_clock;
 
-/* Chooses and calibrates; takes some milliseconds. */
+/* Chooses and calibrates the clock. Takes some milliseconds. */
 void clock_start(void);
 const char *clock_name(void);
 
@@ -33,8 +33,8 @@ static inline uint64_t monotonic_ns(void)
     return now.tv_sec * 1000000000ull + now.tv_nsec;
 }
 
-/* The time that limits of an experiment are about: in virtual time the model's, so that nothing
- * which is measured depends on how fast the machine is. */
+/* The clock for time limits of an experiment. In virtual time it is the model's, so that results do not
+ * depend on the speed of the machine. */
 static inline uint64_t experiment_ns(void)
 {
     return __builtin_expect(vtime.on, 0) ? vtime.now() : monotonic_ns();

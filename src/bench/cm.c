@@ -9,18 +9,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LOOK_MS    100
+#define POLL_MS    100
 #define RESOLVE_MS 5000
 #define RETRIES    7
 
-/* Where the lower rank of a pair listens. */
-struct meeting_point {
-    struct sockaddr_in6 address; /* or a sockaddr_in in its place */
+/* The address at which the lower rank of a pair listens. */
+struct listen_address {
+    struct sockaddr_in6 address; /* or a sockaddr_in */
 };
 
 /* ---- events ---- */
 
-/* The next event, which must be 'expected'; the caller acknowledges it. */
+/* Waits for the next event, which must be 'expected'. The caller acknowledges it. */
 static struct rdma_cm_event *next_event(struct bench *bench, enum rdma_cm_event_type expected)
 {
     struct rdma_event_channel *channel = bench->adapter->cm_channel;
@@ -28,7 +28,7 @@ static struct rdma_cm_event *next_event(struct bench *bench, enum rdma_cm_event_
     uint64_t since = monotonic_ns();
     struct rdma_cm_event *event;
 
-    while (poll(&ready, 1, LOOK_MS) <= 0) {
+    while (poll(&ready, 1, POLL_MS) <= 0) {
         if (!bench_alive(bench, since))
             return NULL;
     }
@@ -54,16 +54,16 @@ static int await_event(struct bench *bench, enum rdma_cm_event_type expected)
     return BENCH_OK;
 }
 
-static int complain(struct bench *bench, const char *call)
+static int fail_call(struct bench *bench, const char *call)
 {
     return bench_fail(bench, "%s: %s", call, strerror(errno));
 }
 
 /* ---- addresses ---- */
 
-/* By IP: that of the port's address where it is one, else that of the way to the other host, else
- * this host's own. */
-static void own_address(const struct bench *bench, struct meeting_point *out)
+/* Chooses an IP address: the port's GID on Ethernet, or the local address of the route to the other
+ * host, or else the loopback address. */
+static void own_address(const struct bench *bench, struct listen_address *out)
 {
     struct sockaddr_in *ipv4 = (struct sockaddr_in *)&out->address;
     union ibv_gid gid = bench->adapter->gid;
@@ -83,27 +83,27 @@ static void own_address(const struct bench *bench, struct meeting_point *out)
         memcpy(&ipv4->sin_addr, gid.raw + 12, sizeof(ipv4->sin_addr));
 }
 
-/* ---- the steps of a queue pair ---- */
+/* ---- queue pair states ---- */
 
-static int step(struct bench *bench, struct endpoint *endpoint, enum ibv_qp_state state)
+static int modify_qp(struct bench *bench, struct endpoint *endpoint, enum ibv_qp_state state)
 {
     struct ibv_qp_attr attributes = { .qp_state = state };
     int mask, error;
 
     if (rdma_init_qp_attr(endpoint->id, &attributes, &mask))
-        return complain(bench, "rdma_init_qp_attr");
+        return fail_call(bench, "rdma_init_qp_attr");
     if (state == IBV_QPS_INIT)
         attributes.qp_access_flags = endpoint_access(bench, endpoint);
     if (state == IBV_QPS_RTR && endpoint->mine.mtu < attributes.path_mtu)
         attributes.path_mtu = endpoint->mine.mtu;
     error = ibv_modify_qp(endpoint->qp, &attributes, mask);
-    return error ? bench_fail(bench, "ibv_modify_qp, by rdma_cm: %s", strerror(error)) : BENCH_OK;
+    return error ? bench_fail(bench, "ibv_modify_qp with rdma_cm: %s", strerror(error)) : BENCH_OK;
 }
 
-static int take_steps(struct bench *bench, struct endpoint *endpoint)
+static int modify_to_rts(struct bench *bench, struct endpoint *endpoint)
 {
-    if (step(bench, endpoint, IBV_QPS_INIT) || step(bench, endpoint, IBV_QPS_RTR) ||
-        step(bench, endpoint, IBV_QPS_RTS))
+    if (modify_qp(bench, endpoint, IBV_QPS_INIT) || modify_qp(bench, endpoint, IBV_QPS_RTR) ||
+        modify_qp(bench, endpoint, IBV_QPS_RTS))
         return BENCH_FAILED;
     return BENCH_OK;
 }
@@ -125,20 +125,20 @@ static struct rdma_conn_param parameters_of(const struct bench *bench,
 
 /* ---- both sides ---- */
 
-static int listen_at(struct bench *bench, struct meeting_point *place, unsigned int backlog,
+static int listen_at(struct bench *bench, struct listen_address *at, unsigned int backlog,
                      struct rdma_cm_id **out)
 {
     if (rdma_create_id(bench->adapter->cm_channel, out, NULL, RDMA_PS_TCP))
-        return complain(bench, "rdma_create_id");
-    if (rdma_bind_addr(*out, (struct sockaddr *)&place->address))
-        return complain(bench, "rdma_bind_addr");
+        return fail_call(bench, "rdma_create_id");
+    if (rdma_bind_addr(*out, (struct sockaddr *)&at->address))
+        return fail_call(bench, "rdma_bind_addr");
     if (rdma_listen(*out, backlog))
-        return complain(bench, "rdma_listen");
-    place->address.sin6_port = rdma_get_src_port(*out);
+        return fail_call(bench, "rdma_listen");
+    at->address.sin6_port = rdma_get_src_port(*out);
     return BENCH_OK;
 }
 
-/* A request says which endpoint it is for. */
+/* The private data of a request is the index of the endpoint. */
 static int accept_one(struct bench *bench, struct endpoint *endpoints, unsigned int count)
 {
     struct rdma_cm_event *event = next_event(bench, RDMA_CM_EVENT_CONNECT_REQUEST);
@@ -155,56 +155,56 @@ static int accept_one(struct bench *bench, struct endpoint *endpoints, unsigned 
         rdma_reject(event->id, NULL, 0);
         rdma_destroy_id(event->id);
         rdma_ack_cm_event(event);
-        return bench_fail(bench, "rdma_cm: a request for no endpoint of this process");
+        return bench_fail(bench, "rdma_cm: connection request for an unknown endpoint");
     }
     endpoint = &endpoints[index];
     endpoint->id = event->id;
     rdma_ack_cm_event(event);
-    if (take_steps(bench, endpoint))
+    if (modify_to_rts(bench, endpoint))
         return BENCH_FAILED;
     parameters = parameters_of(bench, endpoint);
     if (rdma_accept(endpoint->id, &parameters))
-        return complain(bench, "rdma_accept");
+        return fail_call(bench, "rdma_accept");
     return await_event(bench, RDMA_CM_EVENT_ESTABLISHED);
 }
 
 static int connect_one(struct bench *bench, struct endpoint *endpoint, uint32_t index,
-                       const struct meeting_point *from, const struct meeting_point *to)
+                       const struct listen_address *from, const struct listen_address *to)
 {
     struct rdma_conn_param parameters = parameters_of(bench, endpoint);
     uint32_t number = htonl(index);
 
     if (rdma_create_id(bench->adapter->cm_channel, &endpoint->id, NULL, RDMA_PS_TCP))
-        return complain(bench, "rdma_create_id");
+        return fail_call(bench, "rdma_create_id");
     if (rdma_resolve_addr(endpoint->id, (struct sockaddr *)&from->address,
                           (struct sockaddr *)&to->address, RESOLVE_MS))
-        return complain(bench, "rdma_resolve_addr");
+        return fail_call(bench, "rdma_resolve_addr");
     if (await_event(bench, RDMA_CM_EVENT_ADDR_RESOLVED))
         return BENCH_FAILED;
     if (rdma_resolve_route(endpoint->id, RESOLVE_MS))
-        return complain(bench, "rdma_resolve_route");
+        return fail_call(bench, "rdma_resolve_route");
     if (await_event(bench, RDMA_CM_EVENT_ROUTE_RESOLVED))
         return BENCH_FAILED;
     parameters.private_data = &number;
     parameters.private_data_len = sizeof(number);
     if (rdma_connect(endpoint->id, &parameters))
-        return complain(bench, "rdma_connect");
-    if (await_event(bench, RDMA_CM_EVENT_CONNECT_RESPONSE) || take_steps(bench, endpoint))
+        return fail_call(bench, "rdma_connect");
+    if (await_event(bench, RDMA_CM_EVENT_CONNECT_RESPONSE) || modify_to_rts(bench, endpoint))
         return BENCH_FAILED;
-    return rdma_establish(endpoint->id) ? complain(bench, "rdma_establish") : BENCH_OK;
+    return rdma_establish(endpoint->id) ? fail_call(bench, "rdma_establish") : BENCH_OK;
 }
 
 static int open_channel(struct bench *bench)
 {
     if (!bench->adapter->cm_channel)
         bench->adapter->cm_channel = rdma_create_event_channel();
-    return bench->adapter->cm_channel ? BENCH_OK : complain(bench, "rdma_create_event_channel");
+    return bench->adapter->cm_channel ? BENCH_OK : fail_call(bench, "rdma_create_event_channel");
 }
 
-/* The lower rank of each pair listens, and takes requests in the order they are made. */
+/* The lower rank of each pair listens and accepts requests in the order of their arrival. */
 int cm_connect(struct bench *bench, int peer, struct endpoint *endpoints, unsigned int count)
 {
-    struct meeting_point *all = calloc(bench->ranks, sizeof(*all)), mine;
+    struct listen_address *all = calloc(bench->ranks, sizeof(*all)), mine;
     struct rdma_cm_id *listener = NULL;
     bool listens = bench->rank < peer;
     int status = all ? open_channel(bench) : bench_fail(bench, "out of memory");

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Acknowledging takes a lock in many drivers: several events at a time. */
+/* Acknowledging takes a lock in many drivers, so acknowledge several events at a time. */
 #define ACKNOWLEDGE_EVERY 64
 
 int completions_open(struct bench *bench, uint32_t depth, enum wait_mode mode,
@@ -32,33 +32,33 @@ int completions_open(struct bench *bench, uint32_t depth, enum wait_mode mode,
     return BENCH_OK;
 }
 
-int completions_open_turn(struct bench *bench, uint32_t depth, unsigned int count,
+int completions_open_round_robin(struct bench *bench, uint32_t depth, unsigned int count,
                           struct completions *out)
 {
     memset(out, 0, sizeof(*out));
     out->bench = bench;
-    out->turn = calloc(count, sizeof(*out->turn));
-    if (!out->turn)
+    out->cqs = calloc(count, sizeof(*out->cqs));
+    if (!out->cqs)
         return bench_fail(bench, "out of memory");
-    for (; out->turn_count < count; out->turn_count++) {
+    for (; out->cq_count < count; out->cq_count++) {
         struct ibv_cq *cq = ibv_create_cq(bench->adapter->context, depth, NULL, NULL, 0);
 
         if (!cq) {
-            bench_fail(bench, "ibv_create_cq, number %u of %u entries: %s", out->turn_count + 1,
+            bench_fail(bench, "ibv_create_cq, number %u, %u entries: %s", out->cq_count + 1,
                        depth, strerror(errno));
             completions_close(out);
             return BENCH_FAILED;
         }
-        out->turn[out->turn_count] = cq;
+        out->cqs[out->cq_count] = cq;
     }
     return BENCH_OK;
 }
 
 void completions_close(struct completions *completions)
 {
-    for (unsigned int i = 0; i < completions->turn_count; i++)
-        ibv_destroy_cq(completions->turn[i]);
-    free(completions->turn);
+    for (unsigned int i = 0; i < completions->cq_count; i++)
+        ibv_destroy_cq(completions->cqs[i]);
+    free(completions->cqs);
     if (completions->cq) {
         ibv_ack_cq_events(completions->cq, completions->unacknowledged);
         ibv_destroy_cq(completions->cq);
@@ -70,7 +70,7 @@ void completions_close(struct completions *completions)
     memset(completions, 0, sizeof(*completions));
 }
 
-int completions_complain(struct completions *completions, const struct ibv_wc *wc, int count)
+int completions_fail(struct completions *completions, const struct ibv_wc *wc, int count)
 {
     if (count < 0)
         return bench_fail(completions->bench, "ibv_poll_cq: %s", strerror(-count));
@@ -83,28 +83,28 @@ int completions_complain(struct completions *completions, const struct ibv_wc *w
     return count;
 }
 
-static struct ibv_cq *next_in_turn(struct completions *completions)
+static struct ibv_cq *round_robin_cq(struct completions *completions)
 {
-    if (completions->turn_next == completions->turn_count)
-        completions->turn_next = 0;
-    return completions->turn[completions->turn_next++];
+    if (completions->next_cq == completions->cq_count)
+        completions->next_cq = 0;
+    return completions->cqs[completions->next_cq++];
 }
 
-int completions_take(struct completions *completions, struct ibv_wc *wc, int max)
+int completions_poll(struct completions *completions, struct ibv_wc *wc, int max)
 {
-    struct ibv_cq *cq = completions->turn ? next_in_turn(completions) : completions->cq;
+    struct ibv_cq *cq = completions->cqs ? round_robin_cq(completions) : completions->cq;
     int count = ibv_poll_cq(cq, max, wc);
 
     for (int i = 0; i < count; i++) {
         if (__builtin_expect(wc[i].status != IBV_WC_SUCCESS, 0))
-            return completions_complain(completions, wc, count);
+            return completions_fail(completions, wc, count);
     }
-    return __builtin_expect(count < 0, 0) ? completions_complain(completions, wc, count) : count;
+    return __builtin_expect(count < 0, 0) ? completions_fail(completions, wc, count) : count;
 }
 
-/* Sleeps until there is an event, after which the queue must be looked at before it is armed again.
- * A timer of the process interrupts it now and then, so that a lost peer is noticed. */
-static int sleep_for_event(struct completions *completions, struct patience *patience)
+/* Sleeps until there is an event. The caller must poll the queue before it arms it again. A timer
+ * interrupts the sleep from time to time to detect a dead peer. */
+static int sleep_for_event(struct completions *completions, struct bench_idle *idle)
 {
     struct ibv_cq *cq;
     void *context;
@@ -112,9 +112,9 @@ static int sleep_for_event(struct completions *completions, struct patience *pat
     if (ibv_get_cq_event(completions->channel, &cq, &context)) {
         if (errno != EINTR && errno != EAGAIN)
             return bench_fail(completions->bench, "ibv_get_cq_event: %s", strerror(errno));
-        if (!patience->since)
-            patience->since = monotonic_ns();
-        return bench_alive(completions->bench, patience->since) ? 0 : BENCH_FAILED;
+        if (!idle->since)
+            idle->since = monotonic_ns();
+        return bench_alive(completions->bench, idle->since) ? 0 : BENCH_FAILED;
     }
     completions->armed = false;
     if (++completions->unacknowledged == ACKNOWLEDGE_EVERY) {
@@ -124,12 +124,12 @@ static int sleep_for_event(struct completions *completions, struct patience *pat
     return 0;
 }
 
-static int arm_or_sleep(struct completions *completions, struct patience *patience)
+static int arm_or_sleep(struct completions *completions, struct bench_idle *idle)
 {
     int error;
 
     if (completions->armed)
-        return sleep_for_event(completions, patience);
+        return sleep_for_event(completions, idle);
     error = ibv_req_notify_cq(completions->cq, 0);
     if (error)
         return bench_fail(completions->bench, "ibv_req_notify_cq: %s", strerror(error));
@@ -139,19 +139,19 @@ static int arm_or_sleep(struct completions *completions, struct patience *patien
 
 int completions_wait(struct completions *completions, struct ibv_wc *wc, int max)
 {
-    struct patience patience = { 0 };
+    struct bench_idle idle = { 0 };
     uint64_t start = completions->mode == WAIT_SPIN_BLOCK ? clock_ticks() : 0;
 
     for (;;) {
-        int count = completions_take(completions, wc, max);
+        int count = completions_poll(completions, wc, max);
 
         if (count)
             return count;
         if (!completions->channel) {
-            if (patience_ends(completions->bench, &patience))
+            if (bench_idle_expired(completions->bench, &idle))
                 return BENCH_FAILED;
         } else if (!start || clock_ticks() - start > completions->spin_ticks) {
-            if (arm_or_sleep(completions, &patience))
+            if (arm_or_sleep(completions, &idle))
                 return BENCH_FAILED;
         }
     }

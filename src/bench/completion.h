@@ -8,10 +8,10 @@
 struct completions {
     struct bench *bench;
     struct ibv_cq *cq;
-    struct ibv_cq **turn; /* several queues that are looked at in turn, or NULL */
-    unsigned int turn_count;
-    unsigned int turn_next;
-    struct ibv_comp_channel *channel; /* NULL if it only polls */
+    struct ibv_cq **cqs; /* several queues, polled round robin, or NULL */
+    unsigned int cq_count;
+    unsigned int next_cq;
+    struct ibv_comp_channel *channel; /* NULL for polling only */
     enum wait_mode mode;
     uint64_t spin_ticks;
     unsigned int unacknowledged;
@@ -21,20 +21,19 @@ struct completions {
 int completions_open(struct bench *bench, uint32_t depth, enum wait_mode mode,
                      struct completions *out);
 
-/* As many queues, each of that depth, looked at in turn: every look is at the next one. They can
- * only be polled. */
-int completions_open_turn(struct bench *bench, uint32_t depth, unsigned int count,
+/* Creates 'count' queues of that depth. Each poll takes the next queue; blocking is not supported. */
+int completions_open_round_robin(struct bench *bench, uint32_t depth, unsigned int count,
                           struct completions *out);
 void completions_close(struct completions *completions);
 
-/* Takes up to 'max' completions, waiting for the first. Returns their number, or BENCH_FAILED if
- * one of them is an error or nothing comes. */
+/* Waits for the first completion and returns up to 'max' of them. Returns their number, or
+ * BENCH_FAILED after an error completion or a timeout. */
 int completions_wait(struct completions *completions, struct ibv_wc *wc, int max);
 
-/* The same without waiting: may return 0. */
-int completions_take(struct completions *completions, struct ibv_wc *wc, int max);
+/* Does not wait: may return 0. */
+int completions_poll(struct completions *completions, struct ibv_wc *wc, int max);
 
-/* Says which completion failed; returns BENCH_FAILED. */
-int completions_complain(struct completions *completions, const struct ibv_wc *wc, int count);
+/* Reports the first failed completion and returns BENCH_FAILED. */
+int completions_fail(struct completions *completions, const struct ibv_wc *wc, int count);
 
 #endif

@@ -10,11 +10,11 @@
 #include <unistd.h>
 
 #define MAGIC   0x56424e41u /* "VBNA" */
-#define LOOK_MS 200         /* between two looks at whether the user wants to stop */
+#define POLL_MS 200         /* interval of checks for an interrupt */
 
 enum frame_kind {
-    FRAME_GREETING,
-    FRAME_WELCOME,
+    FRAME_HANDSHAKE,
+    FRAME_HANDSHAKE_REPLY,
     FRAME_DATA,
     FRAME_ALL,
     FRAME_FAIL,
@@ -55,14 +55,14 @@ static int frame_send(int fd, enum frame_kind kind, enum control_status status, 
     return send_all(fd, &frame, sizeof(frame)) || (size && send_all(fd, data, size)) ? -1 : 0;
 }
 
-/* How long to wait: 'limit_s' of 0 is for ever. */
+/* A 'limit_s' of 0 waits forever. */
 struct waiting {
     unsigned int limit_s;
     bool (*stopped)(void);
 };
 
-/* Waits for something to read, the end of the stream included. Returns 0, or -1 with errno:
- * ETIMEDOUT, ECANCELED if the user wants to stop. */
+/* Waits until the socket is readable or closed. Returns 0, or -1 with errno ETIMEDOUT, or ECANCELED
+ * if the user wants to stop. */
 static int wait_readable(int fd, const struct waiting *waiting)
 {
     uint64_t start = monotonic_ns();
@@ -75,7 +75,7 @@ static int wait_readable(int fd, const struct waiting *waiting)
             errno = ECANCELED;
             return -1;
         }
-        count = poll(&ready, 1, LOOK_MS);
+        count = poll(&ready, 1, POLL_MS);
         if (count > 0)
             return 0;
         if (count < 0 && errno != EINTR)
@@ -87,7 +87,7 @@ static int wait_readable(int fd, const struct waiting *waiting)
     }
 }
 
-/* As wait_readable(), with ECONNRESET if the other side is gone. */
+/* Returns 0, or -1 with an errno of wait_readable(), or ECONNRESET if the peer is gone. */
 static int receive_all(int fd, void *data, size_t size, const struct waiting *waiting)
 {
     char *next = data;
@@ -110,8 +110,7 @@ static int receive_all(int fd, void *data, size_t size, const struct waiting *wa
     return 0;
 }
 
-/* Rank 0 is at work while the others wait, for as long as that takes; should it die, its sockets
- * say so. */
+/* Ranks other than 0 wait without a limit while rank 0 works. If it dies, its sockets close. */
 static struct waiting waiting_of(const struct control *control)
 {
     return (struct waiting){ .limit_s = control->rank ? 0 : control->timeout_s,
@@ -126,7 +125,7 @@ static void note(struct control *control, enum control_status status, const char
     snprintf(control->text, sizeof(control->text), "%s", text);
 }
 
-/* What another process knows of a failure that has been told already. */
+/* Adds another rank's information about a recorded failure. */
 static void append(struct control *control, const char *text)
 {
     size_t used = strlen(control->text);
@@ -153,7 +152,7 @@ void control_fail(struct control *control, enum control_status status, const cha
     tell(control);
 }
 
-void control_add(struct control *control, const char *text)
+void control_add_reason(struct control *control, const char *text)
 {
     if (control->rank)
         frame_send(control->fd[0], FRAME_FAIL, control->status, text, strlen(text));
@@ -173,7 +172,7 @@ void control_interrupt(struct control *control)
     control_fail(control, CONTROL_FAILED, text);
 }
 
-/* Of a wait that failed with errno. */
+/* Reports a failed wait, by errno. */
 static int lost(struct control *control, int rank)
 {
     char text[CONTROL_TEXT_MAX];
@@ -183,15 +182,15 @@ static int lost(struct control *control, int rank)
         return -1;
     }
     if (errno == ETIMEDOUT)
-        snprintf(text, sizeof(text), "process %d has said nothing for %u s", rank,
+        snprintf(text, sizeof(text), "no message from process %d for %u s", rank,
                  control->timeout_s);
     else
-        snprintf(text, sizeof(text), "process %d is gone", rank);
+        snprintf(text, sizeof(text), "lost process %d", rank);
     control_fail(control, CONTROL_FAILED, text);
     return -1;
 }
 
-/* Takes the body of a FRAME_FAIL; rank 0 passes it on. */
+/* Receives the body of a FRAME_FAIL. Rank 0 forwards it. */
 static int take_failure(struct control *control, int fd, const struct frame *frame)
 {
     struct waiting waiting = { .limit_s = control->timeout_s };
@@ -199,7 +198,7 @@ static int take_failure(struct control *control, int fd, const struct frame *fra
     char text[CONTROL_TEXT_MAX] = "";
 
     if (frame->length >= sizeof(text) || receive_all(fd, text, frame->length, &waiting))
-        strcpy(text, "the other side failed");
+        strcpy(text, "the peer failed");
     if (control->status != CONTROL_OK) {
         append(control, text);
         return -1;
@@ -211,7 +210,7 @@ static int take_failure(struct control *control, int fd, const struct frame *fra
     return -1;
 }
 
-/* Waits for a frame of that kind with exactly that many bytes. */
+/* Waits for a frame of that kind and exactly that size. */
 static int frame_receive(struct control *control, int rank, enum frame_kind kind, void *data,
                          size_t size)
 {
@@ -224,7 +223,7 @@ static int frame_receive(struct control *control, int rank, enum frame_kind kind
     if (frame.magic == MAGIC && frame.kind == FRAME_FAIL)
         return take_failure(control, fd, &frame);
     if (frame.magic != MAGIC || frame.kind != kind || frame.length != size) {
-        control_fail(control, CONTROL_FAILED, "the processes of the experiment disagree");
+        control_fail(control, CONTROL_FAILED, "protocol error: the processes of the experiment are out of step");
         return -1;
     }
     return receive_all(fd, data, size, &waiting) ? lost(control, rank) : 0;
@@ -252,8 +251,8 @@ int control_exchange(struct control *control, const void *mine, size_t size, voi
     return 0;
 }
 
-/* Nobody closes a connection before the end: one that is closed means a process that died, even if
- * something it said is still to be read. */
+/* No rank closes its connection before the end, so a closed connection means that the rank has died,
+ * even if there is still data to read. */
 static bool is_closed(int fd)
 {
     struct pollfd ready = { .fd = fd, .events = POLLRDHUP };
@@ -261,7 +260,7 @@ static bool is_closed(int fd)
     return poll(&ready, 1, 0) > 0 && ready.revents & (POLLRDHUP | POLLHUP | POLLERR);
 }
 
-int control_watch(struct control *control)
+int control_check(struct control *control)
 {
     int first = control->rank ? 0 : 1;
     int last = control->rank ? 1 : control->ranks;
@@ -284,11 +283,11 @@ int control_watch(struct control *control)
     return 0;
 }
 
-/* Reads and forgets what comes before the end; a failure is noted. */
+/* Discards everything up to FRAME_END, but records a failure. */
 static void drain_until_end(struct control *control, int rank)
 {
     struct waiting waiting = { .limit_s = control->rank ? 0 : control->timeout_s };
-    char scrap[4096];
+    char discarded[4096];
     struct frame frame;
 
     while (!receive_all(control->fd[rank], &frame, sizeof(frame), &waiting) &&
@@ -300,9 +299,9 @@ static void drain_until_end(struct control *control, int rank)
             continue;
         }
         while (frame.length) {
-            size_t piece = frame.length < sizeof(scrap) ? frame.length : sizeof(scrap);
+            size_t piece = frame.length < sizeof(discarded) ? frame.length : sizeof(discarded);
 
-            if (receive_all(control->fd[rank], scrap, piece, &waiting))
+            if (receive_all(control->fd[rank], discarded, piece, &waiting))
                 return;
             frame.length -= piece;
         }
@@ -310,7 +309,7 @@ static void drain_until_end(struct control *control, int rank)
     if (control->status == CONTROL_OK) {
         char text[CONTROL_TEXT_MAX];
 
-        snprintf(text, sizeof(text), "process %d is gone", rank);
+        snprintf(text, sizeof(text), "lost process %d", rank);
         note(control, CONTROL_FAILED, text);
     }
 }
@@ -328,17 +327,17 @@ void control_end(struct control *control)
         frame_send(control->fd[i], FRAME_END, CONTROL_OK, NULL, 0);
 }
 
-int control_greet(struct control *control, int rank, const char *greeting)
+int control_handshake(struct control *control, int rank, const char *handshake)
 {
     struct waiting waiting = waiting_of(control);
     char refusal[CONTROL_TEXT_MAX];
     struct frame frame;
 
-    if (frame_send(control->fd[rank], FRAME_GREETING, CONTROL_OK, greeting, strlen(greeting)) ||
+    if (frame_send(control->fd[rank], FRAME_HANDSHAKE, CONTROL_OK, handshake, strlen(handshake)) ||
         receive_all(control->fd[rank], &frame, sizeof(frame), &waiting))
         return lost(control, rank);
-    if (frame.magic != MAGIC || frame.kind != FRAME_WELCOME || frame.length >= sizeof(refusal)) {
-        control_fail(control, CONTROL_FAILED, "the other side is not 'verbena bench'");
+    if (frame.magic != MAGIC || frame.kind != FRAME_HANDSHAKE_REPLY || frame.length >= sizeof(refusal)) {
+        control_fail(control, CONTROL_FAILED, "the peer is not 'verbena bench'");
         return -1;
     }
     if (!frame.length)
@@ -350,24 +349,24 @@ int control_greet(struct control *control, int rank, const char *greeting)
     return -1;
 }
 
-int control_welcome(int fd, unsigned int timeout_s, char *greeting, size_t size)
+int control_receive_handshake(int fd, unsigned int timeout_s, char *handshake, size_t size)
 {
     struct waiting waiting = { .limit_s = timeout_s };
     struct frame frame;
 
     if (receive_all(fd, &frame, sizeof(frame), &waiting))
         return -1;
-    if (frame.magic != MAGIC || frame.kind != FRAME_GREETING || frame.length >= size) {
+    if (frame.magic != MAGIC || frame.kind != FRAME_HANDSHAKE || frame.length >= size) {
         errno = EPROTO;
         return -1;
     }
-    if (receive_all(fd, greeting, frame.length, &waiting))
+    if (receive_all(fd, handshake, frame.length, &waiting))
         return -1;
-    greeting[frame.length] = '\0';
+    handshake[frame.length] = '\0';
     return 0;
 }
 
-void control_accept(int fd, const char *refusal)
+void control_reply_handshake(int fd, const char *refusal)
 {
-    frame_send(fd, FRAME_WELCOME, CONTROL_OK, refusal, refusal ? strlen(refusal) : 0);
+    frame_send(fd, FRAME_HANDSHAKE_REPLY, CONTROL_OK, refusal, refusal ? strlen(refusal) : 0);
 }

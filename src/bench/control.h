@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the processes of an experiment tell each other outside the network that is measured. Rank 0
- * has a stream socket to each of the others; every call but control_watch() and control_fail() is
- * made by all of them. */
+/* Out-of-band communication between the ranks of an experiment. Rank 0 has a stream socket to each
+ * other rank. Every call except control_check() and control_fail() is collective. */
 #ifndef BENCH_CONTROL_H
 #define BENCH_CONTROL_H
 
@@ -15,43 +14,43 @@
 enum control_status {
     CONTROL_OK,
     CONTROL_FAILED,      /* the experiment cannot go on */
-    CONTROL_SKIPPED,     /* the device does not have what it needs */
+    CONTROL_SKIPPED,     /* the device lacks a capability */
     CONTROL_INTERRUPTED, /* by the user */
 };
 
 struct control {
     int rank;
     int ranks;
-    int fd[CONTROL_RANKS_MAX]; /* rank 0: of each rank; the others: [0] */
-    unsigned int timeout_s;    /* rank 0: how long any of the others may be silent; 0: for ever */
-    bool (*stopped)(void);     /* asked while waiting, may be NULL: the user wants to stop */
+    int fd[CONTROL_RANKS_MAX]; /* rank 0: one for each rank; others: only [0] */
+    unsigned int timeout_s;    /* rank 0: how long to wait for another rank; 0: forever */
+    bool (*stopped)(void);     /* whether the user wants to stop; checked while waiting; may be NULL */
     enum control_status status;
-    char text[CONTROL_TEXT_MAX]; /* why, unless CONTROL_OK */
+    char text[CONTROL_TEXT_MAX]; /* the reason, unless CONTROL_OK */
 };
 
-/* All ranks give 'size' bytes and get those of every rank, in order. Returns 0, or -1 once the
- * experiment has failed anywhere. */
+/* Allgather: every rank contributes 'size' bytes. Returns 0, or -1 once any rank has failed. */
 int control_exchange(struct control *control, const void *mine, size_t size, void *all);
 
-/* Looks, without waiting, whether somebody has failed or gone. */
-int control_watch(struct control *control);
+/* Checks without waiting whether a rank has failed or died. Returns 0 or -1. */
+int control_check(struct control *control);
 
-/* Notes the failure here and tells the others. The first one counts. */
+/* Records the failure and tells the other ranks. Only the first failure counts. */
 void control_fail(struct control *control, enum control_status status, const char *text);
 
-/* Tells rank 0 what this process knows of a failure that was noted. */
-void control_add(struct control *control, const char *text);
+/* Adds what this rank knows about the recorded failure to rank 0's message. */
+void control_add_reason(struct control *control, const char *text);
 
-/* The user wants to stop: ends the experiment for all. */
+/* Ends the experiment for all ranks because the user wants to stop. */
 void control_interrupt(struct control *control);
 
-/* The end of the experiment: waits for all, whatever state they are in. */
+/* Ends the experiment and waits for all ranks, in whatever state they are. */
 void control_end(struct control *control);
 
-/* What opens a connection: rank 0 says what is to be run, the other side agrees or says why not.
- * control_welcome() sets errno: EPROTO if what came is no greeting, ETIMEDOUT if nothing came. */
-int control_greet(struct control *control, int rank, const char *greeting);
-int control_welcome(int fd, unsigned int timeout_s, char *greeting, size_t size);
-void control_accept(int fd, const char *refusal);
+/* The handshake that opens a connection: rank 0 sends the assignment, the other rank accepts it (a
+ * refusal of NULL) or replies why not. control_receive_handshake() sets errno: EPROTO for an invalid
+ * message, ETIMEDOUT if none arrives. */
+int control_handshake(struct control *control, int rank, const char *handshake);
+int control_receive_handshake(int fd, unsigned int timeout_s, char *handshake, size_t size);
+void control_reply_handshake(int fd, const char *refusal);
 
 #endif

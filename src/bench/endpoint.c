@@ -19,7 +19,7 @@ uint32_t endpoint_mtu_bytes(enum ibv_mtu mtu)
     return 128u << mtu;
 }
 
-enum ibv_mtu mtu_of_bytes(uint32_t bytes)
+enum ibv_mtu endpoint_mtu_of_bytes(uint32_t bytes)
 {
     enum ibv_mtu mtu = IBV_MTU_256;
 
@@ -38,14 +38,14 @@ size_t endpoint_largest_message(const struct bench *bench, enum transport transp
 const char *endpoint_transport_refusal(const struct bench *bench, enum transport transport)
 {
     if (transport == TRANSPORT_XRC && !(bench->adapter->limits.device_cap_flags & IBV_DEVICE_XRC))
-        return "the device has no XRC";
+        return "the device does not support XRC";
     if (bench->adapter->context->device->transport_type == IBV_TRANSPORT_IWARP &&
         transport != TRANSPORT_RC)
-        return "iWARP is connected and reliable";
+        return "iWARP supports only reliable connections";
     if (bench->settings->connect_by == CONNECT_BY_CM && transport != TRANSPORT_RC)
         return "rdma_cm connects RC only";
     if (bench->settings->connect_by == CONNECT_BY_CM && vtime.on)
-        return "in virtual time queue pairs are connected by address";
+        return "rdma_cm is not available in virtual time";
     return NULL;
 }
 
@@ -57,7 +57,7 @@ static enum ibv_qp_type qp_type_of(enum transport transport)
     return types[transport];
 }
 
-/* XRC receives by a queue pair of its own, which has no queues: the domain's SRQs do. */
+/* XRC receives through a target queue pair, which has no queues: it uses the domain's SRQs. */
 static int create_target(struct bench *bench, const struct endpoint_spec *spec,
                          struct endpoint *endpoint)
 {
@@ -69,7 +69,7 @@ static int create_target(struct bench *bench, const struct endpoint_spec *spec,
     if (!endpoint->target)
         return bench_fail(bench, "ibv_create_qp_ex of an XRC target: %s", strerror(errno));
     if (ibv_get_srq_num(spec->srq, &endpoint->mine.srqn))
-        return bench_fail(bench, "the shared receive queue of XRC has no number");
+        return bench_fail(bench, "cannot get the number of the XRC SRQ");
     endpoint->mine.qpn = endpoint->target->qp_num;
     return BENCH_OK;
 }
@@ -103,7 +103,7 @@ int endpoint_create(struct bench *bench, const struct endpoint_spec *spec, struc
     out->mine.qpn = out->mine.sender_qpn = out->qp->qp_num;
     out->mine.gid = adapter->gid;
     out->mine.lid = port->lid;
-    out->mine.mtu = spec->mtu ? mtu_of_bytes(spec->mtu) : port->active_mtu;
+    out->mine.mtu = spec->mtu ? endpoint_mtu_of_bytes(spec->mtu) : port->active_mtu;
     if (spec->xrcd && create_target(bench, spec, out)) {
         endpoint_destroy(out);
         return BENCH_FAILED;
@@ -114,7 +114,7 @@ int endpoint_create(struct bench *bench, const struct endpoint_spec *spec, struc
         if (ibv_query_port(adapter->context, out->port, &other) ||
             ibv_query_gid(adapter->context, out->port, adapter->gid_index, &out->mine.gid)) {
             endpoint_destroy(out);
-            return bench_fail(bench, "port %u cannot be queried", out->port);
+            return bench_fail(bench, "cannot query port %u", out->port);
         }
         out->mine.lid = other.lid;
     }
@@ -217,7 +217,7 @@ int endpoint_to_rtr(struct bench *bench, struct endpoint *endpoint)
     } else {
         mask |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
     }
-    /* Of XRC's two queue pairs, only the one that answers has what a responder is told. */
+    /* Of XRC's two queue pairs, only the target has responder attributes. */
     if (endpoint->target) {
         struct ibv_qp_attr target = attributes;
 
@@ -247,7 +247,7 @@ int endpoint_to_rts(struct bench *bench, struct endpoint *endpoint)
     return modify(bench, endpoint->qp, &attributes, mask, "RTS");
 }
 
-/* Packets of one kind do not reach an address of another. */
+/* IPv4 and IPv6 GIDs cannot reach each other. */
 static int check_kinds(struct bench *bench, const struct endpoint *endpoint)
 {
     bool mine = adapter_gid_is_ipv4(&endpoint->mine.gid), theirs = adapter_gid_is_ipv4(&endpoint->peer.gid);
@@ -255,7 +255,7 @@ static int check_kinds(struct bench *bench, const struct endpoint *endpoint)
     if (!bench->adapter->global || mine == theirs)
         return BENCH_OK;
     return bench_fail(bench,
-                      "this side's address is of IPv%c, the other's of IPv%c: choose with "
+                      "the local GID is IPv%c, the peer's IPv%c: choose matching ones with "
                       "--gid-index ('ibv_devinfo -v' lists them)",
                       mine ? '4' : '6', theirs ? '4' : '6');
 }
@@ -290,7 +290,7 @@ int endpoints_connect(struct bench *bench, int peer, struct endpoint *endpoints,
         if (connect_one(bench, &endpoints[i]))
             goto out;
     }
-    /* Nobody sends before everybody can receive. */
+    /* No rank sends before all ranks can receive. */
     status = bench_barrier(bench);
 out:
     free(all);

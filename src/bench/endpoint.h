@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Queue pairs, made and connected to those of a peer. */
+/* Queue pairs connected to those of a peer. */
 #ifndef BENCH_ENDPOINT_H
 #define BENCH_ENDPOINT_H
 
@@ -22,26 +22,26 @@ struct endpoint_spec {
     uint8_t port; /* 0: the adapter's */
     struct ibv_cq *send_cq;
     struct ibv_cq *receive_cq;
-    struct ibv_srq *srq;   /* or NULL; of XRC it takes all receives */
-    struct ibv_xrcd *xrcd; /* of XRC */
+    struct ibv_srq *srq;   /* or NULL; XRC receives only through it */
+    struct ibv_xrcd *xrcd; /* XRC only */
 };
 
 struct endpoint_address {
     union ibv_gid gid;
-    uint32_t qpn;        /* that receives */
-    uint32_t sender_qpn; /* that sends: the same, but for XRC */
-    uint32_t srqn;       /* of XRC */
-    uint32_t mtu; /* enum ibv_mtu */
+    uint32_t qpn;        /* receives */
+    uint32_t sender_qpn; /* sends; differs from qpn only for XRC */
+    uint32_t srqn;       /* XRC only */
+    uint32_t mtu;        /* enum ibv_mtu */
     uint16_t lid;
 };
 
 struct endpoint {
     struct ibv_qp *qp;
-    struct ibv_qp *target; /* of XRC: what the peer sends to */
+    struct ibv_qp *target; /* XRC only: the peer sends to it */
     struct ibv_srq *srq;
     uint32_t unsignalled;  /* sends since the last signalled one */
-    struct ibv_ah *ah; /* of a UD endpoint */
-    struct rdma_cm_id *id; /* of one that rdma_cm connected */
+    struct ibv_ah *ah; /* UD only */
+    struct rdma_cm_id *id; /* if connected by rdma_cm */
     struct endpoint_address mine;
     struct endpoint_address peer;
     enum transport transport;
@@ -49,29 +49,29 @@ struct endpoint {
     uint8_t sl;
 };
 
-/* Bytes in front of every message that a UD receive gets. */
+/* A UD receive has the GRH in front of the message. */
 #define GRH_BYTES 40
 #define ENDPOINT_QKEY 0x1a2b3c4d
 
 int endpoint_create(struct bench *bench, const struct endpoint_spec *spec, struct endpoint *out);
 void endpoint_destroy(struct endpoint *endpoint);
 
-/* The steps of connecting, for those who time them: the peer's address must have been set. */
+/* The steps of a connection, for experiments that time them. The peer's address must be set. */
 int endpoint_to_init(struct bench *bench, struct endpoint *endpoint);
 int endpoint_to_rtr(struct bench *bench, struct endpoint *endpoint);
 int endpoint_to_rts(struct bench *bench, struct endpoint *endpoint);
 
-/* What the peer may do with the memory of this side. */
+/* Access flags of the queue pair. */
 int endpoint_access(const struct bench *bench, const struct endpoint *endpoint);
 
-/* How many reads and atomics a queue pair has under way at once, within the device's limit. */
+/* Outstanding reads and atomics of a queue pair, within the device's limit. */
 uint8_t endpoint_reads_in_flight(int limit);
 
-/* The way to the peer's address. */
+/* Address attributes of the path to the peer. */
 struct ibv_ah_attr endpoint_path(const struct bench *bench, const struct endpoint *endpoint);
 
-/* Collective: endpoint i of this rank and endpoint i of 'peer' are connected to each other. Every
- * rank gives the same count; one that has no part in it gives peer -1. */
+/* Collective. Connects endpoint i of this rank with endpoint i of 'peer'. All ranks pass the same
+ * count; a rank that does not take part passes peer -1. */
 int endpoints_connect(struct bench *bench, int peer, struct endpoint *endpoints,
                       unsigned int count);
 
@@ -83,13 +83,13 @@ static inline int endpoint_post_receive(struct endpoint *endpoint, struct ibv_re
                            ibv_post_recv(endpoint->qp, wr, &bad);
 }
 
-/* Why this device has no such service, or NULL. */
+/* Returns why the device does not support the transport, or NULL. */
 const char *endpoint_transport_refusal(const struct bench *bench, enum transport transport);
 
-/* The largest message of a service on this device. */
+/* Returns the largest message of the transport on this device. */
 size_t endpoint_largest_message(const struct bench *bench, enum transport transport);
 
 uint32_t endpoint_mtu_bytes(enum ibv_mtu mtu);
-enum ibv_mtu mtu_of_bytes(uint32_t bytes);
+enum ibv_mtu endpoint_mtu_of_bytes(uint32_t bytes);
 
 #endif

@@ -6,21 +6,21 @@
 #include <sys/time.h>
 
 #define TICK_US       200000
-#define IMPATIENCE_NS 1000000000
+#define REPEAT_NS     1000000000
 
-static volatile sig_atomic_t noted;
-static volatile uint64_t noted_at;
+static volatile sig_atomic_t recorded;
+static volatile uint64_t recorded_at;
 
-/* Whoever signals a whole group of processes may reach this one twice: directly, and through its
- * parent, which passes signals on. */
-static void note_signal(int number)
+/* A signal to the process group may arrive twice: directly, and forwarded by the parent. A repeated
+ * signal therefore only counts after REPEAT_NS. */
+static void record_signal(int number)
 {
     uint64_t now = monotonic_ns();
 
-    if (!noted) {
-        noted_at = now;
-        noted = number;
-    } else if (now - noted_at > IMPATIENCE_NS) {
+    if (!recorded) {
+        recorded_at = now;
+        recorded = number;
+    } else if (now - recorded_at > REPEAT_NS) {
         signal(number, SIG_DFL);
         raise(number);
     }
@@ -29,7 +29,7 @@ static void note_signal(int number)
 void interrupt_catch(void)
 {
     static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
-    struct sigaction action = { .sa_handler = note_signal }, present;
+    struct sigaction action = { .sa_handler = record_signal }, present;
 
     for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++) {
         if (!sigaction(numbers[i], NULL, &present) && present.sa_handler != SIG_IGN)
@@ -39,12 +39,12 @@ void interrupt_catch(void)
 
 bool interrupt_seen(void)
 {
-    return noted != 0;
+    return recorded != 0;
 }
 
 int interrupt_signal(void)
 {
-    return noted;
+    return recorded;
 }
 
 static void ignore(int signal)

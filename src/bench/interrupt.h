@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Ctrl-C ends the measurement, not the program: what was measured is kept. */
+/* Ctrl-C ends the measurement, not the program, so that results are kept. */
 #ifndef BENCH_INTERRUPT_H
 #define BENCH_INTERRUPT_H
 
 #include <stdbool.h>
 
-/* The first SIGINT, SIGTERM or SIGHUP is noted; another one, a second later or more, has its usual
- * effect. Those that this process was started to ignore (nohup, '&' in a script) stay ignored. */
+/* Records the first SIGINT, SIGTERM or SIGHUP. Another one, at least a second later, has its default
+ * effect. Signals that were ignored at startup (nohup, '&' in a script) stay ignored. */
 void interrupt_catch(void);
 bool interrupt_seen(void);
 
-/* The signal that was noted, or 0. */
+/* Returns the recorded signal, or 0. */
 int interrupt_signal(void);
 
-/* System calls that sleep return now and then with EINTR, from the first "on" to the last "off". */
+/* Starts or stops a timer that interrupts blocking system calls with EINTR. Calls are counted. */
 void interrupt_tick(bool on);
 
 #endif

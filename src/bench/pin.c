@@ -5,13 +5,13 @@
 #include <hwloc/openfabrics-verbs.h>
 #include <stdlib.h>
 
-/* Rank 0 runs one experiment after the other, and is bound anew for each. */
+/* Rank 0 runs several experiments and is bound again for each. */
 static struct {
-    hwloc_topology_t topology; /* NULL: not known */
-    hwloc_bitmap_t cores;      /* that this process had when it began */
+    hwloc_topology_t topology; /* NULL: not loaded */
+    hwloc_bitmap_t cores;      /* that this process could use at startup */
 } machine;
 
-static bool know_machine(void)
+static bool load_topology(void)
 {
     if (machine.topology)
         return true;
@@ -28,13 +28,13 @@ static bool know_machine(void)
     return true;
 }
 
-void pin_undo(void)
+void pin_restore(void)
 {
     if (machine.topology)
         hwloc_set_cpubind(machine.topology, machine.cores, HWLOC_CPUBIND_PROCESS);
 }
 
-/* The cores this process may use, those next to the device if that is enough of them. */
+/* Returns the cores near the device if there are enough, or else all that this process may use. */
 static hwloc_bitmap_t choose_cores(const struct bench *bench, int processes)
 {
     hwloc_topology_t topology = machine.topology;
@@ -62,18 +62,18 @@ static bool bind_to_core(int core)
     return bound;
 }
 
-static int bind_to(hwloc_bitmap_t cores, int place)
+static int bind_to(hwloc_bitmap_t cores, int index)
 {
     int core = hwloc_bitmap_first(cores);
 
-    while (place-- > 0 && core >= 0)
+    while (index-- > 0 && core >= 0)
         core = hwloc_bitmap_next(cores, core);
     return core >= 0 && bind_to_core(core) ? core : -1;
 }
 
-/* In virtual time one process runs at a time, and the turn changes hands fastest on one core: the
- * same for all processes of a fabric, which others may not have chosen. */
-static int bind_together(hwloc_bitmap_t cores)
+/* In virtual time one process runs at a time, and switching is fastest on one core. The name of the
+ * fabric selects the core, so that different fabrics use different ones. */
+static int bind_to_fabric_core(hwloc_bitmap_t cores)
 {
     const char *fabric = getenv("VERBENA_FABRIC");
     uint32_t sum = 0;
@@ -83,20 +83,20 @@ static int bind_together(hwloc_bitmap_t cores)
     return bind_to(cores, sum % hwloc_bitmap_weight(cores));
 }
 
-void pin_process(const struct bench *bench, int place, int processes, char *text, size_t size)
+void pin_process(const struct bench *bench, int index, int processes, char *text, size_t size)
 {
     hwloc_bitmap_t cores;
     int core = -1;
 
     snprintf(text, size, "not pinned");
-    if (bench->settings->pin == PIN_NONE || !know_machine())
+    if (bench->settings->pin == PIN_NONE || !load_topology())
         return;
     cores = choose_cores(bench, vtime.on ? 1 : processes);
     if (vtime.on) {
-        if (bind_together(cores) >= 0)
+        if (bind_to_fabric_core(cores) >= 0)
             snprintf(text, size, "one core");
     } else if (hwloc_bitmap_weight(cores) >= processes) {
-        core = bind_to(cores, place);
+        core = bind_to(cores, index);
     } else {
         snprintf(text, size, "not pinned: more processes than cores");
     }
@@ -105,10 +105,10 @@ void pin_process(const struct bench *bench, int place, int processes, char *text
         snprintf(text, size, "core %d", core);
 }
 
-void pin_together(const struct bench *bench, int core, char *text, size_t size)
+void pin_to_shared_core(const struct bench *bench, int core, char *text, size_t size)
 {
     bool bound =
-        bench->settings->pin != PIN_NONE && core >= 0 && know_machine() && bind_to_core(core);
+        bench->settings->pin != PIN_NONE && core >= 0 && load_topology() && bind_to_core(core);
 
     snprintf(text, size, bound ? "one core for all" : "not pinned");
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "bench/report.h"
-#include "bench/facts.h"
+#include "bench/metadata.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 struct report {
     struct results *results;
     FILE *out;
-    bool progress; /* a terminal is watching */
+    bool progress; /* standard error is a terminal */
     unsigned int planned;
     unsigned int done;
 
@@ -63,7 +63,7 @@ void report_begin(struct report *report, const struct experiment *experiment,
 {
     report->result = results_add(report->results, experiment->name, experiment->group,
                                  experiment->title, experiment->source);
-    facts_of_settings(settings, &report->result->settings);
+    metadata_of_settings(settings, &report->result->settings);
     progress_clear(report);
     fprintf(report->out, "\n%s - %s\n", experiment->name, experiment->title);
     fflush(report->out);
@@ -71,7 +71,7 @@ void report_begin(struct report *report, const struct experiment *experiment,
 }
 
 /* Four significant digits, and no exponent. */
-static const char *figure_text(double value, char *text, size_t size)
+static const char *number_text(double value, char *text, size_t size)
 {
     int digits = value >= 999.95 ? 0 : value >= 99.995 ? 1 : value >= 9.9995 ? 2 : 3;
 
@@ -97,8 +97,8 @@ static void print_spread(struct report *report, const struct summary *y)
     char text[32];
 
     for (size_t i = 0; i < sizeof(values) / sizeof(*values); i++)
-        fprintf(report->out, "%*s", COLUMN - 2, figure_text(values[i], text, sizeof(text)));
-    fprintf(report->out, "%*s", COLUMN - 2, figure_text(y->deviation, text, sizeof(text)));
+        fprintf(report->out, "%*s", COLUMN - 2, number_text(values[i], text, sizeof(text)));
+    fprintf(report->out, "%*s", COLUMN - 2, number_text(y->deviation, text, sizeof(text)));
 }
 
 static void print_row(struct report *report)
@@ -114,7 +114,7 @@ static void print_row(struct report *report)
     } else {
         for (unsigned int i = 0; i < report->curves; i++)
             fprintf(report->out, "%*s", report->width[i],
-                    report->filled[i] ? figure_text(report->row[i].median, text, sizeof(text))
+                    report->filled[i] ? number_text(report->row[i].median, text, sizeof(text))
                                       : "-");
     }
     fputc('\n', report->out);
@@ -184,14 +184,14 @@ void report_point(struct report *report, unsigned int curve, double x, const str
         print_row(report);
 }
 
-/* What already stood under the experiment before. */
-static bool said_before(const struct report *report, const char *name, const char *text)
+/* Whether the previous experiment had the same note, which is then not printed again. */
+static bool is_repeated(const struct report *report, const char *name, const char *text)
 {
     const struct results *results = report->results;
     const char *before = NULL;
 
     if (results->count > 1)
-        before = results_facts_get(&results->experiments[results->count - 2].notes, name);
+        before = results_metadata_get(&results->experiments[results->count - 2].notes, name);
     return before && !strcmp(before, text);
 }
 
@@ -199,8 +199,8 @@ void report_note(struct report *report, const char *name, const char *text)
 {
     print_row(report);
     progress_clear(report);
-    results_facts_set(&report->result->notes, name, "%s", text);
-    if (said_before(report, name, text))
+    results_metadata_set(&report->result->notes, name, "%s", text);
+    if (is_repeated(report, name, text))
         return;
     fprintf(report->out, "  %s: %s\n", name, text);
     fflush(report->out);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What is measured, as it is measured: an aligned table on the terminal, and the results. */
+/* Prints measurements as a table while they are made, and stores them in the results. */
 #ifndef BENCH_REPORT_H
 #define BENCH_REPORT_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a user can say about a measurement. Every row of settings_rows is an option of the command,
- * a word in a sweep file and a word in an experiment's own defaults. */
+/* The settings of a measurement. Every row of settings_rows is an option on the command line, in a
+ * sweep file and in an experiment's defaults. */
 #ifndef BENCH_SETTINGS_H
 #define BENCH_SETTINGS_H
 
@@ -48,7 +48,7 @@ enum pinning {
 };
 
 struct settings {
-    /* of the run */
+    /* the run */
     const char *device;
     const char *adapter;
     const char *set;
@@ -100,7 +100,7 @@ struct settings {
     uint64_t sl;
     uint64_t stripe;
 
-    /* the axis of an experiment */
+    /* axes of experiments */
     struct number_list qps;
     struct number_list depths;
     struct number_list windows;
@@ -117,7 +117,7 @@ struct settings {
     struct number_list levels;
     struct number_list work;
 
-    /* of the MPI experiments */
+    /* MPI experiments */
     uint64_t policies; /* bits, in the order of RAILS_POLICY_NAMES */
     uint64_t ranks;
     uint64_t ranks_per_node;
@@ -127,9 +127,9 @@ struct settings {
 
 /* Tags of settings_rows. */
 enum {
-    SETTING_HOST = 1, /* about a host: the side that listens may give it */
-    SETTING_OWN = 2,  /* each host has its own: not passed on to the other one */
-    SETTING_RUN = 4,  /* about the whole run, not about one experiment of it */
+    SETTING_HOST = 1, /* describes a host: the listening side may set it */
+    SETTING_OWN = 2,  /* local to each host: not sent to the other one */
+    SETTING_RUN = 4,  /* applies to the whole run, not to a single experiment */
 };
 
 #define GID_INDEX_AUTO 0xffff
@@ -142,18 +142,14 @@ extern const char *const operation_names[OPERATION_COUNT];
 extern const char *const wait_names[WAIT_COUNT];
 extern const char *const transport_names[TRANSPORT_COUNT];
 
-/* The row that a word such as "--name" or "--name=value" gives a value to, or NULL. */
+/* Returns the row of an option such as "--name" or "--name=value", or NULL. */
 const struct option_row *settings_row_of(const char *word);
 
-/* Sets every row to its fallback. */
+/* Sets every row to its default. */
 void settings_init(struct settings *settings);
 
-/* Reads words as "--name value", "--name=value" or "--flag". Returns 0, or -1 with the reason. */
+/* Parses "--name value", "--name=value" and "--flag". Returns 0, or -1 with the reason. */
 int settings_read(struct settings *settings, char *const *words, int count, char *error,
                   size_t size);
-
-/* The same from one text, whose words are separated by blanks; the text is taken apart, and must
- * live as long as the settings. */
-int settings_read_text(struct settings *settings, char *text, char *error, size_t size);
 
 #endif

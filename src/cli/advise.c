@@ -19,17 +19,17 @@ static void print_evidence(const struct evidence *evidence, bool several)
     printf(several ? " (%s)\n" : "\n", evidence->file->path);
 }
 
-static void print_text(const struct body *body, const struct advice *advices, bool verbose)
+static void print_text(const struct advice_input *body, const struct advice *advices, bool verbose)
 {
     unsigned int found = 0;
 
     for (const struct advice *advice = advices; advice->adviser; advice++) {
-        if (!advice->sentence) {
+        if (!advice->text) {
             if (verbose)
-                printf("%s: no advice: %s\n", advice->adviser->name, advice->silence);
+                printf("%s: no advice: %s\n", advice->adviser->name, advice->reason);
             continue;
         }
-        printf("%s: %s\n", advice->adviser->name, advice->sentence);
+        printf("%s: %s\n", advice->adviser->name, advice->text);
         for (unsigned int i = 0; i < advice->evidence_count; i++)
             print_evidence(&advice->evidence[i], body->count > 1);
         for (unsigned int i = 0; i < advice->parameter_count; i++)
@@ -46,7 +46,7 @@ static void print_json(const struct advice *advices, bool verbose)
     json_t *array = json_array();
 
     for (const struct advice *advice = advices; advice->adviser; advice++) {
-        if (advice->sentence || verbose)
+        if (advice->text || verbose)
             json_array_append_new(array, advice_json(advice));
     }
     json_dumpf(array, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(6));
@@ -54,7 +54,7 @@ static void print_json(const struct advice *advices, bool verbose)
     json_decref(array);
 }
 
-static int write_parameters(const struct body *body, const struct advice *advices, const char *path)
+static int write_parameters(const struct advice_input *body, const struct advice *advices, const char *path)
 {
     struct file_text file;
     FILE *out = file_begin(&file);
@@ -67,7 +67,7 @@ static int write_parameters(const struct body *body, const struct advice *advice
         fprintf(out, "# From %s, measured %s.\n", body->files[i]->path, body->files[i]->date);
     for (const struct advice *advice = advices; advice->adviser; advice++) {
         if (advice->parameter_count)
-            fprintf(out, "\n# %s\n", advice->sentence);
+            fprintf(out, "\n# %s\n", advice->text);
         for (unsigned int i = 0; i < advice->parameter_count; i++)
             fprintf(out, ADVICE_PREFIX "%s = %.0f\n", advice->parameters[i].name,
                     advice->parameters[i].value);
@@ -78,7 +78,7 @@ static int write_parameters(const struct body *body, const struct advice *advice
     return CLI_FAILED;
 }
 
-static int advise_and_print(const struct invocation *invocation, const struct body *body)
+static int advise_and_print(const struct invocation *invocation, const struct advice_input *body)
 {
     struct advice *advices = advice_make(body);
     const char *path = option_value(invocation, "mca");
@@ -98,7 +98,7 @@ static int advise_and_print(const struct invocation *invocation, const struct bo
 int cli_advise(const struct invocation *invocation)
 {
     struct results **files;
-    struct body body = { 0 };
+    struct advice_input body = { 0 };
     int status = CLI_OK;
     char error[512];
 

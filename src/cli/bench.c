@@ -149,7 +149,7 @@ static int measure(const struct invocation *invocation, struct words *words)
         .word_count = words->count,
         .software = getenv(INSIDE) != NULL,
     };
-    struct plan_make plan;
+    struct plan plan;
     int status = plan_make(&spec, &plan);
 
     if (!status) {

@@ -63,19 +63,19 @@ static void print_points(const struct comparison *comparison)
     }
 }
 
-static void print_lonely(const struct comparison *comparison)
+static void print_unmatched(const struct comparison *comparison)
 {
     char text[128];
 
-    for (unsigned int i = 0; i < comparison->lonely_count; i++) {
-        const struct lonely *lonely = &comparison->lonely[i];
+    for (unsigned int i = 0; i < comparison->unmatched_count; i++) {
+        const struct unmatched *unmatched = &comparison->unmatched[i];
 
-        printf("only in %s: %s", lonely->in_a ? "A" : "B", lonely->experiment->name);
-        if (lonely->series)
-            printf(", %s (%s)", lonely->series->name, lonely->series->quantity);
-        if (lonely->point)
-            printf(", %s", point_text(lonely->series, lonely->point->x, text, sizeof(text)));
-        printf(lonely->why ? " (the other: %s)\n" : "\n", lonely->why);
+        printf("only in %s: %s", unmatched->in_a ? "A" : "B", unmatched->experiment->name);
+        if (unmatched->series)
+            printf(", %s (%s)", unmatched->series->name, unmatched->series->quantity);
+        if (unmatched->point)
+            printf(", %s", point_text(unmatched->series, unmatched->point->x, text, sizeof(text)));
+        printf(unmatched->why ? " (the other: %s)\n" : "\n", unmatched->why);
     }
 }
 
@@ -98,7 +98,7 @@ static void print_table(const struct results *a, const struct results *b,
     putchar('\n');
     print_points(comparison);
     putchar('\n');
-    print_lonely(comparison);
+    print_unmatched(comparison);
     printf("%u better, %u worse, %u same", comparison->tally[CHANGE_BETTER],
            comparison->tally[CHANGE_WORSE], comparison->tally[CHANGE_SAME]);
     if (comparison->tally[CHANGE_OTHER])
@@ -125,20 +125,20 @@ static json_t *points_json(const struct comparison *comparison)
     return array;
 }
 
-static json_t *lonely_json(const struct comparison *comparison)
+static json_t *unmatched_json(const struct comparison *comparison)
 {
     json_t *array = json_array();
 
-    for (unsigned int i = 0; i < comparison->lonely_count; i++) {
-        const struct lonely *lonely = &comparison->lonely[i];
-        json_t *x = lonely->point ? json_real(lonely->point->x) : json_null();
+    for (unsigned int i = 0; i < comparison->unmatched_count; i++) {
+        const struct unmatched *unmatched = &comparison->unmatched[i];
+        json_t *x = unmatched->point ? json_real(unmatched->point->x) : json_null();
 
         json_array_append_new(array,
-                              json_pack("{ss ss ss? ss? so ss?}", "in", lonely->in_a ? "a" : "b",
-                                        "experiment", lonely->experiment->name, "series",
-                                        lonely->series ? lonely->series->name : NULL, "quantity",
-                                        lonely->series ? lonely->series->quantity : NULL, "x", x,
-                                        "reason", lonely->why));
+                              json_pack("{ss ss ss? ss? so ss?}", "in", unmatched->in_a ? "a" : "b",
+                                        "experiment", unmatched->experiment->name, "series",
+                                        unmatched->series ? unmatched->series->name : NULL, "quantity",
+                                        unmatched->series ? unmatched->series->quantity : NULL, "x", x,
+                                        "reason", unmatched->why));
     }
     return array;
 }
@@ -163,7 +163,7 @@ static void print_json(const struct results *a, const struct results *b,
     json_t *object =
         json_pack("{ss ss so so so si si si si}", "a", a->path, "b", b->path, "conditions",
                   conditions_json(comparison), "points", points_json(comparison), "alone",
-                  lonely_json(comparison), "better", comparison->tally[CHANGE_BETTER], "worse",
+                  unmatched_json(comparison), "better", comparison->tally[CHANGE_BETTER], "worse",
                   comparison->tally[CHANGE_WORSE], "same", comparison->tally[CHANGE_SAME],
                   "changed", comparison->tally[CHANGE_OTHER]);
 

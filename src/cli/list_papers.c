@@ -13,7 +13,7 @@ static void print_rows(const struct paper_db *db)
     for (unsigned int i = 0; i < db->row_count; i++) {
         const struct paper_row *row = &db->rows[i];
         char *const *fields = row->fields;
-        const char *left_out = paper_db_text(row->how, "not_run");
+        const char *left_out = paper_db_text(row->spec, "not_run");
 
         if (row->paper != paper) {
             printf("%s%s: %s, %s\n", paper ? "\n" : "", row->paper->name,
@@ -32,7 +32,7 @@ static void print_rows(const struct paper_db *db)
 static json_t *row_json(const struct paper_row *row)
 {
     json_t *object = json_object();
-    const char *left_out = paper_db_text(row->how, "not_run");
+    const char *left_out = paper_db_text(row->spec, "not_run");
 
     for (int i = 0; i < FIELD_COUNT; i++)
         json_object_set_new(object, field_names[i], json_string(row->fields[i]));

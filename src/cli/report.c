@@ -16,12 +16,12 @@
 
 static json_t *advice_of(struct results *results)
 {
-    struct body body = { .count = 1, .files = &results };
+    struct advice_input body = { .count = 1, .files = &results };
     struct advice *advices = advice_make(&body);
     json_t *array = json_array();
 
     for (const struct advice *advice = advices; advice->adviser; advice++) {
-        if (advice->sentence)
+        if (advice->text)
             json_array_append_new(array, advice_json(advice));
     }
     advice_free(advices);

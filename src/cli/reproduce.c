@@ -44,9 +44,9 @@ static int read_papers(const struct invocation *invocation, struct paper_db *db)
         return CLI_FAILED;
     }
     if (!invocation->operand_count)
-        paper_db_choose_all(db);
+        paper_db_select_all(db);
     for (int i = 0; i < invocation->operand_count; i++) {
-        if (paper_db_choose(db, invocation->operands[i], error, sizeof(error))) {
+        if (paper_db_select(db, invocation->operands[i], error, sizeof(error))) {
             paper_db_free(db);
             return cli_usage_error(invocation->command, "%s", error);
         }
@@ -161,23 +161,23 @@ static int conclude(const struct invocation *invocation, const struct reproducti
         return status;
     printf("report: %s/report.html\n", directory);
     return option_value(invocation, "strict") &&
-                   reproduce_count(reproduction, VERDICT_HOLDS) < reproduction->count
+                   reproduce_count(reproduction, VERDICT_MATCHES) < reproduction->count
                ? CLI_LIMIT
                : CLI_OK;
 }
 
-static int run_and_judge(const struct invocation *invocation, const struct paper_db *db,
+static int run_and_evaluate(const struct invocation *invocation, const struct paper_db *db,
                          const struct variation *change)
 {
     static const struct variation none;
     struct jobs jobs = { 0 };
-    struct judge now = {
+    struct evaluation now = {
         .jobs = &jobs,
         .variation = change,
         .quick = option_value(invocation, "quick"),
         .tolerance = strtod(option_value_or_default(invocation, "tolerance"), NULL),
     };
-    struct judge before = now;
+    struct evaluation before = now;
     bool changed = change->adapter || change->set;
     char runs[PATH_MAX];
     struct jobs_spec spec = {
@@ -190,16 +190,16 @@ static int run_and_judge(const struct invocation *invocation, const struct paper
     int status, signal;
 
     before.variation = &none;
-    reproduce_want(db, &now, &jobs);
+    reproduce_add_jobs(db, &now, &jobs);
     if (changed)
-        reproduce_want(db, &before, &jobs);
+        reproduce_add_jobs(db, &before, &jobs);
     status = check_adapters(invocation, &jobs);
     if (!status)
         status = make_directories(option_value_or_default(invocation, "output"), runs);
     if (!status && (signal = jobs_run(&jobs, &spec)))
         status = CLI_SIGNALLED + signal;
     if (!status) {
-        reproduce_judge(db, &now, changed ? &before : NULL, &reproduction);
+        reproduce_evaluate(db, &now, changed ? &before : NULL, &reproduction);
         status = conclude(invocation, &reproduction);
         reproduce_free(&reproduction);
     }
@@ -222,7 +222,7 @@ int cli_reproduce(const struct invocation *invocation)
     status = read_papers(invocation, &db);
     if (status)
         return status;
-    status = run_and_judge(invocation, &db, &change);
+    status = run_and_evaluate(invocation, &db, &change);
     paper_db_free(&db);
     return status;
 }

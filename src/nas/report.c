@@ -176,18 +176,18 @@ static struct results *make_results(const struct tally *tally, const char *comma
     strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%SZ", gmtime(&now));
     results = results_new(VERBENA_VERSION, date, command);
     if (!uname(&system)) {
-        results_facts_set(&results->machine, "host", "%s", system.nodename);
-        results_facts_set(&results->machine, "kernel", "%s %s", system.sysname, system.release);
-        results_facts_set(&results->machine, "architecture", "%s", system.machine);
+        results_metadata_set(&results->machine, "host", "%s", system.nodename);
+        results_metadata_set(&results->machine, "kernel", "%s %s", system.sysname, system.release);
+        results_metadata_set(&results->machine, "architecture", "%s", system.machine);
     }
     snprintf(name, sizeof(name), "nas-%s", run->kernel->name);
     result = results_add(results, name, "nas", run->kernel->title, SOURCE);
-    results_facts_set(&result->settings, "class", "%c", nas_class_letter(run->class));
-    results_facts_set(&result->settings, "problem", "%s", run->problem);
-    results_facts_set(&result->settings, "iterations", "%u", run->iterations);
-    results_facts_set(&result->settings, "ranks", "%d", run->ranks);
-    results_facts_set(&result->settings, "mpi", "%s", tally->library);
-    results_facts_set(&result->notes, "verification", "%s",
+    results_metadata_set(&result->settings, "class", "%c", nas_class_letter(run->class));
+    results_metadata_set(&result->settings, "problem", "%s", run->problem);
+    results_metadata_set(&result->settings, "iterations", "%u", run->iterations);
+    results_metadata_set(&result->settings, "ranks", "%d", run->ranks);
+    results_metadata_set(&result->settings, "mpi", "%s", tally->library);
+    results_metadata_set(&result->notes, "verification", "%s",
                       run_verified(run) ? "successful" : "failed");
     if (!run_verified(run))
         result_failed(result, "the values are not the official ones");

@@ -1,4 +1,5 @@
-/* A reproduction as a document: rows with their verdicts, figures with their curves. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Writes a reproduction as JSON and CSV: rows with their verdicts, figures with their curves. */
 #include "reproduce.h"
 #include "results/csv.h"
 
@@ -11,32 +12,32 @@ static json_t *number_or_null(double number)
     return isnan(number) ? json_null() : json_real(number);
 }
 
-static json_t *row_json(const struct reproduction *reproduction, const struct judged *judged)
+static json_t *row_json(const struct reproduction *reproduction, const struct row_outcome *outcome)
 {
-    static const enum field told[] = { FIELD_ID,     FIELD_PLATFORM, FIELD_EXPERIMENT, FIELD_SETUP,
+    static const enum field copied[] = { FIELD_ID,     FIELD_PLATFORM, FIELD_EXPERIMENT, FIELD_SETUP,
                                        FIELD_METRIC, FIELD_UNIT,     FIELD_KIND,       FIELD_NOTE };
-    const struct outcome *now = &judged->now, *before = &judged->before;
+    const struct outcome *now = &outcome->now, *before = &outcome->before;
     json_t *object = json_object();
 
-    for (size_t i = 0; i < sizeof(told) / sizeof(*told); i++)
-        json_object_set_new(object, field_names[told[i]],
-                            json_string(judged->row->fields[told[i]]));
-    json_object_set_new(object, "paper", number_or_null(judged->row->value));
-    json_object_set(object, "within", json_object_get(judged->row->how, "within"));
+    for (size_t i = 0; i < sizeof(copied) / sizeof(*copied); i++)
+        json_object_set_new(object, field_names[copied[i]],
+                            json_string(outcome->row->fields[copied[i]]));
+    json_object_set_new(object, "paper", number_or_null(outcome->row->value));
+    json_object_set(object, "within", json_object_get(outcome->row->spec, "within"));
     json_object_set_new(object, "ours", number_or_null(now->ours));
     json_object_set_new(object, "error", number_or_null(now->error));
-    json_object_set_new(object, "verdict", json_string(judge_verdict_name(now->verdict)));
-    json_object_set_new(object, "seen", json_string(now->text));
+    json_object_set_new(object, "verdict", json_string(evaluate_verdict_name(now->verdict)));
+    json_object_set_new(object, "observed", json_string(now->text));
     if (reproduction->changed)
         json_object_set_new(object, "before",
                             json_pack("{so so ss ss}", "ours", number_or_null(before->ours),
                                       "error", number_or_null(before->error), "verdict",
-                                      judge_verdict_name(before->verdict), "seen", before->text));
+                                      evaluate_verdict_name(before->verdict), "observed", before->text));
     return object;
 }
 
-/* A curve, named after its series and, if that is given, after its adapter; 'label' tells it from
- * others of the same name. */
+/* The curve is named after its series and, if given, its adapter. 'label' distinguishes curves of the
+ * same name. */
 static json_t *curve_json(const struct series *series, const char *adapter, const char *label)
 {
     json_t *points = json_array();
@@ -68,7 +69,7 @@ static bool has_text(const json_t *array, const char *text)
     return json_array_size(array) && listed(array, text);
 }
 
-/* Adds the curves that one job has for the figure, its command, or why it has none. */
+/* Adds the job's curves and its command to the figure, or the reason why there are none. */
 static void add_curves(json_t *object, const json_t *figure, const struct job *job,
                        const char *adapter, const char *label)
 {
@@ -78,7 +79,7 @@ static void add_curves(json_t *object, const json_t *figure, const struct job *j
 
     if (!job || !job->results || !job->results->count) {
         json_object_set_new(object, "reason",
-                            json_string(job && job->failure ? job->failure : "was not run"));
+                            json_string(job && job->failure ? job->failure : "not run"));
         return;
     }
     command = job_command(job);
@@ -99,18 +100,18 @@ static void add_curves(json_t *object, const json_t *figure, const struct job *j
     }
 }
 
-/* Curves of all adapters of the figure under one variation. */
+/* Adds the curves of all adapters of the figure under one variation. */
 static void add_variation(json_t *object, const json_t *figure, const struct paper *paper,
-                          const struct judge *judge, const char *when)
+                          const struct evaluation *evaluation, const char *when)
 {
     const json_t *adapters = json_object_get(figure, "adapters"), *adapter;
-    bool several = json_array_size(adapters) > 1 && !judge->variation->adapter;
+    bool several = json_array_size(adapters) > 1 && !evaluation->variation->adapter;
     size_t i;
 
     json_array_foreach(adapters, i, adapter)
     {
         const char *name = json_string_value(adapter);
-        const struct job *job = judge_job(judge, paper, paper_db_text(figure, "run"), name, NULL);
+        const struct job *job = evaluate_job(evaluation, paper, paper_db_text(figure, "run"), name, NULL);
 
         if (when)
             add_curves(object, figure, job, several ? name : NULL, when);
@@ -119,7 +120,7 @@ static void add_variation(json_t *object, const json_t *figure, const struct pap
     }
 }
 
-/* What the paper quotes, in the unit of the curve. */
+/* The values that the paper quotes, in the curve's unit. */
 static json_t *quoted_json(const struct reproduction *reproduction, const struct paper *paper,
                            const char *figure)
 {
@@ -127,19 +128,19 @@ static json_t *quoted_json(const struct reproduction *reproduction, const struct
 
     for (unsigned int i = 0; i < reproduction->count; i++) {
         const struct paper_row *row = reproduction->rows[i].row;
-        const char *at = paper_db_text(row->how, "figure");
-        const json_t *times = json_object_get(row->how, "times");
+        const char *at = paper_db_text(row->spec, "figure");
+        const json_t *scale = json_object_get(row->spec, "scale");
         struct reference reference;
         char error[256];
 
         if (row->paper != paper || !at || strcmp(at, figure) || isnan(row->value) ||
-            json_object_get(row->how, "checks") ||
-            paper_db_reference_read(row, json_object_get(row->how, "value"), &reference, error,
+            json_object_get(row->spec, "checks") ||
+            paper_db_reference_read(row, json_object_get(row->spec, "value"), &reference, error,
                            sizeof(error)))
             continue;
         json_array_append_new(
             array, json_pack("{ss sf sf}", "name", row->fields[FIELD_ID], "x", reference.x, "y",
-                             row->value / (times ? json_number_value(times) : 1)));
+                             row->value / (scale ? json_number_value(scale) : 1)));
     }
     return array;
 }
@@ -173,7 +174,7 @@ static json_t *paper_json(const struct reproduction *reproduction, const struct 
     }
     json_array_foreach(all, i, figure)
     {
-        if (paper_db_row_chosen(reproduction->book, paper, figure))
+        if (paper_db_figure_selected(reproduction->db, paper, figure))
             json_array_append_new(figures, figure_json(reproduction, paper, figure));
     }
     return json_pack("{ss ss ss ss ss ss so so}", "number", paper->number, "name", paper->name,
@@ -227,21 +228,21 @@ static void put_text(const char *text, FILE *out)
 
 void document_csv(const struct reproduction *reproduction, FILE *out)
 {
-    fputs(reproduction->changed ? "id,unit,paper,ours,error,verdict,seen,before\n"
-                                : "id,unit,paper,ours,error,verdict,seen\n",
+    fputs(reproduction->changed ? "id,unit,paper,ours,error,verdict,observed,before\n"
+                                : "id,unit,paper,ours,error,verdict,observed\n",
           out);
     for (unsigned int i = 0; i < reproduction->count; i++) {
-        const struct judged *judged = &reproduction->rows[i];
+        const struct row_outcome *outcome = &reproduction->rows[i];
 
-        csv_put_text(judged->row->fields[FIELD_ID], out);
-        put_text(judged->row->fields[FIELD_UNIT], out);
-        put_number(judged->row->value, out);
-        put_number(judged->now.ours, out);
-        put_number(judged->now.error, out);
-        put_text(judge_verdict_name(judged->now.verdict), out);
-        put_text(judged->now.text, out);
+        csv_put_text(outcome->row->fields[FIELD_ID], out);
+        put_text(outcome->row->fields[FIELD_UNIT], out);
+        put_number(outcome->row->value, out);
+        put_number(outcome->now.ours, out);
+        put_number(outcome->now.error, out);
+        put_text(evaluate_verdict_name(outcome->now.verdict), out);
+        put_text(outcome->now.text, out);
         if (reproduction->changed)
-            put_number(judged->before.ours, out);
+            put_number(outcome->before.ours, out);
         fputc('\n', out);
     }
 }
@@ -270,7 +271,7 @@ void document_curves_csv(const json_t *reproduction, FILE *out)
     const json_t *paper, *figure, *curve;
     size_t i, j, k;
 
-    fputs("paper,figure,quantity,curve,of,unit,axis,axis_unit,x,y\n", out);
+    fputs("paper,figure,quantity,curve,run,unit,axis,axis_unit,x,y\n", out);
     json_array_foreach(json_object_get(reproduction, "papers"), i, paper)
     {
         json_array_foreach(json_object_get(paper, "figures"), j, figure)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "jobs.h"
 #include "bench/clock.h"
 #include "bench/interrupt.h"
@@ -14,9 +15,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define WORDS_MAX   96
-#define LOOK_US     10000
-#define GRACE       5 /* seconds to end by itself */
+#define ARGS_MAX   96
+#define POLL_US     10000
+#define GRACE       5 /* seconds between SIGTERM and SIGKILL */
 #define OUTPUT_MARK "{output}"
 
 static bool same(const char *a, const char *b)
@@ -36,7 +37,7 @@ static char *printed(const char *format, ...)
     return text;
 }
 
-/* A name that a file can have; the last part is enough of a path. */
+/* Makes a file name; of an adapter's path only the last component is used. */
 static char *name_of(const char *paper, const char *run, const char *adapter, const char *set)
 {
     const char *slash = strrchr(adapter, '/');
@@ -62,7 +63,7 @@ const struct job *jobs_find(const struct jobs *jobs, const char *adapter, const 
     return NULL;
 }
 
-void jobs_want(struct jobs *jobs, const char *paper, const char *run, const char *adapter,
+void jobs_add(struct jobs *jobs, const char *paper, const char *run, const char *adapter,
                const char *set, const char *line)
 {
     if (jobs_find(jobs, adapter, set, line))
@@ -102,8 +103,8 @@ char *job_command(const struct job *job)
                    job->line + command);
 }
 
-/* The next word of a line, which is taken apart; blanks within single quotes belong to it. */
-static char *next_word(char **rest)
+/* Splits the next argument off the line. Blanks within single quotes belong to it. */
+static char *next_arg(char **rest)
 {
     char *word = *rest + strspn(*rest, " ");
     char end = *word == '\'' ? '\'' : ' ';
@@ -117,32 +118,32 @@ static char *next_word(char **rest)
     return word;
 }
 
-/* The words of the command; they point into 'line', which is taken apart, and to the job. */
-static void words_of(const struct job *job, char *line, char *output, char **words)
+/* Splits 'line' into the arguments of the command. They point into 'line' and to the job. */
+static void build_args(const struct job *job, char *line, char *output, char **args)
 {
-    char *rest = line, *word = next_word(&rest);
-    bool placed = strstr(job->line, OUTPUT_MARK);
+    char *rest = line, *word = next_arg(&rest);
+    bool has_output = strstr(job->line, OUTPUT_MARK);
     int count = 0;
 
-    words[count++] = "verbena";
-    words[count++] = word;
-    words[count++] = "--adapter";
-    words[count++] = job->adapter;
+    args[count++] = "verbena";
+    args[count++] = word;
+    args[count++] = "--adapter";
+    args[count++] = job->adapter;
     if (job->set) {
-        words[count++] = "--set";
-        words[count++] = job->set;
+        args[count++] = "--set";
+        args[count++] = job->set;
     }
-    if (!placed) {
-        words[count++] = "--output";
-        words[count++] = output;
+    if (!has_output) {
+        args[count++] = "--output";
+        args[count++] = output;
     }
-    while ((word = next_word(&rest)) && count < WORDS_MAX)
-        words[count++] = strcmp(word, OUTPUT_MARK) ? word : output;
-    words[count] = NULL;
+    while ((word = next_arg(&rest)) && count < ARGS_MAX)
+        args[count++] = strcmp(word, OUTPUT_MARK) ? word : output;
+    args[count] = NULL;
 }
 
-/* Everything of a modelled run stays on one core; two runs on the same one would share it. */
-static void bind_to_core(unsigned int place)
+/* All processes of a modelled run stay on one core, so each job gets a core of its own. */
+static void bind_to_core(unsigned int slot)
 {
     cpu_set_t allowed, one;
 
@@ -150,7 +151,7 @@ static void bind_to_core(unsigned int place)
         return;
     CPU_ZERO(&one);
     for (int core = 0; core < CPU_SETSIZE; core++) {
-        if (!CPU_ISSET(core, &allowed) || place--)
+        if (!CPU_ISSET(core, &allowed) || slot--)
             continue;
         CPU_SET(core, &one);
         sched_setaffinity(0, sizeof(one), &one);
@@ -161,23 +162,23 @@ static void bind_to_core(unsigned int place)
 static void become_job(const struct job *job, const char *directory)
 {
     char *output = printed("%s.json", job->name), *log = printed("%s.log", job->name);
-    char *line = allocate_text(job->line), *words[WORDS_MAX + 1];
+    char *line = allocate_text(job->line), *args[ARGS_MAX + 1];
     int file;
 
     signal(SIGTERM, SIG_DFL); /* jobs are ended with it */
     prctl(PR_SET_PDEATHSIG, SIGTERM);
-    bind_to_core(job->place);
-    words_of(job, line, output, words);
+    bind_to_core(job->slot);
+    build_args(job, line, output, args);
     file = chdir(directory) ? -1 : open(log, O_WRONLY | O_CREAT | O_TRUNC, 0666);
     if (file >= 0 && dup2(file, STDOUT_FILENO) >= 0 && dup2(file, STDERR_FILENO) >= 0)
-        execv("/proc/self/exe", words);
+        execv("/proc/self/exe", args);
     _exit(127);
 }
 
-static void start(struct job *job, unsigned int place, const char *directory)
+static void start(struct job *job, unsigned int slot, const char *directory)
 {
-    job->begun = true;
-    job->place = place;
+    job->started = true;
+    job->slot = slot;
     job->start = monotonic_ns() / 1e9;
     job->process = fork();
     if (!job->process)
@@ -188,29 +189,29 @@ static void start(struct job *job, unsigned int place, const char *directory)
     }
 }
 
-/* The last line of what a job has said, or the one in which an experiment tells why it failed. */
-static char *last_words(const char *path)
+/* Returns the last line of the job's log, or the line that says why an experiment failed. */
+static char *last_message(const char *path)
 {
     FILE *in = fopen(path, "r");
     char *line = NULL, *last = NULL;
-    bool told = false;
+    bool found_reason = false;
     size_t size = 0;
 
     while (in && getline(&line, &size, in) > 0) {
-        bool telling = strstr(line, "FAILED");
+        bool is_reason = strstr(line, "FAILED");
 
         line[strcspn(line, "\n")] = '\0';
-        /* Open MPI puts its words between lines of dashes. */
-        if (!line[strspn(line, "-")] || (told && !telling))
+        /* Open MPI frames its messages with lines of dashes. */
+        if (!line[strspn(line, "-")] || (found_reason && !is_reason))
             continue;
-        told = telling;
+        found_reason = is_reason;
         free(last);
         last = allocate_text(line + strspn(line, " "));
     }
     free(line);
     if (in)
         fclose(in);
-    return last ? last : allocate_text("ended without a word");
+    return last ? last : allocate_text("exited without a message");
 }
 
 static void take_results(struct job *job, int status, const struct jobs_spec *spec)
@@ -220,10 +221,10 @@ static void take_results(struct job *job, int status, const struct jobs_spec *sp
     char error[512];
 
     job->process = 0;
-    if (job->told_to_end)
-        job->failure = printed("not ready after %g s", spec->limit);
+    if (job->terminated)
+        job->failure = printed("not finished after %g s", spec->limit);
     else if (!WIFEXITED(status) || WEXITSTATUS(status))
-        job->failure = last_words(log);
+        job->failure = last_message(log);
     else if (results_read(path, &job->results, error, sizeof(error)))
         job->failure = printed("%s", error);
     else
@@ -236,8 +237,8 @@ static void end_late(struct job *job, double now, double limit)
 {
     if (now - job->start > limit + GRACE) {
         kill(job->process, SIGKILL);
-    } else if (now - job->start > limit && !job->told_to_end) {
-        job->told_to_end = true;
+    } else if (now - job->start > limit && !job->terminated) {
+        job->terminated = true;
         kill(job->process, SIGTERM);
     }
 }
@@ -251,31 +252,31 @@ static struct job *job_of(struct jobs *jobs, pid_t process)
     return NULL;
 }
 
-/* A free place, or -1. */
-static int free_place(const struct jobs *jobs, unsigned int places)
+/* Returns a free slot, or -1. */
+static int free_slot(const struct jobs *jobs, unsigned int slots)
 {
-    for (unsigned int place = 0; place < places; place++) {
+    for (unsigned int slot = 0; slot < slots; slot++) {
         bool taken = false;
 
         for (unsigned int i = 0; i < jobs->count; i++)
-            taken |= jobs->list[i].process && jobs->list[i].place == place;
+            taken |= jobs->list[i].process && jobs->list[i].slot == slot;
         if (!taken)
-            return (int)place;
+            return (int)slot;
     }
     return -1;
 }
 
-static void start_more(struct jobs *jobs, unsigned int places, const char *directory)
+static void start_more(struct jobs *jobs, unsigned int slots, const char *directory)
 {
     for (unsigned int i = 0; i < jobs->count && !interrupt_seen(); i++) {
-        int place;
+        int slot;
 
-        if (jobs->list[i].begun)
+        if (jobs->list[i].started)
             continue;
-        place = free_place(jobs, places);
-        if (place < 0)
+        slot = free_slot(jobs, slots);
+        if (slot < 0)
             return;
-        start(&jobs->list[i], (unsigned int)place, directory);
+        start(&jobs->list[i], (unsigned int)slot, directory);
     }
 }
 
@@ -306,8 +307,8 @@ static unsigned int finished(const struct jobs *jobs)
     return count;
 }
 
-/* Takes what has ended, and ends what takes too long. */
-static void look_around(struct jobs *jobs, const struct jobs_spec *spec, double begin)
+/* Reads the results of a job that has exited, or terminates jobs that exceed the limit. */
+static void reap_jobs(struct jobs *jobs, const struct jobs_spec *spec, double begin)
 {
     double now = monotonic_ns() / 1e9;
     int status;
@@ -323,18 +324,18 @@ static void look_around(struct jobs *jobs, const struct jobs_spec *spec, double 
         if (jobs->list[i].process && spec->limit > 0)
             end_late(&jobs->list[i], now, spec->limit);
     }
-    usleep(LOOK_US);
+    usleep(POLL_US);
 }
 
 int jobs_run(struct jobs *jobs, const struct jobs_spec *spec)
 {
-    unsigned int places = spec->at_once ? spec->at_once : cores();
+    unsigned int slots = spec->at_once ? spec->at_once : cores();
     double begin = monotonic_ns() / 1e9;
 
     interrupt_catch();
     while (finished(jobs) < jobs->count && !interrupt_seen()) {
-        start_more(jobs, places, spec->directory);
-        look_around(jobs, spec, begin);
+        start_more(jobs, slots, spec->directory);
+        reap_jobs(jobs, spec, begin);
     }
     if (!interrupt_seen())
         return 0;

@@ -1,4 +1,5 @@
-/* The commands that make the curves, each once, several at a time. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The commands that measure the curves. Each runs once, several of them at a time. */
 #ifndef REPRODUCE_JOBS_H
 #define REPRODUCE_JOBS_H
 
@@ -7,16 +8,16 @@
 #include <sys/types.h>
 
 struct job {
-    char *name; /* "pcie-latency-mt25208": of its files */
+    char *name; /* base name of its files: "pcie-latency-mt25208" */
     char *adapter;
     char *set;     /* or NULL */
-    char *line;    /* of the command, without "verbena" */
+    char *line;    /* command line without "verbena" */
     char *failure; /* why there are no results, or NULL */
     struct results *results;
     pid_t process; /* 0: not running */
     double start;
-    unsigned int place;
-    bool begun, told_to_end;
+    unsigned int slot;
+    bool started, terminated;
 };
 
 struct jobs {
@@ -25,25 +26,25 @@ struct jobs {
 };
 
 struct jobs_spec {
-    const char *directory; /* where the files of results go; this process is not in it */
-    unsigned int at_once;  /* 0: as many as there are cores */
-    double limit;          /* seconds for one job, 0: none */
-    /* Called after each one. */
+    const char *directory; /* for the result files; not this process's working directory */
+    unsigned int at_once;  /* 0: one for each core */
+    double limit;          /* seconds for one job; 0: none */
+    /* Called after each job. */
     void (*progress)(unsigned int done, unsigned int all, double seconds, const struct job *last);
 };
 
-/* Adds a job unless there is the same already. */
-void jobs_want(struct jobs *jobs, const char *paper, const char *run, const char *adapter,
+/* Adds a job unless an identical one exists. */
+void jobs_add(struct jobs *jobs, const char *paper, const char *run, const char *adapter,
                const char *set, const char *line);
 const struct job *jobs_find(const struct jobs *jobs, const char *adapter, const char *set,
                             const char *line);
 
-/* Runs all of them. Each has results or a failure then. Returns 0, or the number of the signal that
- * ended it early. */
+/* Runs all jobs. Afterwards each has results or a failure. Returns 0, or the number of the signal
+ * that interrupted it. */
 int jobs_run(struct jobs *jobs, const struct jobs_spec *spec);
 void jobs_free(struct jobs *jobs);
 
-/* As it can be typed; to be freed. */
+/* The command as a user would type it. The caller frees it. */
 char *job_command(const struct job *job);
 
 #endif

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "paper_db.h"
 #include "results/allocate.h"
 #include "results/csv.h"
@@ -34,16 +35,16 @@ const char *paper_db_text(const json_t *object, const char *name)
     return json_string_value(json_object_get(object, name));
 }
 
-static const struct paper *paper_of(const struct paper_db *book, const char *number)
+static const struct paper *paper_of(const struct paper_db *db, const char *number)
 {
-    for (unsigned int i = 0; i < book->paper_count; i++) {
-        if (!strcmp(book->papers[i].number, number))
-            return &book->papers[i];
+    for (unsigned int i = 0; i < db->paper_count; i++) {
+        if (!strcmp(db->papers[i].number, number))
+            return &db->papers[i];
     }
     return NULL;
 }
 
-static int read_paper(struct paper_db *book, const char *path, char *error, size_t size)
+static int read_paper(struct paper_db *db, const char *path, char *error, size_t size)
 {
     static const char *const texts[] = { "paper", "name",  "short", "authors",
                                          "title", "about", "common" };
@@ -52,8 +53,8 @@ static int read_paper(struct paper_db *book, const char *path, char *error, size
 
     if (!document)
         return -1;
-    book->papers = allocate_one_more(book->papers, book->paper_count, sizeof(*book->papers));
-    paper = &book->papers[book->paper_count++];
+    db->papers = allocate_one_more(db->papers, db->paper_count, sizeof(*db->papers));
+    paper = &db->papers[db->paper_count++];
     *paper = (struct paper){ .path = allocate_text(path), .document = document };
     for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
         if (!paper_db_text(document, texts[i]))
@@ -62,13 +63,13 @@ static int read_paper(struct paper_db *book, const char *path, char *error, size
     if (!json_is_object(json_object_get(document, "runs")) ||
         !json_is_object(json_object_get(document, "rows")) ||
         !json_is_array(json_object_get(document, "figures")))
-        return refuse(error, size, "%s: runs and rows have to be objects, figures an array", path);
+        return refuse(error, size, "%s: runs and rows must be objects, figures an array", path);
     paper->name = paper_db_text(document, "name");
     paper->number = paper_db_text(document, "paper");
     return 0;
 }
 
-static int read_papers(struct paper_db *book, const char *directory, char *error, size_t size)
+static int read_papers(struct paper_db *db, const char *directory, char *error, size_t size)
 {
     char *pattern;
     glob_t found;
@@ -77,9 +78,9 @@ static int read_papers(struct paper_db *book, const char *directory, char *error
     if (asprintf(&pattern, "%s/*.json", directory) < 0)
         return refuse(error, size, "out of memory");
     if (glob(pattern, 0, NULL, &found))
-        status = refuse(error, size, "%s: no such files", pattern);
+        status = refuse(error, size, "%s: no such file", pattern);
     for (size_t i = 0; !status && i < found.gl_pathc; i++)
-        status = read_paper(book, found.gl_pathv[i], error, size);
+        status = read_paper(db, found.gl_pathv[i], error, size);
     globfree(&found);
     free(pattern);
     return status;
@@ -90,8 +91,8 @@ static int check_run(const struct paper_row *row, const struct reference *refere
 {
     const json_t *runs = json_object_get(row->paper->document, "runs");
 
-    if (!paper_db_text(json_object_get(runs, reference->run), "line"))
-        return refuse(error, size, "there is no run '%s'", reference->run);
+    if (!paper_db_text(json_object_get(runs, reference->run), "command"))
+        return refuse(error, size, "unknown run '%s'", reference->run);
     return 0;
 }
 
@@ -108,21 +109,21 @@ static int check_reference(const struct reference *reference, void *context)
     return check_run(checking->row, reference, checking->error, checking->size);
 }
 
-/* What a row refers to must exist, for a misspelt one would never be looked at. */
+/* Rejects references to unknown runs, which would otherwise be ignored. */
 static int check_row(const struct paper_row *row, char *error, size_t size)
 {
     char reason[512] = "";
     struct checking checking = { row, reason, sizeof(reason) };
-    const json_t *checks = json_object_get(row->how, "checks"), *check, *part;
+    const json_t *checks = json_object_get(row->spec, "checks"), *check, *part;
     struct reference reference;
     size_t i, k;
 
-    if (paper_db_text(row->how, "not_run"))
+    if (paper_db_text(row->spec, "not_run"))
         return 0;
-    if (!json_object_get(row->how, "value") == !checks)
-        snprintf(reason, sizeof(reason), "needs a value, or checks, or not_run");
+    if (!json_object_get(row->spec, "value") == !checks)
+        snprintf(reason, sizeof(reason), "needs value, checks or not_run");
     if (checks && !json_is_array(checks))
-        snprintf(reason, sizeof(reason), "checks have to be an array");
+        snprintf(reason, sizeof(reason), "checks must be an array");
     json_array_foreach(checks, i, check)
     {
         json_array_foreach(json_object_get(check, "of"), k, part)
@@ -132,36 +133,37 @@ static int check_row(const struct paper_row *row, char *error, size_t size)
         }
     }
     if (!*reason && !checks)
-        paper_db_reference_read(row, json_object_get(row->how, "value"), &reference, reason, sizeof(reason));
+        paper_db_reference_read(row, json_object_get(row->spec, "value"), &reference, reason,
+                                sizeof(reason));
     if (!*reason)
-        paper_db_row_references(row, check_reference, &checking);
+        paper_db_visit_references(row, check_reference, &checking);
     return *reason ? refuse(error, size, "%s: rows: %s: %s", row->paper->path,
                             row->fields[FIELD_ID], reason)
                    : 0;
 }
 
-static int take_row(struct paper_db *book, char **fields, char *error, size_t size)
+static int take_row(struct paper_db *db, char **fields, char *error, size_t size)
 {
-    const struct paper *paper = paper_of(book, fields[FIELD_PAPER]);
-    const json_t *how;
+    const struct paper *paper = paper_of(db, fields[FIELD_PAPER]);
+    const json_t *spec;
     struct paper_row *row;
 
     if (!paper)
-        return refuse(error, size, "%s: no file tells of paper %s", fields[FIELD_ID],
+        return refuse(error, size, "%s: no file describes paper %s", fields[FIELD_ID],
                       fields[FIELD_PAPER]);
-    how = json_object_get(json_object_get(paper->document, "rows"), fields[FIELD_ID]);
-    if (!how)
-        return refuse(error, size, "%s: has no row %s", paper->path, fields[FIELD_ID]);
-    book->rows = allocate_one_more(book->rows, book->row_count, sizeof(*book->rows));
-    row = &book->rows[book->row_count++];
-    *row = (struct paper_row){ .paper = paper, .how = how };
+    spec = json_object_get(json_object_get(paper->document, "rows"), fields[FIELD_ID]);
+    if (!spec)
+        return refuse(error, size, "%s: missing row %s", paper->path, fields[FIELD_ID]);
+    db->rows = allocate_one_more(db->rows, db->row_count, sizeof(*db->rows));
+    row = &db->rows[db->row_count++];
+    *row = (struct paper_row){ .paper = paper, .spec = spec };
     memcpy(row->fields, fields, sizeof(row->fields));
     memset(fields, 0, sizeof(row->fields));
     row->value = *row->fields[FIELD_VALUE] ? strtod(row->fields[FIELD_VALUE], NULL) : NAN;
     return check_row(row, error, size);
 }
 
-static int read_rows(struct paper_db *book, const char *directory, char *error, size_t size)
+static int read_rows(struct paper_db *db, const char *directory, char *error, size_t size)
 {
     char path[PATH_MAX], *fields[FIELD_COUNT] = { NULL }, *text;
     unsigned int count, line = 0;
@@ -178,13 +180,13 @@ static int read_rows(struct paper_db *book, const char *directory, char *error, 
     while (!status && csv_read_line(in, fields, FIELD_COUNT, &count)) {
         line++;
         if (count != FIELD_COUNT)
-            status = refuse(error, size, "%s:%u: has not %d columns", path, line, FIELD_COUNT);
+            status = refuse(error, size, "%s:%u: expected %d columns", path, line, FIELD_COUNT);
         for (int i = 0; !status && line == 1 && i < FIELD_COUNT; i++) {
             if (strcmp(fields[i], field_names[i]))
                 status = refuse(error, size, "%s:1: expected a column '%s'", path, field_names[i]);
         }
         if (!status && line > 1)
-            status = take_row(book, fields, error, size);
+            status = take_row(db, fields, error, size);
         for (int i = 0; i < FIELD_COUNT; i++) {
             free(fields[i]);
             fields[i] = NULL;
@@ -196,27 +198,27 @@ static int read_rows(struct paper_db *book, const char *directory, char *error, 
     return status;
 }
 
-static bool has_row(const struct paper_db *book, const char *id)
+static bool has_row(const struct paper_db *db, const char *id)
 {
-    for (unsigned int i = 0; i < book->row_count; i++) {
-        if (!strcmp(book->rows[i].fields[FIELD_ID], id))
+    for (unsigned int i = 0; i < db->row_count; i++) {
+        if (!strcmp(db->rows[i].fields[FIELD_ID], id))
             return true;
     }
     return false;
 }
 
-/* A row that the table does not have would never be looked at. */
-static int check_known(const struct paper_db *book, char *error, size_t size)
+/* Rejects rows that results.csv does not have, which would otherwise be ignored. */
+static int check_known(const struct paper_db *db, char *error, size_t size)
 {
-    for (unsigned int i = 0; i < book->paper_count; i++) {
-        json_t *rows = json_object_get(book->papers[i].document, "rows"), *how;
+    for (unsigned int i = 0; i < db->paper_count; i++) {
+        json_t *rows = json_object_get(db->papers[i].document, "rows"), *spec;
         const char *id;
 
-        json_object_foreach(rows, id, how)
+        json_object_foreach(rows, id, spec)
         {
-            if (!has_row(book, id))
+            if (!has_row(db, id))
                 return refuse(error, size, "%s: rows: results.csv has no '%s'",
-                              book->papers[i].path, id);
+                              db->papers[i].path, id);
         }
     }
     return 0;
@@ -232,30 +234,30 @@ int paper_db_read(const char *directory, struct paper_db *out, char *error, size
     return -1;
 }
 
-void paper_db_free(struct paper_db *book)
+void paper_db_free(struct paper_db *db)
 {
-    for (unsigned int i = 0; i < book->row_count; i++) {
+    for (unsigned int i = 0; i < db->row_count; i++) {
         for (int k = 0; k < FIELD_COUNT; k++)
-            free(book->rows[i].fields[k]);
+            free(db->rows[i].fields[k]);
     }
-    for (unsigned int i = 0; i < book->paper_count; i++) {
-        free(book->papers[i].path);
-        json_decref(book->papers[i].document);
+    for (unsigned int i = 0; i < db->paper_count; i++) {
+        free(db->papers[i].path);
+        json_decref(db->papers[i].document);
     }
-    free(book->rows);
-    free(book->papers);
-    *book = (struct paper_db){ 0 };
+    free(db->rows);
+    free(db->papers);
+    *db = (struct paper_db){ 0 };
 }
 
-void paper_db_choose_all(struct paper_db *book)
+void paper_db_select_all(struct paper_db *db)
 {
-    for (unsigned int i = 0; i < book->paper_count; i++)
-        book->papers[i].whole = true;
-    for (unsigned int i = 0; i < book->row_count; i++)
-        book->rows[i].chosen = true;
+    for (unsigned int i = 0; i < db->paper_count; i++)
+        db->papers[i].whole = true;
+    for (unsigned int i = 0; i < db->row_count; i++)
+        db->rows[i].selected = true;
 }
 
-/* "nas" is of the experiments nas, nas-is and nas-ft. */
+/* "nas" selects the experiments nas, nas-is and nas-ft. */
 static bool is_of_experiment(const struct paper_row *row, const char *name)
 {
     const char *experiment = row->fields[FIELD_EXPERIMENT];
@@ -271,22 +273,22 @@ static bool is_row_of(const struct paper_row *row, const char *name)
            !strcmp(row->paper->number, name) || is_of_experiment(row, name);
 }
 
-int paper_db_choose(struct paper_db *book, const char *name, char *error, size_t size)
+int paper_db_select(struct paper_db *db, const char *name, char *error, size_t size)
 {
     bool found = false;
 
-    for (unsigned int i = 0; i < book->paper_count; i++) {
-        if (!strcmp(book->papers[i].name, name) || !strcmp(book->papers[i].number, name))
-            book->papers[i].whole = true;
+    for (unsigned int i = 0; i < db->paper_count; i++) {
+        if (!strcmp(db->papers[i].name, name) || !strcmp(db->papers[i].number, name))
+            db->papers[i].whole = true;
     }
-    for (unsigned int i = 0; i < book->row_count; i++) {
-        if (is_row_of(&book->rows[i], name))
-            found = book->rows[i].chosen = true;
+    for (unsigned int i = 0; i < db->row_count; i++) {
+        if (is_row_of(&db->rows[i], name))
+            found = db->rows[i].selected = true;
     }
     return found ? 0
                  : refuse(error, size,
-                          "'%s' is no paper, and no figure or experiment of one; 'verbena list "
-                          "papers' shows them",
+                          "unknown paper, value or experiment '%s'; 'verbena list papers' shows them "
+                          "all",
                           name);
 }
 
@@ -309,22 +311,22 @@ static int split_point(const char *point, struct reference *out, char *error, si
     return 0;
 }
 
-static const char *own_or(const json_t *what, const json_t *how, const char *name)
+static const char *own_or(const json_t *what, const json_t *spec, const char *name)
 {
     const char *own = paper_db_text(what, name);
 
-    return own ? own : paper_db_text(how, name);
+    return own ? own : paper_db_text(spec, name);
 }
 
 int paper_db_reference_read(const struct paper_row *row, const json_t *what, struct reference *out,
-                   char *error, size_t size)
+                            char *error, size_t size)
 {
     const char *point = json_is_string(what) ? json_string_value(what) : paper_db_text(what, "point");
 
     *out = (struct reference){
-        .adapter = own_or(what, row->how, "adapter"),
-        .set = own_or(what, row->how, "set"),
-        .run = own_or(what, row->how, "run"),
+        .adapter = own_or(what, row->spec, "adapter"),
+        .set = own_or(what, row->spec, "set"),
+        .run = own_or(what, row->spec, "run"),
     };
     if (!out->adapter || !out->run)
         return refuse(error, size, "needs an adapter and a run");
@@ -333,8 +335,9 @@ int paper_db_reference_read(const struct paper_row *row, const json_t *what, str
 
 char *paper_db_run_line(const struct paper *paper, const char *run, bool quick)
 {
-    const json_t *how = json_object_get(json_object_get(paper->document, "runs"), run);
-    const char *line = paper_db_text(how, "line"), *more = paper_db_text(how, quick ? "quick" : "full");
+    const json_t *spec = json_object_get(json_object_get(paper->document, "runs"), run);
+    const char *line = paper_db_text(spec, "command");
+    const char *more = paper_db_text(spec, quick ? "quick" : "full");
     int command = (int)strcspn(line, " ");
     bool bench = !strncmp(line, "bench ", strlen("bench "));
     char *text;
@@ -357,8 +360,9 @@ static int visit_one(const struct paper_row *row, const json_t *what,
     return visit(&reference, context);
 }
 
-int paper_db_row_references(const struct paper_row *row,
-                   int (*visit)(const struct reference *reference, void *context), void *context)
+int paper_db_visit_references(const struct paper_row *row,
+                              int (*visit)(const struct reference *reference, void *context),
+                              void *context)
 {
     static const char *const single[] = { "value", "over", "under" };
     static const char *const several[] = { "of", "than" };
@@ -367,8 +371,8 @@ int paper_db_row_references(const struct paper_row *row,
     size_t i, k;
 
     for (size_t n = 0; !status && n < sizeof(single) / sizeof(*single); n++)
-        status = visit_one(row, json_object_get(row->how, single[n]), visit, context);
-    json_array_foreach(json_object_get(row->how, "checks"), i, check)
+        status = visit_one(row, json_object_get(row->spec, single[n]), visit, context);
+    json_array_foreach(json_object_get(row->spec, "checks"), i, check)
     {
         for (size_t n = 0; n < sizeof(several) / sizeof(*several); n++) {
             json_array_foreach(json_object_get(check, several[n]), k, part)
@@ -381,17 +385,18 @@ int paper_db_row_references(const struct paper_row *row,
     return status;
 }
 
-bool paper_db_row_chosen(const struct paper_db *book, const struct paper *paper, const json_t *figure)
+bool paper_db_figure_selected(const struct paper_db *db, const struct paper *paper,
+                              const json_t *figure)
 {
     const char *id = paper_db_text(figure, "id");
 
     if (paper->whole)
         return true;
-    for (unsigned int i = 0; i < book->row_count; i++) {
-        const struct paper_row *row = &book->rows[i];
-        const char *at = paper_db_text(row->how, "figure");
+    for (unsigned int i = 0; i < db->row_count; i++) {
+        const struct paper_row *row = &db->rows[i];
+        const char *at = paper_db_text(row->spec, "figure");
 
-        if (row->paper == paper && row->chosen && at && !strcmp(at, id))
+        if (row->paper == paper && row->selected && at && !strcmp(at, id))
             return true;
     }
     return false;

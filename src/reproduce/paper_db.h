@@ -1,7 +1,8 @@
-/* What the papers say, and which experiment stands for it: papers/results.csv and papers/NAME.json.
- * docs/reproduce.md is the format. */
-#ifndef REPRODUCE_BOOK_H
-#define REPRODUCE_BOOK_H
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The values that the papers report, and the experiments that reproduce them: papers/results.csv and
+ * papers/NAME.json. docs/reproduce.md describes the format. */
+#ifndef REPRODUCE_PAPER_DB_H
+#define REPRODUCE_PAPER_DB_H
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -29,34 +30,34 @@ struct paper {
     json_t *document;
     const char *name;   /* "pcie" */
     const char *number; /* "004" */
-    bool whole;         /* all of it was asked for */
+    bool whole;         /* selected as a whole */
 };
 
-/* A figure that a paper quotes. */
+/* A value that a paper reports. */
 struct paper_row {
     char *fields[FIELD_COUNT];
     const struct paper *paper;
-    const json_t *how; /* of the paper's "rows" */
-    double value;      /* NAN: a shape without a number */
-    bool chosen;
+    const json_t *spec; /* entry in the paper's "rows" */
+    double value;       /* NAN for a shape, which has no value */
+    bool selected;
 };
 
 struct paper_db {
     unsigned int paper_count;
     struct paper *papers;
     unsigned int row_count;
-    struct paper_row *rows; /* those of a paper follow each other */
+    struct paper_row *rows; /* grouped by paper */
 };
 
-/* These return 0, or -1 with the reason in 'error'. */
+/* Return 0, or -1 with the reason in 'error'. */
 int paper_db_read(const char *directory, struct paper_db *out, char *error, size_t size);
-int paper_db_choose(struct paper_db *book, const char *name, char *error,
-                size_t size); /* a paper, a row, or rows of one experiment */
+int paper_db_select(struct paper_db *db, const char *name, char *error,
+                    size_t size); /* a paper, a row, or all rows of an experiment */
 
-void paper_db_choose_all(struct paper_db *book);
-void paper_db_free(struct paper_db *book);
+void paper_db_select_all(struct paper_db *db);
+void paper_db_free(struct paper_db *db);
 
-/* One point, or all points of a curve, of the experiment that a run makes. */
+/* One point, or all points, of a curve in the results of a run. */
 struct reference {
     const char *adapter;
     const char *set; /* or NULL */
@@ -67,22 +68,24 @@ struct reference {
     double x;
 };
 
-/* 'what' is "QUANTITY/SERIES/X", or an object with that as "point" and what is not the row's own.
- */
+/* 'what' is "QUANTITY/SERIES/X", or an object with that as "point" and members that override the
+ * row's adapter, set or run. */
 int paper_db_reference_read(const struct paper_row *row, const json_t *what, struct reference *out,
-                   char *error, size_t size);
+                            char *error, size_t size);
 
-/* The command of a run without "verbena"; to be freed. */
+/* The command line of a run without "verbena". The caller frees it. */
 char *paper_db_run_line(const struct paper *paper, const char *run, bool quick);
 
-/* Calls 'visit' for every reference of the row, until it returns other than 0. */
-int paper_db_row_references(const struct paper_row *row,
-                   int (*visit)(const struct reference *reference, void *context), void *context);
+/* Calls 'visit' for every reference of the row until it returns nonzero. */
+int paper_db_visit_references(const struct paper_row *row,
+                              int (*visit)(const struct reference *reference, void *context),
+                              void *context);
 
-/* A figure is drawn if its paper is wanted as a whole, or a row that stands in it. */
-bool paper_db_row_chosen(const struct paper_db *book, const struct paper *paper, const json_t *figure);
+/* A figure is drawn if its whole paper is selected, or a row that it shows. */
+bool paper_db_figure_selected(const struct paper_db *db, const struct paper *paper,
+                              const json_t *figure);
 
-/* A member that is text; NULL if it is not there. */
+/* Returns a string member, or NULL if it is missing. */
 const char *paper_db_text(const json_t *object, const char *name);
 
 #endif

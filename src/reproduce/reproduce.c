@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "reproduce.h"
 #include "results/allocate.h"
 
@@ -5,78 +6,78 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct wanting {
-    const struct judge *judge;
+struct job_collector {
+    const struct evaluation *evaluation;
     const struct paper *paper;
     struct jobs *jobs;
 };
 
-static void want(const struct wanting *wanting, const char *run, const char *adapter,
+static void add_job(const struct job_collector *collector, const char *run, const char *adapter,
                  const char *set)
 {
-    char *line = paper_db_run_line(wanting->paper, run, wanting->judge->quick), *whole_set;
+    char *line = paper_db_run_line(collector->paper, run, collector->evaluation->quick), *whole_set;
     const char *name;
 
-    judge_variation_index(wanting->judge->variation, adapter, set, &name, &whole_set);
-    jobs_want(wanting->jobs, wanting->paper->name, run, name, whole_set, line);
+    evaluate_apply_variation(collector->evaluation->variation, adapter, set, &name, &whole_set);
+    jobs_add(collector->jobs, collector->paper->name, run, name, whole_set, line);
     free(whole_set);
     free(line);
 }
 
-static int want_reference(const struct reference *reference, void *context)
+static int add_reference_jobs(const struct reference *reference, void *context)
 {
-    want(context, reference->run, reference->adapter, reference->set);
+    add_job(context, reference->run, reference->adapter, reference->set);
     return 0;
 }
 
-static void want_figures(const struct paper_db *book, struct wanting *wanting)
+static void add_figure_jobs(const struct paper_db *db, struct job_collector *collector)
 {
     const json_t *figure, *adapter;
     size_t i, k;
 
-    json_array_foreach(json_object_get(wanting->paper->document, "figures"), i, figure)
+    json_array_foreach(json_object_get(collector->paper->document, "figures"), i, figure)
     {
-        if (!paper_db_row_chosen(book, wanting->paper, figure))
+        if (!paper_db_figure_selected(db, collector->paper, figure))
             continue;
         json_array_foreach(json_object_get(figure, "adapters"), k, adapter)
-            want(wanting, paper_db_text(figure, "run"), json_string_value(adapter), NULL);
+            add_job(collector, paper_db_text(figure, "run"), json_string_value(adapter), NULL);
     }
 }
 
-void reproduce_want(const struct paper_db *book, const struct judge *judge, struct jobs *jobs)
+void reproduce_add_jobs(const struct paper_db *db, const struct evaluation *evaluation, struct jobs *jobs)
 {
-    struct wanting wanting = { .judge = judge, .jobs = jobs };
+    struct job_collector collector = { .evaluation = evaluation, .jobs = jobs };
 
-    for (unsigned int i = 0; i < book->row_count; i++) {
-        const struct paper_row *row = &book->rows[i];
+    for (unsigned int i = 0; i < db->row_count; i++) {
+        const struct paper_row *row = &db->rows[i];
 
-        wanting.paper = row->paper;
-        if (row->chosen && !paper_db_text(row->how, "not_run"))
-            paper_db_row_references(row, want_reference, &wanting);
+        collector.paper = row->paper;
+        if (row->selected && !paper_db_text(row->spec, "not_run"))
+            paper_db_visit_references(row, add_reference_jobs, &collector);
     }
-    for (unsigned int i = 0; i < book->paper_count; i++) {
-        wanting.paper = &book->papers[i];
-        want_figures(book, &wanting);
+    for (unsigned int i = 0; i < db->paper_count; i++) {
+        collector.paper = &db->papers[i];
+        add_figure_jobs(db, &collector);
     }
 }
 
-void reproduce_judge(const struct paper_db *book, const struct judge *now,
-                        const struct judge *before, struct reproduction *out)
+void reproduce_evaluate(const struct paper_db *db, const struct evaluation *now,
+                        const struct evaluation *before, struct reproduction *out)
 {
-    *out = (struct reproduction){ .book = book, .now = *now, .changed = before != NULL };
+    *out = (struct reproduction){ .db = db, .now = *now, .changed = before != NULL };
     if (before)
         out->before = *before;
-    for (unsigned int i = 0; i < book->row_count; i++) {
-        struct judged *judged;
+    for (unsigned int i = 0; i < db->row_count; i++) {
+        struct row_outcome *outcome;
 
-        if (!book->rows[i].chosen)
+        if (!db->rows[i].selected)
             continue;
         out->rows = allocate_one_more(out->rows, out->count, sizeof(*out->rows));
-        judged = &out->rows[out->count++];
-        judged->row = &book->rows[i];
-        judge_row(now, judged->row, &judged->now);
+        outcome = &out->rows[out->count++];
+        outcome->row = &db->rows[i];
+        evaluate_row(now, outcome->row, &outcome->now);
         if (before)
-            judge_row(before, judged->row, &judged->before);
+            evaluate_row(before, outcome->row, &outcome->before);
     }
 }
 
@@ -103,21 +104,21 @@ static const char *number_or_dash(double number, const char *format, char *text,
     return text;
 }
 
-static void print_row(const struct reproduction *reproduction, const struct judged *judged,
+static void print_row(const struct reproduction *reproduction, const struct row_outcome *outcome,
                       FILE *out)
 {
-    const struct outcome *now = &judged->now;
+    const struct outcome *now = &outcome->now;
     char paper[32], ours[32], before[32], error[32];
 
-    fprintf(out, "  %-24s %10s", judged->row->fields[FIELD_ID],
-            number_or_dash(judged->row->value, "%.6g", paper, sizeof(paper)));
+    fprintf(out, "  %-24s %10s", outcome->row->fields[FIELD_ID],
+            number_or_dash(outcome->row->value, "%.6g", paper, sizeof(paper)));
     if (reproduction->changed)
-        fprintf(out, " %10s", number_or_dash(judged->before.ours, "%.5g", before, sizeof(before)));
+        fprintf(out, " %10s", number_or_dash(outcome->before.ours, "%.5g", before, sizeof(before)));
     fprintf(out, " %10s %-6s %8s  %s", number_or_dash(now->ours, "%.5g", ours, sizeof(ours)),
-            judged->row->fields[FIELD_UNIT],
+            outcome->row->fields[FIELD_UNIT],
             number_or_dash(now->error, "%+.1f%%", error, sizeof(error)),
-            judge_verdict_name(now->verdict));
-    fprintf(out, *now->text && now->verdict != VERDICT_HOLDS ? ": %s\n" : "\n", now->text);
+            evaluate_verdict_name(now->verdict));
+    fprintf(out, *now->text && now->verdict != VERDICT_MATCHES ? ": %s\n" : "\n", now->text);
 }
 
 void reproduce_print(const struct reproduction *reproduction, FILE *out)
@@ -126,19 +127,19 @@ void reproduce_print(const struct reproduction *reproduction, FILE *out)
     unsigned int misses = reproduce_count(reproduction, VERDICT_MISSES);
 
     for (unsigned int i = 0; i < reproduction->count; i++) {
-        const struct judged *judged = &reproduction->rows[i];
+        const struct row_outcome *outcome = &reproduction->rows[i];
 
-        if (judged->row->paper != paper) {
-            paper = judged->row->paper;
+        if (outcome->row->paper != paper) {
+            paper = outcome->row->paper;
             fprintf(out, "\n%s (%s)\n  %-24s %10s", paper_db_text(paper->document, "short"), paper->name,
                     "ID", "PAPER");
             if (reproduction->changed)
                 fprintf(out, " %10s", "BEFORE");
             fprintf(out, " %10s %-6s %8s  %s\n", "OURS", "UNIT", "ERROR", "VERDICT");
         }
-        print_row(reproduction, judged, out);
+        print_row(reproduction, outcome, out);
     }
-    fprintf(out, "\n%u of %u hold; %u %s, %u not run\n",
-            reproduce_count(reproduction, VERDICT_HOLDS), reproduction->count, misses,
+    fprintf(out, "\n%u of %u match, %u %s, %u not run\n",
+            reproduce_count(reproduction, VERDICT_MATCHES), reproduction->count, misses,
             misses == 1 ? "misses" : "miss", reproduce_count(reproduction, VERDICT_NOT_RUN));
 }

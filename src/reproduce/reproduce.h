@@ -1,31 +1,32 @@
-/* The papers again, on the modelled adapters. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Reproduces the papers' values on the modelled adapters. */
 #ifndef REPRODUCE_REPRODUCE_H
 #define REPRODUCE_REPRODUCE_H
 
-#include "judge.h"
+#include "evaluate.h"
 
 #define REPRODUCTION_SCHEMA "verbena-reproduction/1"
 
-/* A row and what became of it; 'before' counts only where there is a change. */
-struct judged {
+/* 'before' is valid only in a what-if. */
+struct row_outcome {
     const struct paper_row *row;
     struct outcome now, before;
 };
 
 struct reproduction {
-    const struct paper_db *book;
-    struct judge now, before;
+    const struct paper_db *db;
+    struct evaluation now, before;
     bool changed;
     unsigned int count;
-    struct judged *rows; /* the chosen ones */
+    struct row_outcome *rows; /* of the selected rows */
 };
 
-/* Adds what the chosen rows and figures need. */
-void reproduce_want(const struct paper_db *book, const struct judge *judge, struct jobs *jobs);
+/* Adds the jobs that the selected rows and figures need. */
+void reproduce_add_jobs(const struct paper_db *db, const struct evaluation *evaluation, struct jobs *jobs);
 
-/* Judges the chosen rows; 'before' is NULL where nothing is changed. */
-void reproduce_judge(const struct paper_db *book, const struct judge *now,
-                        const struct judge *before, struct reproduction *out);
+/* Evaluates the selected rows. 'before' is NULL unless this is a what-if. */
+void reproduce_evaluate(const struct paper_db *db, const struct evaluation *now,
+                        const struct evaluation *before, struct reproduction *out);
 void reproduce_free(struct reproduction *reproduction);
 
 unsigned int reproduce_count(const struct reproduction *reproduction, enum verdict verdict);

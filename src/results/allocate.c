@@ -1,10 +1,11 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "allocate.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static void *present(void *memory, size_t size)
+static void *check_allocated(void *memory, size_t size)
 {
     if (!memory) {
         fprintf(stderr, "verbena: out of memory (%zu bytes)\n", size);
@@ -15,12 +16,12 @@ static void *present(void *memory, size_t size)
 
 void *allocate_zeroed(size_t size)
 {
-    return present(calloc(1, size), size);
+    return check_allocated(calloc(1, size), size);
 }
 
 char *allocate_text(const char *text)
 {
-    return text ? present(strdup(text), strlen(text) + 1) : NULL;
+    return text ? check_allocated(strdup(text), strlen(text) + 1) : NULL;
 }
 
 char *allocate_printed(const char *format, va_list arguments)
@@ -29,13 +30,13 @@ char *allocate_printed(const char *format, va_list arguments)
 
     if (vasprintf(&text, format, arguments) < 0)
         text = NULL;
-    return present(text, strlen(format));
+    return check_allocated(text, strlen(format));
 }
 
 void *allocate_one_more(void *array, unsigned int count, size_t element)
 {
-    /* The room is always the power of two at or above the count. */
+    /* The capacity is always the smallest power of two that is not below the count. */
     if (count & (count - 1))
         return array;
-    return present(reallocarray(array, count ? 2 * (size_t)count : 1, element), element);
+    return check_allocated(reallocarray(array, count ? 2 * (size_t)count : 1, element), element);
 }

@@ -1,5 +1,5 @@
-/* Memory for results. There is nothing sensible left to do without it, so none of these fail: out
- * of memory ends the program. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Memory for results. None of these fail: out of memory aborts the program. */
 #ifndef RESULTS_ALLOCATE_H
 #define RESULTS_ALLOCATE_H
 
@@ -7,11 +7,11 @@
 #include <stddef.h>
 
 void *allocate_zeroed(size_t size);
-char *allocate_text(const char *text); /* a copy; NULL of NULL */
+char *allocate_text(const char *text); /* a copy; NULL if text is NULL */
 
 char *allocate_printed(const char *format, va_list arguments) __attribute__((format(printf, 1, 0)));
 
-/* Makes room for one more element in an array that only grows through this. */
+/* Grows an array of 'count' elements by one. The array must only grow through this function. */
 void *allocate_one_more(void *array, unsigned int count, size_t element);
 
 #endif

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "compare.h"
 #include "allocate.h"
 
@@ -25,10 +26,10 @@ const char *compare_change_name(enum change change)
     return names[change];
 }
 
-static void add_lonely(struct comparison *out, struct lonely lonely)
+static void add_unmatched(struct comparison *out, struct unmatched unmatched)
 {
-    out->lonely = allocate_one_more(out->lonely, out->lonely_count, sizeof(*out->lonely));
-    out->lonely[out->lonely_count++] = lonely;
+    out->unmatched = allocate_one_more(out->unmatched, out->unmatched_count, sizeof(*out->unmatched));
+    out->unmatched[out->unmatched_count++] = unmatched;
 }
 
 static void add_condition(struct comparison *out, struct condition condition)
@@ -38,24 +39,24 @@ static void add_condition(struct comparison *out, struct condition condition)
     out->conditions[out->condition_count++] = condition;
 }
 
-static void compare_facts(struct comparison *out, const char *of, const struct facts *a,
-                          const struct facts *b)
+static void compare_metadata(struct comparison *out, const char *of, const struct metadata *a,
+                          const struct metadata *b)
 {
     for (unsigned int i = 0; i < a->count; i++) {
-        const struct fact *fact = &a->rows[i];
-        const char *other = results_facts_get(b, fact->name);
+        const struct metadata_entry *entry = &a->rows[i];
+        const char *other = results_metadata_get(b, entry->name);
 
-        if (!other || strcmp(other, fact->value))
-            add_condition(out, (struct condition){ of, fact->name, fact->value, other });
+        if (!other || strcmp(other, entry->value))
+            add_condition(out, (struct condition){ of, entry->name, entry->value, other });
     }
     for (unsigned int i = 0; i < b->count; i++) {
-        if (!results_facts_get(a, b->rows[i].name))
+        if (!results_metadata_get(a, b->rows[i].name))
             add_condition(out, (struct condition){ of, b->rows[i].name, NULL, b->rows[i].value });
     }
 }
 
-static enum change judge(const struct summary *a, const struct summary *b, enum better better,
-                         double threshold)
+static enum change classify(const struct summary *a, const struct summary *b, enum better better,
+                            double threshold)
 {
     bool apart = a->high < b->low || b->high < a->low;
 
@@ -82,7 +83,7 @@ static void compare_point(struct comparing *comparing, const struct experiment_r
     struct compared_point point = { .experiment = experiment, .series = series, .a = a, .b = b };
 
     point.ratio = a->y.median == b->y.median ? 1 : b->y.median / a->y.median;
-    point.change = judge(&a->y, &b->y, series->better, comparing->threshold);
+    point.change = classify(&a->y, &b->y, series->better, comparing->threshold);
     out->tally[point.change]++;
     out->points = allocate_one_more(out->points, out->count, sizeof(*out->points));
     out->points[out->count++] = point;
@@ -93,8 +94,8 @@ static int compare_series(struct comparing *comparing, const struct experiment_r
 {
     if (strcmp(a->unit, b->unit) || strcmp(a->axis_unit, b->axis_unit) || a->better != b->better) {
         snprintf(comparing->error, comparing->size,
-                 "%s, %s: %s in '%s' against '%s' (%s is better) in one, in '%s' against '%s' (%s) "
-                 "in the other",
+                 "%s, %s: %s in '%s' against '%s' (%s is better) in A, in '%s' against '%s' (%s) "
+                 "in B",
                  experiment->name, a->name, a->quantity, a->unit, a->axis_unit,
                  schema_better_name(a->better), b->unit, b->axis_unit, schema_better_name(b->better));
         return -1;
@@ -105,12 +106,12 @@ static int compare_series(struct comparing *comparing, const struct experiment_r
         if (other)
             compare_point(comparing, experiment, a, &a->points[i], other);
         else
-            add_lonely(comparing->out, (struct lonely){ true, experiment, a, &a->points[i], NULL });
+            add_unmatched(comparing->out, (struct unmatched){ true, experiment, a, &a->points[i], NULL });
     }
     for (unsigned int i = 0; i < b->count; i++) {
         if (!point_at(a, b->points[i].x))
-            add_lonely(comparing->out,
-                       (struct lonely){ false, experiment, b, &b->points[i], NULL });
+            add_unmatched(comparing->out,
+                       (struct unmatched){ false, experiment, b, &b->points[i], NULL });
     }
     return 0;
 }
@@ -136,25 +137,26 @@ static const char *reason_of(const struct experiment_result *experiment)
 static int compare_experiment(struct comparing *comparing, const struct experiment_result *a,
                               const struct experiment_result *b)
 {
-    compare_facts(comparing->out, a->name, &a->settings, &b->settings);
+    compare_metadata(comparing->out, a->name, &a->settings, &b->settings);
     for (unsigned int i = 0; i < a->count; i++) {
         const struct series *other = series_like(b, &a->series[i]);
 
         if (!other)
-            add_lonely(comparing->out,
-                       (struct lonely){ true, a, &a->series[i], NULL, reason_of(b) });
+            add_unmatched(comparing->out,
+                       (struct unmatched){ true, a, &a->series[i], NULL, reason_of(b) });
         else if (compare_series(comparing, a, &a->series[i], other))
             return -1;
     }
     for (unsigned int i = 0; i < b->count; i++) {
         if (!series_like(a, &b->series[i]))
-            add_lonely(comparing->out,
-                       (struct lonely){ false, b, &b->series[i], NULL, reason_of(a) });
+            add_unmatched(comparing->out,
+                       (struct unmatched){ false, b, &b->series[i], NULL, reason_of(a) });
     }
     return 0;
 }
 
-/* A run may hold an experiment more than once, with other settings: the n-th meets the n-th. */
+/* A run may contain an experiment several times with different settings. The n-th occurrence is
+ * compared with the n-th. */
 static const struct experiment_result *experiment_like(const struct results *results,
                                                        const struct results *others,
                                                        const struct experiment_result *like)
@@ -176,14 +178,14 @@ int results_compare(const struct results *a, const struct results *b, double thr
     struct comparing comparing = { a, b, threshold, out, error, size };
 
     memset(out, 0, sizeof(*out));
-    compare_facts(out, "machine", &a->machine, &b->machine);
-    compare_facts(out, "device", &a->device, &b->device);
+    compare_metadata(out, "machine", &a->machine, &b->machine);
+    compare_metadata(out, "device", &a->device, &b->device);
     for (unsigned int i = 0; i < a->count; i++) {
         const struct experiment_result *experiment = &a->experiments[i];
         const struct experiment_result *other = experiment_like(b, a, experiment);
 
         if (!other) {
-            add_lonely(out, (struct lonely){ .in_a = true, .experiment = experiment });
+            add_unmatched(out, (struct unmatched){ .in_a = true, .experiment = experiment });
         } else if (compare_experiment(&comparing, experiment, other)) {
             compare_free(out);
             return -1;
@@ -191,7 +193,7 @@ int results_compare(const struct results *a, const struct results *b, double thr
     }
     for (unsigned int i = 0; i < b->count; i++) {
         if (!experiment_like(a, b, &b->experiments[i]))
-            add_lonely(out, (struct lonely){ .experiment = &b->experiments[i] });
+            add_unmatched(out, (struct unmatched){ .experiment = &b->experiments[i] });
     }
     if (out->count)
         return 0;
@@ -203,6 +205,6 @@ int results_compare(const struct results *a, const struct results *b, double thr
 void compare_free(struct comparison *comparison)
 {
     free(comparison->points);
-    free(comparison->lonely);
+    free(comparison->unmatched);
     free(comparison->conditions);
 }

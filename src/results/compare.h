@@ -1,18 +1,19 @@
-/* Two runs, point by point. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Compares two runs point by point. */
 #ifndef RESULTS_COMPARE_H
 #define RESULTS_COMPARE_H
 
 #include "results.h"
 
 enum change {
-    CHANGE_SAME, /* or not to be told from noise */
+    CHANGE_SAME, /* or indistinguishable from noise */
     CHANGE_BETTER,
     CHANGE_WORSE,
-    CHANGE_OTHER, /* it changed, and the quantity knows neither good nor bad */
+    CHANGE_OTHER, /* changed, for a quantity that is neither better nor worse */
     CHANGES,
 };
 
-/* A point that both have. */
+/* A point that both runs have. */
 struct compared_point {
     const struct experiment_result *experiment; /* of A, as is the series */
     const struct series *series;
@@ -21,34 +22,34 @@ struct compared_point {
     enum change change;
 };
 
-/* What one of them lacks: an experiment, a series of it, or a point of that. */
-struct lonely {
+/* An experiment, series or point that only one run has. */
+struct unmatched {
     bool in_a;
     const struct experiment_result *experiment;
     const struct series *series; /* NULL: the whole experiment */
     const struct point *point;   /* NULL: the whole series */
-    const char *why;             /* the other skipped it or failed; or NULL */
+    const char *why;             /* why the other run skipped it or failed, or NULL */
 };
 
-/* Conditions that were not the same. */
+/* A condition that differs between the runs. */
 struct condition {
     const char *of, *name; /* "machine" "kernel", or experiment and setting */
-    const char *a, *b;     /* NULL: not told */
+    const char *a, *b;     /* NULL: not recorded */
 };
 
 struct comparison {
     unsigned int count;
     struct compared_point *points;
-    unsigned int lonely_count;
-    struct lonely *lonely;
+    unsigned int unmatched_count;
+    struct unmatched *unmatched;
     unsigned int condition_count;
     struct condition *conditions;
     unsigned int tally[CHANGES];
 };
 
-/* A change counts if the confidence intervals of the medians do not overlap and it is more than
- * 'threshold' (a share: 0.02 is 2%). The comparison refers to 'a' and 'b', which have to outlive
- * it. Returns 0, or -1 with the reason in 'error'. */
+/* A change counts if the confidence intervals of the medians do not overlap and it exceeds
+ * 'threshold' (0.02 is 2%). The comparison refers to 'a' and 'b', which must outlive it. Returns 0,
+ * or -1 with the reason in 'error'. */
 int results_compare(const struct results *a, const struct results *b, double threshold,
                     struct comparison *out, char *error, size_t size);
 void compare_free(struct comparison *comparison);

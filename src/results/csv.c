@@ -1,4 +1,5 @@
-/* Results as comma-separated values: a line per point, for spreadsheets and plotting programs. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Results as comma-separated values, one line per point. */
 #include "csv.h"
 #include "schema.h"
 
@@ -33,8 +34,8 @@ void csv_put_number(double number, FILE *out)
 static void put_head(FILE *out)
 {
     fputs("experiment,series,quantity,unit,axis,axis_unit,x,count", out);
-    for (unsigned int i = 0; i < results_figure_count; i++)
-        fprintf(out, ",%s", results_figures[i].name);
+    for (unsigned int i = 0; i < results_statistic_count; i++)
+        fprintf(out, ",%s", results_statistics[i].name);
     fputc('\n', out);
 }
 
@@ -43,7 +44,7 @@ static void put_point(const struct experiment_result *result, const struct serie
 {
     const char *const texts[] = { result->name, series->name, series->quantity,
                                   series->unit, series->axis, series->axis_unit };
-    struct summary figures = point->y;
+    struct summary y = point->y;
 
     for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
         csv_put_text(texts[i], out);
@@ -51,9 +52,9 @@ static void put_point(const struct experiment_result *result, const struct serie
     }
     csv_put_number(point->x, out);
     fprintf(out, ",%" PRIu64, point->y.count);
-    for (unsigned int i = 0; i < results_figure_count; i++) {
+    for (unsigned int i = 0; i < results_statistic_count; i++) {
         fputc(',', out);
-        csv_put_number(*figure_of(&results_figures[i], &figures), out);
+        csv_put_number(*schema_statistic(&results_statistics[i], &y), out);
     }
     fputc('\n', out);
 }
@@ -78,7 +79,7 @@ int results_write_csv(const struct results *results, FILE *out)
     return fflush(out) || ferror(out) ? -1 : 0;
 }
 
-/* Reads one field; returns what ended it: a comma, the end of the line or of the file. */
+/* Reads one field and returns its terminator: a comma, a newline or EOF. */
 static int read_field(FILE *in, char **out)
 {
     bool quoted = false;
@@ -109,7 +110,7 @@ static int read_field(FILE *in, char **out)
     return byte;
 }
 
-bool csv_read_line(FILE *in, char **fields, unsigned int room, unsigned int *count)
+bool csv_read_line(FILE *in, char **fields, unsigned int capacity, unsigned int *count)
 {
     int end = fgetc(in);
 
@@ -121,7 +122,7 @@ bool csv_read_line(FILE *in, char **fields, unsigned int room, unsigned int *cou
         char *field;
 
         end = read_field(in, &field);
-        if (*count < room)
+        if (*count < capacity)
             fields[*count] = field;
         else
             free(field);

@@ -1,4 +1,5 @@
-/* Comma-separated values, as any program writes and reads them. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Comma-separated values. */
 #ifndef RESULTS_CSV_H
 #define RESULTS_CSV_H
 
@@ -8,8 +9,8 @@
 void csv_put_text(const char *text, FILE *out);
 void csv_put_number(double number, FILE *out);
 
-/* Reads a line of fields, of which the first 'room' are kept, to be freed; *count is how many there
- * are. False at the end of the file. */
-bool csv_read_line(FILE *in, char **fields, unsigned int room, unsigned int *count);
+/* Reads a line. Stores the first 'capacity' fields, which the caller frees, and sets *count to the
+ * number of fields in the line. Returns false at the end of the file. */
+bool csv_read_line(FILE *in, char **fields, unsigned int capacity, unsigned int *count);
 
 #endif

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "histogram.h"
 #include "allocate.h"
 
@@ -5,13 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Up to here the ranks of the confidence interval are taken from the binomial distribution itself,
- * above from the normal one, which then differs by less than a rank. */
+/* Up to this count the confidence interval uses the binomial distribution. Above, it uses the normal
+ * distribution, which then differs by less than one rank. */
 #define BINOMIAL_MAX 200
 
 #define NORMAL_975   1.959963984540054
 
-/* The k-th smallest of the samples, k from 0. */
+/* Returns the k-th smallest sample; k counts from 0. */
 typedef double (*order_statistic)(const void *samples, uint64_t k);
 
 struct histogram *histogram_new(void)
@@ -72,7 +73,7 @@ static uint64_t bucket_start(unsigned int index)
     return ((uint64_t)index - ((uint64_t)shift << HISTOGRAM_CUT)) << shift;
 }
 
-/* What was added is known by bucket only once samples are taken out again. */
+/* After a trim the exact sums are unknown: recomputes them from the buckets. */
 static void sums_from_buckets(struct histogram *histogram)
 {
     histogram->sum = 0;
@@ -110,7 +111,7 @@ void histogram_trim(struct histogram *histogram, double share)
     sums_from_buckets(histogram);
 }
 
-/* Samples of one bucket are taken to lie evenly in it. */
+/* Assumes that the samples of a bucket are evenly distributed in it. */
 static double histogram_order(const void *samples, uint64_t k)
 {
     const struct histogram *histogram = samples;
@@ -140,8 +141,8 @@ static double quantile(order_statistic order, const void *samples, uint64_t coun
     return part > 0 ? value + part * (order(samples, below + 1) - value) : value;
 }
 
-/* How many samples to leave out at either end so that what remains spans the median in 95 of 100
- * cases: the number of samples below the true median is binomial with p = 1/2. */
+/* Returns how many samples to skip at either end so that the rest spans the median with 95%
+ * probability: the number of samples below the true median is binomial with p = 1/2. */
 static uint64_t interval_margin(uint64_t count)
 {
     double term, sum;
@@ -182,8 +183,8 @@ static void summary_scale(struct summary *summary, double scale)
     summary->high *= scale;
 }
 
-/* The sum of (x - m)^2 for the whole number m next below the mean comes out exactly, however large
- * the sums are: they are right modulo 2^128, and so is every step. */
+/* Computes the sum of (x - m)^2, where m is the mean rounded down, exactly: the sums are correct
+ * modulo 2^128, and so is every step. */
 static double histogram_deviation(const struct histogram *histogram)
 {
     unsigned __int128 whole = histogram->sum / histogram->count;
@@ -219,7 +220,7 @@ static int compare_values(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-/* Welford's recurrence: no difference of large sums. */
+/* Welford's recurrence avoids the difference of large sums. */
 static void moments(const double *values, unsigned int count, struct summary *out)
 {
     double squares = 0;

@@ -1,11 +1,12 @@
-/* Samples of one measurement, kept in a histogram whose buckets are never wider than a thousandth
- * of their value, so that a million iterations cost no more memory than ten. */
-#ifndef RESULTS_STATISTICS_H
-#define RESULTS_STATISTICS_H
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The samples of a measurement, in a histogram whose buckets are at most a thousandth of their value
+ * wide. Its size does not depend on the number of samples. */
+#ifndef RESULTS_HISTOGRAM_H
+#define RESULTS_HISTOGRAM_H
 
 #include <stdint.h>
 
-/* Every power of two is cut into 2^10 buckets; below 2^11 a bucket holds one value. */
+/* Every power of two is divided into 2^10 buckets; below 2^11 a bucket has a single value. */
 #define HISTOGRAM_CUT     10
 #define HISTOGRAM_BUCKETS ((64 - HISTOGRAM_CUT + 1) << HISTOGRAM_CUT)
 
@@ -25,10 +26,10 @@ struct summary {
     double p999;
     double maximum;
     double deviation; /* of the samples, not of their mean */
-    double low, high; /* 95% confidence interval of the median; all there is below six samples */
+    double low, high; /* 95% confidence interval of the median; min and max below six samples */
 };
 
-/* Does not fail: out of memory ends the program. */
+/* Does not fail: out of memory aborts the program. */
 struct histogram *histogram_new(void);
 void histogram_free(struct histogram *histogram);
 void histogram_clear(struct histogram *histogram);
@@ -40,7 +41,7 @@ static inline unsigned int histogram_index(uint64_t value)
     return (shift << HISTOGRAM_CUT) + (unsigned int)(value >> shift);
 }
 
-/* Stands inside timed loops: no branch but those of minimum and maximum. */
+/* Called inside timed loops: its only branches are those of minimum and maximum. */
 static inline void histogram_add(struct histogram *histogram, uint64_t value)
 {
     histogram->buckets[histogram_index(value)]++;
@@ -53,18 +54,18 @@ static inline void histogram_add(struct histogram *histogram, uint64_t value)
         histogram->maximum = value;
 }
 
-/* Adds the samples of 'from' to 'into': repetitions that were measured apart. */
+/* Adds the samples of 'from' to 'into'. */
 void histogram_merge(struct histogram *into, const struct histogram *from);
 
-/* Drops the given share (0 to 0.5) of samples at the upper end, as an outlier policy may ask. Mean
- * and deviation of what is left are those of the buckets. */
+/* Drops the given share (0 to 0.5) of the largest samples. Mean and deviation are then computed from
+ * the buckets. */
 void histogram_trim(struct histogram *histogram, double share);
 
-/* Every figure is multiplied by 'scale', which is positive; all are zero if there is no sample.
- * Count, minimum, mean, deviation and maximum are exact; the others fall into the right bucket. */
+/* Multiplies every value by 'scale', which is positive. Without samples all values are zero. Count,
+ * minimum, mean, deviation and maximum are exact; the others are within the right bucket. */
 void histogram_summary(const struct histogram *histogram, double scale, struct summary *out);
 
-/* Of a few values that stand for themselves, such as one bandwidth per repetition. */
+/* Summarizes individual values, such as one bandwidth per repetition. */
 void histogram_of_values(const double *values, unsigned int count, struct summary *out);
 
 #endif

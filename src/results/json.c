@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Results as JSON. */
 #include "json.h"
 #include "schema.h"
@@ -7,7 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* Names of programs and devices may hold any bytes, JSON holds UTF-8. */
+/* Names of programs and devices may contain any bytes, but JSON requires UTF-8. */
 static json_t *text_value(const char *text)
 {
     json_t *value = text ? json_string(text) : json_null();
@@ -32,26 +33,26 @@ static json_t *number_value(double number)
     return json_real(number);
 }
 
-static json_t *facts_value(const struct facts *facts)
+static json_t *metadata_value(const struct metadata *metadata)
 {
     json_t *object = json_object();
 
-    for (unsigned int i = 0; i < facts->count; i++)
-        json_object_set_new(object, facts->rows[i].name, text_value(facts->rows[i].value));
+    for (unsigned int i = 0; i < metadata->count; i++)
+        json_object_set_new(object, metadata->rows[i].name, text_value(metadata->rows[i].value));
     return object;
 }
 
 static json_t *point_value(const struct point *point)
 {
     json_t *object = json_object();
-    struct summary figures = point->y;
+    struct summary y = point->y;
 
     json_object_set_new(object, "x", number_value(point->x));
     json_object_set_new(object, "count", json_integer((json_int_t)point->y.count));
-    for (unsigned int i = 0; i < results_figure_count; i++) {
-        const struct figure_row *row = &results_figures[i];
+    for (unsigned int i = 0; i < results_statistic_count; i++) {
+        const struct statistic_field *row = &results_statistics[i];
 
-        json_object_set_new(object, row->name, number_value(*figure_of(row, &figures)));
+        json_object_set_new(object, row->name, number_value(*schema_statistic(row, &y)));
     }
     return object;
 }
@@ -84,8 +85,8 @@ static json_t *experiment_value(const struct experiment_result *result)
     json_object_set_new(object, "source", text_value(result->source));
     json_object_set_new(object, "skipped", text_value(result->skipped));
     json_object_set_new(object, "failed", text_value(result->failed));
-    json_object_set_new(object, "settings", facts_value(&result->settings));
-    json_object_set_new(object, "notes", facts_value(&result->notes));
+    json_object_set_new(object, "settings", metadata_value(&result->settings));
+    json_object_set_new(object, "notes", metadata_value(&result->notes));
     for (unsigned int i = 0; i < result->count; i++)
         json_array_append_new(series, series_value(&result->series[i]));
     json_object_set_new(object, "series", series);
@@ -102,8 +103,8 @@ json_t *results_json(const struct results *results)
     json_object_set_new(object, "date", text_value(results->date));
     json_object_set_new(object, "command", text_value(results->command));
     json_object_set_new(object, "interrupted", json_boolean(results->interrupted));
-    json_object_set_new(object, "machine", facts_value(&results->machine));
-    json_object_set_new(object, "device", facts_value(&results->device));
+    json_object_set_new(object, "machine", metadata_value(&results->machine));
+    json_object_set_new(object, "device", metadata_value(&results->device));
     for (unsigned int i = 0; i < results->count; i++)
         json_array_append_new(experiments, experiment_value(&results->experiments[i]));
     json_object_set_new(object, "experiments", experiments);

@@ -1,4 +1,5 @@
-/* Results as a JSON value, for those who put them into another document. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Results as a JSON value. */
 #ifndef RESULTS_JSON_H
 #define RESULTS_JSON_H
 
@@ -8,7 +9,7 @@
 
 json_t *results_json(const struct results *results);
 
-/* Reads any document, which may hold no name twice. Returns NULL with the reason in 'error'. */
+/* Reads a JSON document and rejects duplicate names. Returns NULL with the reason in 'error'. */
 json_t *json_read(const char *path, char *error, size_t size);
 
 #endif

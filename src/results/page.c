@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "page.h"
 #include "schema.h"
 #include "util/file.h"
@@ -9,7 +10,7 @@
 
 #define MARK "@DATA@"
 
-/* In JSON a '<' can only stand within a string; in a page it could end the element. */
+/* In JSON, '<' occurs only in strings; in HTML it could end the script element. */
 static void put_json(const char *json, FILE *out)
 {
     for (; *json; json++) {
@@ -51,7 +52,7 @@ int page_write(const char *template_path, const json_t *data, const char *path, 
         status = put_page(template, mark, json, path, error, size);
     else if (template)
         snprintf(error, size, "%s: %s", template_path,
-                 mark ? "out of memory for its data" : "has no place for the data");
+                 mark ? "out of memory for its data" : "has no " MARK "");
     free(json);
     free(template);
     return status;

@@ -1,4 +1,5 @@
-/* Results from JSON. Nothing is taken on trust: the file may have been edited, or cut short. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Reads results from JSON. Every member is checked: the file may have been edited or truncated. */
 #include "schema.h"
 #include "allocate.h"
 #include "json.h"
@@ -6,9 +7,9 @@
 #include <stdarg.h>
 #include <string.h>
 
-/* Where in the document the reader stands; the way up gives the path that an error names. */
-struct place {
-    const struct place *up;
+/* A position in the document. The parents give the path that an error message names. */
+struct node {
+    const struct node *parent;
     const char *member; /* or NULL: an element of an array */
     size_t index;
     json_t *value;
@@ -20,19 +21,19 @@ struct reader {
     size_t size;
 };
 
-static void put_place(const struct place *place, FILE *out)
+static void put_path(const struct node *node, FILE *out)
 {
-    if (!place->up)
+    if (!node->parent)
         return;
-    put_place(place->up, out);
-    if (!place->member)
-        fprintf(out, "[%zu]", place->index);
+    put_path(node->parent, out);
+    if (!node->member)
+        fprintf(out, "[%zu]", node->index);
     else
-        fprintf(out, "%s%s", place->up->up ? "." : "", place->member);
+        fprintf(out, "%s%s", node->parent->parent ? "." : "", node->member);
 }
 
 static int __attribute__((format(printf, 3, 4)))
-refuse(const struct reader *reader, const struct place *place, const char *format, ...)
+reject(const struct reader *reader, const struct node *node, const char *format, ...)
 {
     FILE *out = fmemopen(reader->error, reader->size, "w");
     va_list arguments;
@@ -41,211 +42,211 @@ refuse(const struct reader *reader, const struct place *place, const char *forma
         return -1;
     va_start(arguments, format);
     fprintf(out, "%s: ", reader->path);
-    put_place(place, out);
-    fputs(place->up ? ": " : "", out);
+    put_path(node, out);
+    fputs(node->parent ? ": " : "", out);
     vfprintf(out, format, arguments);
     va_end(arguments);
     fclose(out);
     return -1;
 }
 
-/* Finds a member that has to be there; the place is set even where it is not, for the error. */
-static bool member(const struct place *object, const char *name, struct place *out)
+/* Finds a required member. Sets *out even if it is missing, for the error message. */
+static bool member(const struct node *object, const char *name, struct node *out)
 {
-    *out = (struct place){ .up = object, .member = name };
+    *out = (struct node){ .parent = object, .member = name };
     out->value = json_object_get(object->value, name);
     return out->value;
 }
 
-static int read_text(const struct reader *reader, const struct place *object, const char *name,
+static int read_text(const struct reader *reader, const struct node *object, const char *name,
                      char **out)
 {
-    struct place place;
+    struct node node;
 
-    if (!member(object, name, &place) || !json_is_string(place.value))
-        return refuse(reader, &place, "expected a string");
-    *out = allocate_text(json_string_value(place.value));
+    if (!member(object, name, &node) || !json_is_string(node.value))
+        return reject(reader, &node, "expected a string");
+    *out = allocate_text(json_string_value(node.value));
     return 0;
 }
 
-static int read_text_or_null(const struct reader *reader, const struct place *object,
+static int read_text_or_null(const struct reader *reader, const struct node *object,
                              const char *name, char **out)
 {
-    struct place place;
+    struct node node;
 
-    if (member(object, name, &place) && json_is_null(place.value))
+    if (member(object, name, &node) && json_is_null(node.value))
         return 0;
-    if (!json_is_string(place.value))
-        return refuse(reader, &place, "expected a string or null");
-    *out = allocate_text(json_string_value(place.value));
+    if (!json_is_string(node.value))
+        return reject(reader, &node, "expected a string or null");
+    *out = allocate_text(json_string_value(node.value));
     return 0;
 }
 
-static int read_number(const struct reader *reader, const struct place *object, const char *name,
+static int read_number(const struct reader *reader, const struct node *object, const char *name,
                        double *out)
 {
-    struct place place;
+    struct node node;
 
-    if (!member(object, name, &place) || !json_is_number(place.value))
-        return refuse(reader, &place, "expected a number");
-    *out = json_number_value(place.value);
+    if (!member(object, name, &node) || !json_is_number(node.value))
+        return reject(reader, &node, "expected a number");
+    *out = json_number_value(node.value);
     return 0;
 }
 
-static int read_facts(const struct reader *reader, const struct place *object, const char *name,
-                      struct facts *out)
+static int read_metadata(const struct reader *reader, const struct node *object, const char *name,
+                         struct metadata *out)
 {
-    struct place place;
+    struct node node;
     const char *key;
     json_t *value;
 
-    if (!member(object, name, &place) || !json_is_object(place.value))
-        return refuse(reader, &place, "expected an object");
-    json_object_foreach(place.value, key, value)
+    if (!member(object, name, &node) || !json_is_object(node.value))
+        return reject(reader, &node, "expected an object");
+    json_object_foreach(node.value, key, value)
     {
-        struct place row = { .up = &place, .member = key, .value = value };
+        struct node row = { .parent = &node, .member = key, .value = value };
 
         if (!json_is_string(value))
-            return refuse(reader, &row, "expected a string");
-        results_facts_set(out, key, "%s", json_string_value(value));
+            return reject(reader, &row, "expected a string");
+        results_metadata_set(out, key, "%s", json_string_value(value));
     }
     return 0;
 }
 
-/* Calls 'read' for every element, which has to be an object. */
-static int read_array(const struct reader *reader, const struct place *object, const char *name,
-                      int (*read)(const struct reader *, const struct place *, void *), void *into)
+/* Calls 'read' for every element, which must be an object. */
+static int read_array(const struct reader *reader, const struct node *object, const char *name,
+                      int (*read)(const struct reader *, const struct node *, void *), void *into)
 {
-    struct place array, element;
+    struct node array, element;
 
     if (!member(object, name, &array) || !json_is_array(array.value))
-        return refuse(reader, &array, "expected an array");
+        return reject(reader, &array, "expected an array");
     for (size_t i = 0; i < json_array_size(array.value); i++) {
-        element = (struct place){ .up = &array, .index = i };
+        element = (struct node){ .parent = &array, .index = i };
         element.value = json_array_get(array.value, i);
         if (!json_is_object(element.value))
-            return refuse(reader, &element, "expected an object");
+            return reject(reader, &element, "expected an object");
         if (read(reader, &element, into))
             return -1;
     }
     return 0;
 }
 
-static int check_order(const struct reader *reader, const struct place *place,
+static int check_order(const struct reader *reader, const struct node *node,
                        const struct summary *y)
 {
-    struct place at = { .up = place };
+    struct node at = { .parent = node };
 
     if (y->minimum > y->median || y->median > y->maximum) {
         at.member = "median";
-        return refuse(reader, &at, "is not between min and max");
+        return reject(reader, &at, "is not between min and max");
     }
     if (y->low > y->median || y->median > y->high) {
         at.member = "median";
-        return refuse(reader, &at, "is not between ci_low and ci_high");
+        return reject(reader, &at, "is not between ci_low and ci_high");
     }
     if (y->deviation < 0) {
         at.member = "stddev";
-        return refuse(reader, &at, "is negative");
+        return reject(reader, &at, "is negative");
     }
     return 0;
 }
 
-static int read_point(const struct reader *reader, const struct place *place, void *into)
+static int read_point(const struct reader *reader, const struct node *node, void *into)
 {
     struct summary y = { 0 };
-    struct place count;
+    struct node count;
     double x = 0;
 
-    if (read_number(reader, place, "x", &x))
+    if (read_number(reader, node, "x", &x))
         return -1;
-    if (!member(place, "count", &count) || !json_is_integer(count.value) ||
+    if (!member(node, "count", &count) || !json_is_integer(count.value) ||
         json_integer_value(count.value) < 0)
-        return refuse(reader, &count, "expected a whole number, not negative");
+        return reject(reader, &count, "expected a non-negative integer");
     y.count = (uint64_t)json_integer_value(count.value);
-    for (unsigned int i = 0; i < results_figure_count; i++) {
-        const struct figure_row *row = &results_figures[i];
+    for (unsigned int i = 0; i < results_statistic_count; i++) {
+        const struct statistic_field *row = &results_statistics[i];
 
-        if (read_number(reader, place, row->name, figure_of(row, &y)))
+        if (read_number(reader, node, row->name, schema_statistic(row, &y)))
             return -1;
     }
-    if (check_order(reader, place, &y))
+    if (check_order(reader, node, &y))
         return -1;
     results_series_add(into, x, &y);
     return 0;
 }
 
-static int read_better(const struct reader *reader, const struct place *object, enum better *out)
+static int read_better(const struct reader *reader, const struct node *object, enum better *out)
 {
-    struct place place;
+    struct node node;
 
-    if (member(object, "better", &place) && json_is_string(place.value)) {
+    if (member(object, "better", &node) && json_is_string(node.value)) {
         for (*out = BETTER_LOWER; *out <= BETTER_NEITHER; ++*out) {
-            if (!strcmp(json_string_value(place.value), schema_better_name(*out)))
+            if (!strcmp(json_string_value(node.value), schema_better_name(*out)))
                 return 0;
         }
     }
-    return refuse(reader, &place, "expected \"lower\", \"higher\" or \"neither\"");
+    return reject(reader, &node, "expected \"lower\", \"higher\" or \"neither\"");
 }
 
-static int read_series(const struct reader *reader, const struct place *place, void *into)
+static int read_series(const struct reader *reader, const struct node *node, void *into)
 {
     struct series *series = result_series(into, NULL, NULL, NULL, NULL, NULL, BETTER_NEITHER);
 
-    if (read_text(reader, place, "name", &series->name) ||
-        read_text(reader, place, "quantity", &series->quantity) ||
-        read_text(reader, place, "unit", &series->unit) ||
-        read_text(reader, place, "axis", &series->axis) ||
-        read_text(reader, place, "axis_unit", &series->axis_unit) ||
-        read_better(reader, place, &series->better))
+    if (read_text(reader, node, "name", &series->name) ||
+        read_text(reader, node, "quantity", &series->quantity) ||
+        read_text(reader, node, "unit", &series->unit) ||
+        read_text(reader, node, "axis", &series->axis) ||
+        read_text(reader, node, "axis_unit", &series->axis_unit) ||
+        read_better(reader, node, &series->better))
         return -1;
-    return read_array(reader, place, "points", read_point, series);
+    return read_array(reader, node, "points", read_point, series);
 }
 
-static int read_experiment(const struct reader *reader, const struct place *place, void *into)
+static int read_experiment(const struct reader *reader, const struct node *node, void *into)
 {
     struct experiment_result *result = results_add(into, NULL, NULL, NULL, NULL);
 
-    if (read_text(reader, place, "name", &result->name) ||
-        read_text(reader, place, "group", &result->group) ||
-        read_text(reader, place, "title", &result->title) ||
-        read_text(reader, place, "source", &result->source) ||
-        read_text_or_null(reader, place, "skipped", &result->skipped) ||
-        read_text_or_null(reader, place, "failed", &result->failed) ||
-        read_facts(reader, place, "settings", &result->settings) ||
-        read_facts(reader, place, "notes", &result->notes))
+    if (read_text(reader, node, "name", &result->name) ||
+        read_text(reader, node, "group", &result->group) ||
+        read_text(reader, node, "title", &result->title) ||
+        read_text(reader, node, "source", &result->source) ||
+        read_text_or_null(reader, node, "skipped", &result->skipped) ||
+        read_text_or_null(reader, node, "failed", &result->failed) ||
+        read_metadata(reader, node, "settings", &result->settings) ||
+        read_metadata(reader, node, "notes", &result->notes))
         return -1;
-    return read_array(reader, place, "series", read_series, result);
+    return read_array(reader, node, "series", read_series, result);
 }
 
-static int read_schema(const struct reader *reader, const struct place *root)
+static int read_schema(const struct reader *reader, const struct node *root)
 {
-    struct place place;
+    struct node node;
 
     if (!json_is_object(root->value))
-        return refuse(reader, root, "expected an object");
-    if (!member(root, "schema", &place) || !json_is_string(place.value))
-        return refuse(reader, &place, "expected a string: this is no file of results");
-    if (strcmp(json_string_value(place.value), RESULTS_SCHEMA))
-        return refuse(reader, &place, "'%s' is not '%s', which this version reads",
-                      json_string_value(place.value), RESULTS_SCHEMA);
+        return reject(reader, root, "expected an object");
+    if (!member(root, "schema", &node) || !json_is_string(node.value))
+        return reject(reader, &node, "expected a string: this is not a result file");
+    if (strcmp(json_string_value(node.value), RESULTS_SCHEMA))
+        return reject(reader, &node, "unsupported schema '%s': this version reads '%s'",
+                      json_string_value(node.value), RESULTS_SCHEMA);
     return 0;
 }
 
-static int read_document(const struct reader *reader, const struct place *root,
+static int read_document(const struct reader *reader, const struct node *root,
                          struct results *results)
 {
-    struct place place;
+    struct node node;
 
     if (read_schema(reader, root) || read_text(reader, root, "version", &results->version) ||
         read_text(reader, root, "date", &results->date) ||
         read_text(reader, root, "command", &results->command))
         return -1;
-    if (!member(root, "interrupted", &place) || !json_is_boolean(place.value))
-        return refuse(reader, &place, "expected true or false");
-    results->interrupted = json_is_true(place.value);
-    if (read_facts(reader, root, "machine", &results->machine) ||
-        read_facts(reader, root, "device", &results->device))
+    if (!member(root, "interrupted", &node) || !json_is_boolean(node.value))
+        return reject(reader, &node, "expected true or false");
+    results->interrupted = json_is_true(node.value);
+    if (read_metadata(reader, root, "machine", &results->machine) ||
+        read_metadata(reader, root, "device", &results->device))
         return -1;
     return read_array(reader, root, "experiments", read_experiment, results);
 }
@@ -253,7 +254,7 @@ static int read_document(const struct reader *reader, const struct place *root,
 int results_read(const char *path, struct results **out, char *error, size_t size)
 {
     struct reader reader = { .path = path, .error = error, .size = size };
-    struct place root = { .value = json_read(path, error, size) };
+    struct node root = { .value = json_read(path, error, size) };
     struct results *results;
     int status;
 

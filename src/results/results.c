@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "results.h"
 #include "allocate.h"
 
@@ -16,13 +17,13 @@ struct results *results_new(const char *version, const char *date, const char *c
     return results;
 }
 
-static void facts_free(struct facts *facts)
+static void metadata_free(struct metadata *metadata)
 {
-    for (unsigned int i = 0; i < facts->count; i++) {
-        free(facts->rows[i].name);
-        free(facts->rows[i].value);
+    for (unsigned int i = 0; i < metadata->count; i++) {
+        free(metadata->rows[i].name);
+        free(metadata->rows[i].value);
     }
-    free(facts->rows);
+    free(metadata->rows);
 }
 
 static void series_free(struct series *series)
@@ -40,8 +41,8 @@ static void experiment_free(struct experiment_result *result)
     for (unsigned int i = 0; i < result->count; i++)
         series_free(&result->series[i]);
     free(result->series);
-    facts_free(&result->settings);
-    facts_free(&result->notes);
+    metadata_free(&result->settings);
+    metadata_free(&result->notes);
     free(result->name);
     free(result->group);
     free(result->title);
@@ -57,8 +58,8 @@ void results_free(struct results *results)
     for (unsigned int i = 0; i < results->count; i++)
         experiment_free(&results->experiments[i]);
     free(results->experiments);
-    facts_free(&results->machine);
-    facts_free(&results->device);
+    metadata_free(&results->machine);
+    metadata_free(&results->device);
     free(results->path);
     free(results->version);
     free(results->date);
@@ -66,39 +67,39 @@ void results_free(struct results *results)
     free(results);
 }
 
-static struct fact *fact_find(const struct facts *facts, const char *name)
+static struct metadata_entry *entry_find(const struct metadata *metadata, const char *name)
 {
-    for (unsigned int i = 0; i < facts->count; i++) {
-        if (!strcmp(facts->rows[i].name, name))
-            return &facts->rows[i];
+    for (unsigned int i = 0; i < metadata->count; i++) {
+        if (!strcmp(metadata->rows[i].name, name))
+            return &metadata->rows[i];
     }
     return NULL;
 }
 
-void results_facts_set(struct facts *facts, const char *name, const char *format, ...)
+void results_metadata_set(struct metadata *metadata, const char *name, const char *format, ...)
 {
-    struct fact *fact = fact_find(facts, name);
+    struct metadata_entry *entry = entry_find(metadata, name);
     va_list arguments;
     char *value;
 
     va_start(arguments, format);
     value = allocate_printed(format, arguments);
     va_end(arguments);
-    if (fact) {
-        free(fact->value);
+    if (entry) {
+        free(entry->value);
     } else {
-        facts->rows = allocate_one_more(facts->rows, facts->count, sizeof(*facts->rows));
-        fact = &facts->rows[facts->count++];
-        fact->name = allocate_text(name);
+        metadata->rows = allocate_one_more(metadata->rows, metadata->count, sizeof(*metadata->rows));
+        entry = &metadata->rows[metadata->count++];
+        entry->name = allocate_text(name);
     }
-    fact->value = value;
+    entry->value = value;
 }
 
-const char *results_facts_get(const struct facts *facts, const char *name)
+const char *results_metadata_get(const struct metadata *metadata, const char *name)
 {
-    const struct fact *fact = fact_find(facts, name);
+    const struct metadata_entry *entry = entry_find(metadata, name);
 
-    return fact ? fact->value : NULL;
+    return entry ? entry->value : NULL;
 }
 
 struct experiment_result *results_add(struct results *results, const char *name, const char *group,

@@ -1,5 +1,6 @@
-/* The results of a run: what was measured, on what, how. Written and read as JSON, written as CSV;
- * docs/results.md is the schema. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The results of a run. Written and read as JSON, written as CSV; docs/results.md describes the
+ * format. */
 #ifndef RESULTS_RESULTS_H
 #define RESULTS_RESULTS_H
 
@@ -17,7 +18,7 @@ enum better {
 
 struct point {
     double x;
-    struct summary y; /* the median is the headline */
+    struct summary y; /* charts and tables show the median */
 };
 
 /* One curve: 'quantity' in 'unit' against 'axis' in 'axis_unit'. */
@@ -32,25 +33,25 @@ struct series {
     struct point *points;
 };
 
-struct fact {
+struct metadata_entry {
     char *name;
     char *value;
 };
 
-struct facts {
+struct metadata {
     unsigned int count;
-    struct fact *rows;
+    struct metadata_entry *rows;
 };
 
 struct experiment_result {
     char *name;    /* "latency" */
     char *group;   /* "basic" */
-    char *title;   /* the question in one line */
+    char *title;   /* one line */
     char *source;  /* the paper and figure */
     char *skipped; /* why it was not run, or NULL */
-    char *failed;  /* why it ended early, or NULL: what stands in the series was measured */
-    struct facts settings;
-    struct facts notes; /* findings that are no curve, such as "harness overhead" */
+    char *failed;  /* why it ended early, or NULL; the series keep what was measured */
+    struct metadata settings;
+    struct metadata notes; /* findings other than curves, such as "placement" */
     unsigned int count;
     struct series *series;
 };
@@ -61,8 +62,8 @@ struct results {
     char *date;    /* ISO 8601, UTC */
     char *command;
     bool interrupted;
-    struct facts machine;
-    struct facts device;
+    struct metadata machine;
+    struct metadata device;
     unsigned int count;
     struct experiment_result *experiments;
 };
@@ -70,11 +71,11 @@ struct results {
 struct results *results_new(const char *version, const char *date, const char *command);
 void results_free(struct results *results);
 
-/* The strings are copied. What these return stays valid until the next call that adds to the same
- * array. They do not fail: out of memory ends the program. */
-void results_facts_set(struct facts *facts, const char *name, const char *format, ...)
+/* These copy their strings. A returned pointer is valid until the next call that adds to the same
+ * array. They do not fail: out of memory aborts the program. */
+void results_metadata_set(struct metadata *metadata, const char *name, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-const char *results_facts_get(const struct facts *facts, const char *name);
+const char *results_metadata_get(const struct metadata *metadata, const char *name);
 struct experiment_result *results_add(struct results *results, const char *name, const char *group,
                                       const char *title, const char *source);
 void result_skipped(struct experiment_result *result, const char *format, ...)
@@ -86,23 +87,23 @@ struct series *result_series(struct experiment_result *result, const char *name,
                              const char *axis_unit, enum better better);
 void results_series_add(struct series *series, double x, const struct summary *y);
 
-/* The first of that name, or NULL. A quantity of NULL is any. */
+/* Return the first match, or NULL. A quantity of NULL matches any. */
 const struct experiment_result *results_find(const struct results *results, const char *name);
 const struct series *result_find(const struct experiment_result *result, const char *name,
                                  const char *quantity);
 
 const char *schema_better_name(enum better better); /* "lower", "higher", "neither" */
 
-/* Return 0, or -1 with errno: EDOM if a figure is not a finite number, else that of the stream. */
+/* Return 0, or -1 with errno: EDOM if a value is not finite, otherwise the stream's error. */
 int results_write_json(const struct results *results, FILE *out);
 int results_write_csv(const struct results *results, FILE *out);
-/* The same into a file, as CSV if its name ends in ".csv". */
+/* Writes CSV if the name ends in ".csv", otherwise JSON. */
 int results_write_file(const struct results *results, const char *path);
 
-/* The date that a run has which begins now. */
+/* Formats the current time as ISO 8601, UTC. */
 void results_now(char *text, size_t size);
 
-/* Returns 0, or -1 with file, place and reason in 'error'. */
+/* Returns 0, or -1 with file, path within the document and reason in 'error'. */
 int results_read(const char *path, struct results **out, char *error, size_t size);
 
 #endif

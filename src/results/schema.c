@@ -1,8 +1,9 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "schema.h"
 
 #include <math.h>
 
-const struct figure_row results_figures[] = {
+const struct statistic_field results_statistics[] = {
     { "min", offsetof(struct summary, minimum) },
     { "median", offsetof(struct summary, median) },
     { "mean", offsetof(struct summary, mean) },
@@ -14,7 +15,7 @@ const struct figure_row results_figures[] = {
     { "ci_high", offsetof(struct summary, high) },
 };
 
-const unsigned int results_figure_count = sizeof(results_figures) / sizeof(*results_figures);
+const unsigned int results_statistic_count = sizeof(results_statistics) / sizeof(*results_statistics);
 
 const char *schema_better_name(enum better better)
 {
@@ -27,7 +28,7 @@ const char *schema_better_name(enum better better)
     return names[better];
 }
 
-/* Above 2^53 a double tells no longer which whole number it is. */
+/* Above 2^53 a double cannot represent every integer. */
 bool schema_is_whole(double number)
 {
     return number == floor(number) && fabs(number) <= 0x1p53;
@@ -35,10 +36,10 @@ bool schema_is_whole(double number)
 
 static bool point_finite(const struct point *point)
 {
-    struct summary figures = point->y;
+    struct summary y = point->y;
 
-    for (unsigned int i = 0; i < results_figure_count; i++) {
-        if (!isfinite(*figure_of(&results_figures[i], &figures)))
+    for (unsigned int i = 0; i < results_statistic_count; i++) {
+        if (!isfinite(*schema_statistic(&results_statistics[i], &y)))
             return false;
     }
     return isfinite(point->x);

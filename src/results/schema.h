@@ -1,4 +1,5 @@
-/* The names that writer and reader share; docs/results.md tells what they mean. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The names that writer and reader share; docs/results.md explains them. */
 #ifndef RESULTS_SCHEMA_H
 #define RESULTS_SCHEMA_H
 
@@ -6,25 +7,24 @@
 
 #define RESULTS_SCHEMA "verbena-results/1"
 
-/* The figures of a point but its count, in the order in which they are written. */
-struct figure_row {
+/* The statistics of a point except its count, in the order in which they are written. */
+struct statistic_field {
     const char *name;
     size_t offset; /* in struct summary */
 };
 
-extern const struct figure_row results_figures[];
-extern const unsigned int results_figure_count;
+extern const struct statistic_field results_statistics[];
+extern const unsigned int results_statistic_count;
 
-static inline double *figure_of(const struct figure_row *row, struct summary *summary)
+static inline double *schema_statistic(const struct statistic_field *row, struct summary *summary)
 {
     return (double *)((char *)summary + row->offset);
 }
 
-/* No format has a way to write infinity, or no number. */
+/* Neither JSON nor CSV can represent infinity or NaN. */
 bool results_finite(const struct results *results);
 
-/* Whole numbers, such as sizes, are written in full, others with as many digits as any clock is
- * good for. */
+/* Integers, such as sizes, are written in full, other numbers with this many significant digits. */
 #define RESULTS_DIGITS 9
 bool schema_is_whole(double number);
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "threshold.h"
 #include "allocate.h"
 #include "util/option.h"
@@ -11,7 +12,7 @@ static const char *const statistic_names[STATISTIC_COUNT] = { "median", "min", "
                                                               "p999",   "max", "stddev" };
 static const char *const comparison_signs[] = { ">", ">=", "<", "<=" };
 
-/* What a unit measures, and how much of it one is. Rates are of messages. */
+/* Rates count messages. */
 static const struct unit {
     const char *name;
     const char *dimension;
@@ -57,7 +58,7 @@ bool threshold_convert_unit(double value, const char *from, const char *to, doub
     return true;
 }
 
-/* A reader of the text, which notes the first thing that is wrong. */
+/* Parses the text and records the first error. */
 struct reader {
     const char *text;
     const char *at;
@@ -65,7 +66,7 @@ struct reader {
     size_t size;
 };
 
-static int complain(const struct reader *reader, const char *what)
+static int syntax_error(const struct reader *reader, const char *what)
 {
     snprintf(reader->error, reader->size, "'%s': %s at '%s'", reader->text, what,
              *reader->at ? reader->at : "the end");
@@ -92,7 +93,7 @@ static bool in_name(char letter)
     return isalnum((unsigned char)letter) || letter == '-' || letter == '_' || letter == ' ';
 }
 
-/* A name in quotes, or as far as its letters go, without the blanks after it. */
+/* Reads a quoted name, or an unquoted one without trailing blanks. */
 static int read_name(struct reader *reader, const char *what, char name[THRESHOLD_NAME_MAX])
 {
     const char *start;
@@ -109,10 +110,10 @@ static int read_name(struct reader *reader, const char *what, char name[THRESHOL
     while (!quote && length && isspace((unsigned char)start[length - 1]))
         length--;
     if (!length || length >= THRESHOLD_NAME_MAX)
-        return complain(reader, what);
+        return syntax_error(reader, what);
     if (quote && *reader->at++ != quote) {
         reader->at = start - 1;
-        return complain(reader, "a quote that is not closed");
+        return syntax_error(reader, "unterminated quote");
     }
     memcpy(name, start, length);
     name[length] = '\0';
@@ -130,7 +131,7 @@ static bool is_statistic(const char *name, enum statistic *out)
     return false;
 }
 
-/* A percentile that is not kept must not pass for a series. */
+/* An unknown percentile must not be taken for a series. */
 static bool is_percentile(const char *name)
 {
     return name[0] == 'p' && isdigit((unsigned char)name[1]);
@@ -150,7 +151,7 @@ static int read_qualifiers(struct reader *reader, struct threshold *term)
         if (has_statistic ||
             ((*term->series || is_percentile(name)) && !is_statistic(name, &term->statistic))) {
             reader->at = start;
-            return complain(reader, "expected min, median, mean, p99, p999, max or stddev");
+            return syntax_error(reader, "expected min, median, mean, p99, p999, max or stddev");
         }
         has_statistic = is_statistic(name, &term->statistic);
         if (!has_statistic)
@@ -174,11 +175,11 @@ static int read_x(struct reader *reader, struct threshold *term)
     } else {
         term->x = strtod(reader->at, &stop);
         if (stop == reader->at || !isfinite(term->x))
-            return complain(reader, "expected a number such as 64K");
+            return syntax_error(reader, "expected a number such as 64K");
         end = stop;
     }
     reader->at = end;
-    return take(reader, ']') ? 0 : complain(reader, "expected ']'");
+    return take(reader, ']') ? 0 : syntax_error(reader, "expected ']'");
 }
 
 static int read_comparison(struct reader *reader, struct threshold *term)
@@ -187,7 +188,7 @@ static int read_comparison(struct reader *reader, struct threshold *term)
 
     skip_blanks(reader);
     if (*reader->at != '<' && *reader->at != '>')
-        return complain(reader, "expected one of > >= < <=");
+        return syntax_error(reader, "expected one of > >= < <=");
     below = *reader->at++ == '<';
     at = *reader->at == '=';
     reader->at += at;
@@ -205,18 +206,18 @@ static int read_limit(struct reader *reader, struct threshold *term)
     skip_blanks(reader);
     term->limit = strtod(reader->at, &end);
     if (end == reader->at || !isfinite(term->limit))
-        return complain(reader, "expected a number");
+        return syntax_error(reader, "expected a number");
     reader->at = end;
     skip_blanks(reader);
     start = reader->at;
     length = strcspn(start, "; \t\n");
     if (length >= sizeof(term->unit))
-        return complain(reader, "no such unit");
+        return syntax_error(reader, "unknown unit");
     memcpy(term->unit, start, length);
     term->unit[length] = '\0';
     if (length && !unit_find(term->unit))
-        return complain(reader, "no such unit (there are ns us ms s, B/s KB/s MB/s GB/s Mbit/s "
-                                "Gbit/s, /s K/s M/s, B KB MB, %)");
+        return syntax_error(reader, "unknown unit (units are ns us ms s, B/s KB/s MB/s GB/s Mbit/s "
+                                    "Gbit/s, /s K/s M/s, B KB MB, %)");
     reader->at += length;
     return 0;
 }
@@ -229,7 +230,7 @@ static int read_term(struct reader *reader, struct threshold *term)
         read_limit(reader, term))
         return -1;
     skip_blanks(reader);
-    return *reader->at && *reader->at != ';' ? complain(reader, "expected ';'") : 0;
+    return *reader->at && *reader->at != ';' ? syntax_error(reader, "expected ';'") : 0;
 }
 
 int thresholds_read(const char *text, struct thresholds *out, char *error, size_t size)
@@ -268,7 +269,7 @@ static double statistic_of(const struct summary *summary, enum statistic statist
     return values[statistic];
 }
 
-static bool holds(enum comparison comparison, double value, double limit)
+static bool compare(enum comparison comparison, double value, double limit)
 {
     switch (comparison) {
     case COMPARE_ABOVE:
@@ -283,8 +284,8 @@ static bool holds(enum comparison comparison, double value, double limit)
     return false;
 }
 
-/* "send" means "send" and "send poll", not "send-imm poll". */
-static bool is_meant(const char *wanted, const char *name)
+/* "send" matches "send" and "send poll", but not "send-imm poll". */
+static bool series_matches(const char *wanted, const char *name)
 {
     size_t length = strlen(wanted);
 
@@ -308,7 +309,7 @@ static unsigned int check_series(const struct threshold *term, const char *exper
         if (term->has_x && point->x != term->x)
             continue;
         ++*seen;
-        if (!holds(term->comparison, value, limit))
+        if (!compare(term->comparison, value, limit))
             continue;
         violations++;
         if (point->x == (uint64_t)point->x && !strcmp(series->axis_unit, "B"))
@@ -333,13 +334,13 @@ static unsigned int check_term(const struct threshold *term, const struct result
         if (strcmp(result->name, term->experiment))
             continue;
         for (unsigned int k = 0; k < result->count; k++) {
-            if (is_meant(term->series, result->series[k].name))
+            if (series_matches(term->series, result->series[k].name))
                 violations += check_series(term, result->name, &result->series[k], &seen, out);
         }
     }
     if (seen)
         return violations;
-    fprintf(out, "fail-if: nothing was measured that answers to %s", term->experiment);
+    fprintf(out, "fail-if: nothing was measured for %s", term->experiment);
     if (*term->series)
         fprintf(out, ", %s", term->series);
     if (term->has_x)

@@ -1,10 +1,11 @@
-/* Limits that a run must keep, for those who test with it:
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Limits on measured values, for tests:
  *
  *     EXPERIMENT[.SERIES][.STATISTIC][[X]] OPERATOR NUMBER[UNIT]  [; ...]
  *
- * A term holds for every point of the experiment that it does not exclude: by series (its name, or
- * the words it begins with; in quotes if it has other characters than letters, digits, blanks and
- * '-'), by x, or by a unit that the series' own cannot be converted to. */
+ * A term applies to every point of the experiment that matches its series (the name or its first
+ * words; quoted if it has characters other than letters, digits, blanks and '-'), its x, and a unit
+ * that the series' unit can be converted to. */
 #ifndef RESULTS_THRESHOLD_H
 #define RESULTS_THRESHOLD_H
 
@@ -46,16 +47,16 @@ struct thresholds {
     struct threshold *terms;
 };
 
-/* Returns 0, or -1 with what is wrong, and where, in 'error'. */
+/* Returns 0, or -1 with the reason and the position in 'error'. */
 int thresholds_read(const char *text, struct thresholds *out, char *error, size_t size);
 void thresholds_free(struct thresholds *thresholds);
 
-/* Prints every point for which a term holds, and every term that no point answers to. Returns how
- * many lines that were. */
+/* Prints every point that meets a term's condition, and every term that applies to no point. Returns
+ * the number of lines printed. */
 unsigned int thresholds_check(const struct thresholds *thresholds, const struct results *results,
                               FILE *out);
 
-/* A value of one unit in another; false if they measure different things or one is unknown. */
+/* Converts a value. Returns false if a unit is unknown or the units are incompatible. */
 bool threshold_convert_unit(double value, const char *from, const char *to, double *out);
 
 #endif

@@ -1,4 +1,5 @@
-/* Results into a file. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Writes results to a file. */
 #include "results.h"
 #include "util/file.h"
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Made-up results with something to be found in them, or nothing, under noise from a seed."""
 import random
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Adapter files that are nowhere in the tree, each with something planted that can be worked out from
 its numbers: the suite measures them in virtual time, and advise has to find it."""
 from collections import namedtuple

@@ -38,7 +38,7 @@ def run_line(paper, run):
     """The words of a run of papers/PAPER.json, with the points that rows need."""
     papers = document(os.path.join(ROOT, 'papers', f'{paper}.json'))
     line = papers['runs'][run]
-    command, *words = line['line'].split()
+    command, *words = line['command'].split()
     return command, *papers['common'].split(), *words, *line.get('quick', '').split()
 
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* A report in a real browser:
  *
  *     node page.mjs CHROMIUM SCREENSHOTS NAME=PAGE.html...
@@ -63,10 +64,10 @@ async function checkCurves({ page }) {
     require(charts.length, 'has no chart');
     for (const chart of charts) {
         const name = await chart.locator('figcaption').textContent();
-        const curves = await chart.locator('.figures thead th').count() - 1;
+        const curves = await chart.locator('.data thead th').count() - 1;
         require(curves > 0, `${name}: no curve`);
         require(await drawn(chart) === curves, `${name}: ${await drawn(chart)} of ${curves} curves drawn`);
-        require(await chart.locator('.figures tbody tr').count(), `${name}: the table is empty`);
+        require(await chart.locator('.data tbody tr').count(), `${name}: the table is empty`);
     }
 }
 

@@ -318,12 +318,12 @@ def task_limits():
 
     def unknown_address():
         status, output = run(VERBENA, 'bench', 'latency', '--gid-index', '9', *TINY)
-        require(status == 1 and 'port 1 has no address of index 9' in output, output)
+        require(status == 1 and 'port 1 has no GID of index 9' in output, output)
 
     def mtu_too_large():
         status, output = run('sh', '-c', f'ip link set veth0 mtu 1500 && {VERBENA} bench latency '
                                          '--mtu 4096 --quick; ip link set veth0 mtu 9000')
-        require('--mtu 4096 is more than the 1024 that the ports have' in output,
+        require('--mtu 4096 exceeds the ports\' MTU of 1024' in output,
                 last_line(output))
 
     attempt('locked memory', locked_memory)

@@ -127,7 +127,7 @@ static void *watch_body(void *argument)
 {
     struct control *control = argument;
 
-    while (!control_watch(control))
+    while (!control_check(control))
         usleep(1000);
     control_end(control);
     return NULL;
@@ -140,13 +140,13 @@ static void test_watch_sees_failure(void **state)
     control_end(&controls[0]);
     join();
     assert_string_equal(controls[1].text, "the device is gone");
-    assert_int_equal(control_watch(&controls[0]), -1);
+    assert_int_equal(control_check(&controls[0]), -1);
 }
 
 static void test_watch_is_quiet(void **state)
 {
-    assert_int_equal(control_watch(&controls[0]), 0);
-    assert_int_equal(control_watch(&controls[1]), 0);
+    assert_int_equal(control_check(&controls[0]), 0);
+    assert_int_equal(control_check(&controls[1]), 0);
 }
 
 static void *leave_body(void *argument)
@@ -169,8 +169,8 @@ static void test_end_of_file(void **state)
     control_end(&controls[0]);
     join();
     assert_int_equal(controls[0].status, CONTROL_FAILED);
-    assert_string_equal(controls[0].text, "process 1 is gone");
-    assert_string_equal(controls[2].text, "process 1 is gone");
+    assert_string_equal(controls[0].text, "lost process 1");
+    assert_string_equal(controls[2].text, "lost process 1");
 }
 
 /* What it said before does not hide that a process has died. */
@@ -178,8 +178,8 @@ static void test_watch_sees_death_behind_data(void **state)
 {
     send(controls[1].fd[0], "something that is no failure", 28, 0);
     hang_up(&controls[1]);
-    assert_int_equal(control_watch(&controls[0]), -1);
-    assert_string_equal(controls[0].text, "process 1 is gone");
+    assert_int_equal(control_check(&controls[0]), -1);
+    assert_string_equal(controls[0].text, "lost process 1");
 }
 
 static void *disagree_body(void *argument)
@@ -200,14 +200,14 @@ static void test_disagreement(void **state)
     assert_int_equal(control_exchange(&controls[0], &mine, sizeof(mine), all), -1);
     control_end(&controls[0]);
     join();
-    assert_string_equal(controls[0].text, "the processes of the experiment disagree");
+    assert_string_equal(controls[0].text, "protocol error: the processes of the experiment are out of step");
     assert_string_equal(controls[2].text, controls[0].text);
 }
 
 static void test_silence(void **state)
 {
     assert_int_equal(control_exchange(&controls[0], NULL, 0, NULL), -1);
-    assert_string_equal(controls[0].text, "process 1 has said nothing for 1 s");
+    assert_string_equal(controls[0].text, "no message from process 1 for 1 s");
 }
 
 static bool always(void)
@@ -220,7 +220,7 @@ static void test_interrupt(void **state)
     controls[0].stopped = always;
     assert_int_equal(control_exchange(&controls[0], NULL, 0, NULL), -1);
     assert_int_equal(controls[0].status, CONTROL_INTERRUPTED);
-    assert_int_equal(control_watch(&controls[2]), -1);
+    assert_int_equal(control_check(&controls[2]), -1);
     assert_int_equal(controls[2].status, CONTROL_INTERRUPTED);
     controls[1].stopped = always;
     assert_int_equal(control_exchange(&controls[1], NULL, 0, NULL), -1);
@@ -230,32 +230,32 @@ static void test_interrupt(void **state)
 static void *refuse_body(void *argument)
 {
     struct control *control = argument;
-    char greeting[64];
+    char handshake[64];
 
-    if (!control_welcome(control->fd[0], 1, greeting, sizeof(greeting)) &&
-        !strcmp(greeting, "hello"))
-        control_accept(control->fd[0], control->rank == 2 ? "not today" : NULL);
+    if (!control_receive_handshake(control->fd[0], 1, handshake, sizeof(handshake)) &&
+        !strcmp(handshake, "hello"))
+        control_reply_handshake(control->fd[0], control->rank == 2 ? "not today" : NULL);
     return NULL;
 }
 
-static void test_greeting(void **state)
+static void test_handshake(void **state)
 {
     start(refuse_body);
-    assert_int_equal(control_greet(&controls[0], 1, "hello"), 0);
-    assert_int_equal(control_greet(&controls[0], 2, "hello"), -1);
+    assert_int_equal(control_handshake(&controls[0], 1, "hello"), 0);
+    assert_int_equal(control_handshake(&controls[0], 2, "hello"), -1);
     join();
     assert_string_equal(controls[0].text, "not today");
 }
 
-static void test_greeted_by_a_stranger(void **state)
+static void test_handshake_with_stranger(void **state)
 {
-    char greeting[64];
+    char handshake[64];
 
     send(controls[1].fd[0], "HTTP/1.0 400 Bad Request\r\n\r\n", 28, 0);
-    assert_int_equal(control_greet(&controls[0], 1, "hello"), -1);
-    assert_string_equal(controls[0].text, "the other side is not 'verbena bench'");
+    assert_int_equal(control_handshake(&controls[0], 1, "hello"), -1);
+    assert_string_equal(controls[0].text, "the peer is not 'verbena bench'");
     send(controls[0].fd[2], "GET / HTTP/1.0\r\n\r\n", 18, 0);
-    assert_int_equal(control_welcome(controls[2].fd[0], 1, greeting, sizeof(greeting)), -1);
+    assert_int_equal(control_receive_handshake(controls[2].fd[0], 1, handshake, sizeof(handshake)), -1);
 }
 
 #define EACH(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
@@ -272,8 +272,8 @@ int main(void)
         EACH(test_disagreement),
         EACH(test_silence),
         EACH(test_interrupt),
-        EACH(test_greeting),
-        EACH(test_greeted_by_a_stranger),
+        EACH(test_handshake),
+        EACH(test_handshake_with_stranger),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

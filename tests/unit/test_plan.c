@@ -28,7 +28,7 @@ static int count_of(char *const *list)
 }
 
 /* Plans, with what is said on the way kept in 'said'. */
-static int make_plan(char *const *operands, char *const *words, struct plan_make *plan)
+static int make_plan(char *const *operands, char *const *words, struct plan *plan)
 {
     struct session_spec spec = {
         .version = "1",
@@ -72,7 +72,7 @@ static void write_sweep(const char *text)
 
 static void test_tour(void **state)
 {
-    struct plan_make plan;
+    struct plan plan;
     unsigned int count = 0;
 
     for_each_experiment(row)
@@ -86,7 +86,7 @@ static void test_tour(void **state)
 /* Its own options, then --quick's, then the user's. */
 static void test_order_of_options(void **state)
 {
-    struct plan_make plan;
+    struct plan plan;
 
     assert_int_equal(make_plan(LIST("latency"), LIST("--quick", "--iterations=7"), &plan),
                      SESSION_OK);
@@ -98,7 +98,7 @@ static void test_order_of_options(void **state)
 
 static void test_groups(void **state)
 {
-    struct plan_make plan;
+    struct plan plan;
 
     assert_int_equal(make_plan(LIST("basic", "latency"), LIST(NULL), &plan), SESSION_OK);
     assert_true(plan.count > 2);
@@ -110,7 +110,7 @@ static void test_groups(void **state)
 
 static void test_sweep(void **state)
 {
-    struct plan_make plan;
+    struct plan plan;
 
     write_sweep("# a comment\r\n"
                 "--iterations 11\n"
@@ -132,7 +132,7 @@ static void test_sweep(void **state)
 
 static void expect_refusal(char *const *operands, char *const *words, const char *says)
 {
-    struct plan_make plan;
+    struct plan plan;
 
     assert_int_equal(make_plan(operands, words, &plan), SESSION_USAGE);
     if (!strstr(said, says))
@@ -142,7 +142,7 @@ static void expect_refusal(char *const *operands, char *const *words, const char
 
 static void test_refused(void **state)
 {
-    expect_refusal(LIST("latncy"), LIST(NULL), "'latncy' is no experiment, group or file; did you");
+    expect_refusal(LIST("latncy"), LIST(NULL), "unknown experiment, group or file 'latncy'; did you");
     expect_refusal(LIST("lat"), LIST(NULL), "latency");
     expect_refusal(LIST("zzzzzz"), LIST(NULL), "'verbena list experiments' shows");
     expect_refusal(LIST("latency"), LIST("--sizes=4G"), "--sizes takes numbers");
@@ -158,14 +158,14 @@ static void test_sweep_refused(void **state)
         const char *text;
         const char *says;
     } cases[] = {
-        { "# nothing\n", "sweep.txt: names no experiment" },
-        { "latency\nbandwith\n", "sweep.txt:2: 'bandwith' is no experiment or group" },
+        { "# nothing\n", "sweep.txt: contains no experiment" },
+        { "latency\nbandwith\n", "sweep.txt:2: unknown experiment or group 'bandwith'" },
         { "\n\nlatency --size 8\n", "sweep.txt:3: unknown option '--size'" },
         { "latency --sizes\n", "sweep.txt:1: --sizes needs a value" },
         { "latency --sizes 8..x\n", "sweep.txt:1: --sizes takes numbers" },
         { "latency 8\n", "sweep.txt:1: '8' is not an option" },
-        { "latency --output x.json\n", "sweep.txt:1: --output is for the command line" },
-        { "--connect=host\nlatency\n", "sweep.txt:1: --connect is for the command line" },
+        { "latency --output x.json\n", "sweep.txt:1: --output applies to the whole run" },
+        { "--connect=host\nlatency\n", "sweep.txt:1: --connect applies to the whole run" },
         { "--iterations 0\nlatency\n", "sweep.txt:2: --iterations takes a number" },
         { "latency --verify=1\n", "sweep.txt:1: --verify takes no value" },
     };

@@ -20,13 +20,13 @@ static struct results *make_results(void)
     struct experiment_result *result;
     struct series *series;
 
-    results_facts_set(&results->machine, "processor", "%s, %d cores", "Any \"10\" GHz", 2);
-    results_facts_set(&results->machine, "kernel", "old");
-    results_facts_set(&results->machine, "kernel", "6.1");
-    results_facts_set(&results->device, "name", "verbena0");
+    results_metadata_set(&results->machine, "processor", "%s, %d cores", "Any \"10\" GHz", 2);
+    results_metadata_set(&results->machine, "kernel", "old");
+    results_metadata_set(&results->machine, "kernel", "6.1");
+    results_metadata_set(&results->device, "name", "verbena0");
     result = results_add(results, "latency", "basic", "How long?", "MIBA, figure 5");
-    results_facts_set(&result->settings, "iterations", "%d", 1000);
-    results_facts_set(&result->notes, "harness overhead", "%.1f ns", 20.5);
+    results_metadata_set(&result->settings, "iterations", "%d", 1000);
+    results_metadata_set(&result->notes, "harness overhead", "%.1f ns", 20.5);
     series = result_series(result, "send poll", "latency", "us", "size", "B", BETTER_LOWER);
     for (double size = 8; size <= 64 * 1048576.0; size *= 8) {
         const double values[] = { 1.0 / 3, 0.25 + size / 7e3, size / 9e3 + 1e-3 };
@@ -84,9 +84,9 @@ static void json_is_read_back(void **state)
     text_again = written(again, results_write_json);
     assert_string_equal(text, text_again);
     assert_int_equal(again->count, 2);
-    assert_string_equal(results_facts_get(&again->machine, "kernel"), "6.1");
-    assert_string_equal(results_facts_get(&again->machine, "processor"), "Any \"10\" GHz, 2 cores");
-    assert_null(results_facts_get(&again->machine, "nothing"));
+    assert_string_equal(results_metadata_get(&again->machine, "kernel"), "6.1");
+    assert_string_equal(results_metadata_get(&again->machine, "processor"), "Any \"10\" GHz, 2 cores");
+    assert_null(results_metadata_get(&again->machine, "nothing"));
     assert_string_equal(results_find(again, "sl")->skipped, "the device has one virtual lane");
     assert_string_equal(results_find(again, "sl")->failed, "peer gone");
     assert_null(results_find(again, "latency")->skipped);
@@ -171,8 +171,8 @@ struct damage {
 
 static const struct damage damages[] = {
     { "verbena-results/1", "verbena-results/2",
-      ": schema: 'verbena-results/2' is not 'verbena-results/1', which this version reads" },
-    { "\"schema\"", "\"scheme\"", ": schema: expected a string: this is no file of results" },
+      ": schema: unsupported schema 'verbena-results/2': this version reads 'verbena-results/1'" },
+    { "\"schema\"", "\"scheme\"", ": schema: expected a string: this is not a result file" },
     { "\"version\": \"0.1.0\"", "\"version\": 1", ": version: expected a string" },
     { "\"date\"", "\"day\"", ": date: expected a string" },
     { "\"command\"", "\"comand\"", ": command: expected a string" },
@@ -194,9 +194,9 @@ static const struct damage damages[] = {
       ": experiments[0].series[0].points: expected an array" },
     { "\"x\": 512", "\"x\": \"512\"", ": experiments[0].series[0].points[2].x: expected a number" },
     { "\"count\": 3", "\"count\": -3",
-      ": experiments[0].series[0].points[0].count: expected a whole number, not negative" },
+      ": experiments[0].series[0].points[0].count: expected a non-negative integer" },
     { "\"count\": 3", "\"count\": 3.5",
-      ": experiments[0].series[0].points[0].count: expected a whole number, not negative" },
+      ": experiments[0].series[0].points[0].count: expected a non-negative integer" },
     { "\"p999\"", "\"p9999\"", ": experiments[0].series[0].points[0].p999: expected a number" },
     { "\"median\":", "\"median\": 1e6, \"was\":",
       ": experiments[0].series[0].points[0].median: is not between min and max" },

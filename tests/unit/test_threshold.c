@@ -119,10 +119,10 @@ static void test_words(void **state)
 {
     expect_said("latency.p99[64K]>1us",
                 "fail-if: latency, send poll, size 64K: p99 10 us > 1 us\n");
-    expect_said("latency.sned>1us", "nothing was measured that answers to latency, sned, in us\n");
-    expect_said("latency[9]>1", "nothing was measured that answers to latency, at 9\n");
-    expect_said("latency>1MB/s", "nothing was measured that answers to latency, in MB/s\n");
-    expect_said("reuse-1>1", "nothing was measured that answers to reuse-1\n");
+    expect_said("latency.sned>1us", "nothing was measured for latency, sned, in us\n");
+    expect_said("latency[9]>1", "nothing was measured for latency, at 9\n");
+    expect_said("latency>1MB/s", "nothing was measured for latency, in MB/s\n");
+    expect_said("reuse-1>1", "nothing was measured for reuse-1\n");
 }
 
 static void test_refused(void **state)
@@ -139,14 +139,14 @@ static void test_refused(void **state)
         { "latency>", "expected a number" },
         { "latency>fast", "expected a number" },
         { "latency>nan", "expected a number" },
-        { "latency>5furlongs", "no such unit" },
+        { "latency>5furlongs", "unknown unit" },
         { "latency>5us 6", "expected ';'" },
-        { "latency>5us,bw<3", "no such unit" },
+        { "latency>5us,bw<3", "unknown unit" },
         { "latency.p98>5us", "expected min, median" },
         { "latency.a.b>5us", "expected min, median" },
         { "latency.p99.max>5us", "expected min, median" },
         { "latency.>5us", "expected the name of a series" },
-        { "latency.\"send>5us", "a quote that is not closed" },
+        { "latency.\"send>5us", "unterminated quote" },
         { "latency[]>5us", "expected a number such as 64K" },
         { "latency[8>5us", "expected ']'" },
         { "latency>5us;;", "expected the name of an experiment" },

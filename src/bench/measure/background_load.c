@@ -34,9 +34,9 @@ int background_load_run(struct flow *flow)
             return BENCH_FAILED;
         if (writes % CHECK_EVERY)
             continue;
-        count = completions_take(&flow->receives, &wc, 1);
+        count = completions_poll(&flow->receives, &wc, 1);
         if (count < 0 ||
-            (writes % PATIENCE_TURNS == 0 && !bench_alive(flow->bench, monotonic_ns())))
+            (writes % BENCH_IDLE_POLLS == 0 && !bench_alive(flow->bench, monotonic_ns())))
             return BENCH_FAILED;
     }
     return flow_post_receive_again(flow, &wc) || flow_settle(flow) ? BENCH_FAILED : BENCH_OK;

@@ -340,8 +340,8 @@ static int open_endpoints(struct flow *flow)
         if (spec->port_of)
             endpoint.port = spec->port_of[i];
         if (spec->cq_per_qp) {
-            endpoint.send_cq = flow->sends.turn[i];
-            endpoint.receive_cq = flow->receives.turn[i];
+            endpoint.send_cq = flow->sends.cqs[i];
+            endpoint.receive_cq = flow->receives.cqs[i];
         }
         if (endpoint_create(flow->bench, &endpoint, &flow->endpoints[i]))
             return BENCH_FAILED;
@@ -377,8 +377,8 @@ static int open_queues(struct flow *flow)
     struct bench *bench = flow->bench;
 
     if (spec->cq_per_qp)
-        return completions_open_turn(bench, spec->depth, spec->qps, &flow->sends) ||
-                       completions_open_turn(bench, spec->depth, spec->qps, &flow->receives)
+        return completions_open_round_robin(bench, spec->depth, spec->qps, &flow->sends) ||
+                       completions_open_round_robin(bench, spec->depth, spec->qps, &flow->receives)
                    ? BENCH_FAILED
                    : BENCH_OK;
     return completions_open(bench, entries, waits_for_send ? spec->wait : spec->send_wait,
@@ -468,7 +468,7 @@ int flow_reap(struct flow *flow, bool wait)
 {
     struct ibv_wc wc[REAP_BATCH];
     int count = wait ? completions_wait(&flow->sends, wc, REAP_BATCH)
-                     : completions_take(&flow->sends, wc, REAP_BATCH);
+                     : completions_poll(&flow->sends, wc, REAP_BATCH);
 
     /* A completion covers all sends since the previous signalled one. */
     for (int i = 0; i < count; i++) {

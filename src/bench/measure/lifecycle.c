@@ -101,7 +101,7 @@ static int measure_point(struct bench *bench, const struct lifecycle_sweep *swee
         if (!status)
             status = run_passes(bench, lifecycle, count, samples);
         histogram_summary(samples[0], scale_of_point(sweep), &summary);
-    } while (!status && bench_wants_more(bench, &summary, start));
+    } while (!status && bench_needs_samples(bench, &summary, start));
     for (unsigned int i = 0; i < span_count; i++) {
         histogram_trim(samples[i], settings->trim / 100);
         histogram_summary(samples[i], scale_of_point(sweep), &summary);

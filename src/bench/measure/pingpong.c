@@ -21,12 +21,12 @@ static int wait_for_memory(struct flow *flow, uint64_t message)
 {
     volatile uint8_t *last = flow_slot(flow, message)->in_last;
     uint8_t mark = mark_of(message);
-    struct patience patience = { 0 };
+    struct bench_idle idle = { 0 };
 
     while (*last != mark) {
         if (vtime.on)
             vtime.spin(vtime.changes(), UINT64_MAX);
-        if (patience_ends(flow->bench, &patience))
+        if (bench_idle_expired(flow->bench, &idle))
             return BENCH_FAILED;
     }
     /* The payload was written before its last byte. */

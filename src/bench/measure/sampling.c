@@ -23,7 +23,7 @@ int sampling_runs(struct bench *bench, int (*run)(void *context, double *value),
         }
         histogram_of_values(values, done, out);
         more = done < VALUES_MAX;
-        if (bench_go_on(bench, out, start, &more))
+        if (bench_continue_sampling(bench, out, start, &more))
             goto out;
     }
     status = BENCH_OK;
@@ -46,7 +46,7 @@ int sampling_iterations(struct bench *bench,
             goto out;
         warmup = 0;
         histogram_summary(samples, scale, out);
-        if (bench_go_on(bench, out, start, &more))
+        if (bench_continue_sampling(bench, out, start, &more))
             goto out;
     }
     histogram_trim(samples, bench->settings->trim / 100);

@@ -139,7 +139,7 @@ static int take_arrivals(struct stream *stream, bool wait)
     struct ibv_wc wc[RECEIVE_BATCH];
     struct flow *flow = stream->flow;
     int count = wait ? completions_wait(&flow->receives, wc, RECEIVE_BATCH)
-                     : completions_take(&flow->receives, wc, RECEIVE_BATCH);
+                     : completions_poll(&flow->receives, wc, RECEIVE_BATCH);
 
     for (int i = 0; i < count; i++) {
         if (take_arrival(stream, &wc[i]))
@@ -161,19 +161,19 @@ static int post_more(struct stream *stream)
 }
 
 /* Blocks only in a stream one way, which has a single thing to wait for. */
-static int wait_for_progress(struct stream *stream, struct patience *patience)
+static int wait_for_progress(struct stream *stream, struct bench_idle *idle)
 {
     struct flow *flow = stream->flow;
     bool sender = stream->to_send && !all_sent(stream);
 
     if (stream->plan->both_ways)
-        return patience_ends(flow->bench, patience) ? BENCH_FAILED : BENCH_OK;
+        return bench_idle_expired(flow->bench, idle) ? BENCH_FAILED : BENCH_OK;
     if (sender && stream->plan->style == WINDOW_REFILL)
         return flow->sends.channel ? flow_reap(flow, true)
-                                   : (patience_ends(flow->bench, patience) ? BENCH_FAILED : 0);
+                                   : (bench_idle_expired(flow->bench, idle) ? BENCH_FAILED : 0);
     if (flow->receives.channel)
         return take_arrivals(stream, true) < 0 ? BENCH_FAILED : BENCH_OK;
-    return patience_ends(flow->bench, patience) ? BENCH_FAILED : BENCH_OK;
+    return bench_idle_expired(flow->bench, idle) ? BENCH_FAILED : BENCH_OK;
 }
 
 static bool ended(const struct stream *stream)
@@ -207,7 +207,7 @@ static int make_progress(struct stream *stream, bool *moved)
 
 static int run_to_end(struct stream *stream)
 {
-    struct patience patience = { 0 };
+    struct bench_idle idle = { 0 };
 
     while (!ended(stream)) {
         bool moved;
@@ -215,8 +215,8 @@ static int run_to_end(struct stream *stream)
         if (make_progress(stream, &moved))
             return BENCH_FAILED;
         if (moved)
-            patience = (struct patience){ 0 };
-        else if (wait_for_progress(stream, &patience))
+            idle = (struct bench_idle){ 0 };
+        else if (wait_for_progress(stream, &idle))
             return BENCH_FAILED;
     }
     return flow_settle(stream->flow);
@@ -312,7 +312,7 @@ static void note_arrived(const struct stream *streams, unsigned int count, uint6
 static int gather(struct stream *streams, unsigned int count, uint64_t *shares)
 {
     unsigned int running = count;
-    struct patience patience = { 0 };
+    struct bench_idle idle = { 0 };
 
     while (running) {
         bool any = false;
@@ -329,8 +329,8 @@ static int gather(struct stream *streams, unsigned int count, uint64_t *shares)
                 note_arrived(streams, count, shares);
         }
         if (any)
-            patience = (struct patience){ 0 };
-        else if (patience_ends(streams->flow->bench, &patience))
+            idle = (struct bench_idle){ 0 };
+        else if (bench_idle_expired(streams->flow->bench, &idle))
             return BENCH_FAILED;
     }
     for (unsigned int i = 0; i < count; i++) {

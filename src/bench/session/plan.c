@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* From the words of the command line to a list of experiments with settings. */
+/* Turns the command line into a list of experiments with settings. */
 #include "bench/session/session.h"
 #include "bench/session/experiments.h"
 #include "util/file.h"
@@ -12,11 +12,11 @@
 #define BLANKS       " \t\r\n"
 #define NAME_LETTERS 32
 
-/* What stands between an experiment's own options and the user's. */
+/* Options between an experiment's own and the user's. */
 struct options {
-    char *common;      /* of the lines before, in a sweep */
-    const char *line;  /* of its line */
-    const char *where; /* of the line, for messages */
+    char *common;      /* of previous lines of the sweep */
+    const char *line;  /* of the experiment's line */
+    const char *where; /* "FILE:LINE: ", for messages */
     bool quick;
 };
 
@@ -64,8 +64,8 @@ static void free_words(struct session_run *run)
     free(run->words);
 }
 
-/* What one run needs, checked here so that nothing is measured before a mistake is found. */
-static int check_run(struct plan_make *plan, struct session_run *run, const char *where)
+/* Checks the settings of a run, so that mistakes are found before anything is measured. */
+static int check_run(struct plan *plan, struct session_run *run, const char *where)
 {
     char error[512];
     struct settings settings;
@@ -76,15 +76,15 @@ static int check_run(struct plan_make *plan, struct session_run *run, const char
     run->ranks =
         run->experiment->count ? run->experiment->count(&settings) : run->experiment->ranks;
     if (run->ranks > CONTROL_RANKS_MAX)
-        return refuse("%s%s needs %d processes, the most is %d", where, run->experiment->name,
+        return refuse("%s%s needs %d processes; the limit is %d", where, run->experiment->name,
                       run->ranks, CONTROL_RANKS_MAX);
     if (run->ranks > plan->ranks)
         plan->ranks = run->ranks;
     return SESSION_OK;
 }
 
-/* The experiment's own options, those of the sweep, and last what the user typed. */
-static int add_run(struct plan_make *plan, const struct session_spec *spec,
+/* Combines the experiment's options, those of the sweep, and last those of the command line. */
+static int add_run(struct plan *plan, const struct session_spec *spec,
                    const struct experiment *experiment, const struct options *options)
 {
     struct session_run *more = realloc(plan->runs, (plan->count + 1) * sizeof(*more));
@@ -105,7 +105,7 @@ static int add_run(struct plan_make *plan, const struct session_spec *spec,
     return enough ? check_run(plan, run, options->where) : refuse("out of memory");
 }
 
-/* How many letters must be changed, added or left out to make one word of the other. */
+/* The Levenshtein distance. */
 static size_t distance(const char *a, const char *b)
 {
     size_t row[NAME_LETTERS + 1], length = strnlen(b, NAME_LETTERS);
@@ -127,7 +127,7 @@ static size_t distance(const char *a, const char *b)
     return row[length];
 }
 
-/* Begins alike, contains it, or differs in a letter or two. */
+/* Whether one name contains the other, or they differ in a few letters. */
 static bool looks_like(const char *name, const char *typed)
 {
     size_t length = strlen(typed);
@@ -147,13 +147,12 @@ static int refuse_name(const char *where, const char *typed, const char *what)
             used += snprintf(near + used, sizeof(near) - used, "%s%s", used ? ", " : "", row->name);
     }
     if (used)
-        return refuse("%s'%s' is no %s; did you mean %s?", where, typed, what, near);
-    return refuse("%s'%s' is no %s; 'verbena list experiments' shows what there is", where, typed,
-                  what);
+        return refuse("%sunknown %s '%s'; did you mean %s?", where, what, typed, near);
+    return refuse("%sunknown %s '%s'; 'verbena list experiments' shows all", where, what, typed);
 }
 
-/* An experiment, all of a group, or simply all; *found tells whether there is any of that name. */
-static int add_named(struct plan_make *plan, const struct session_spec *spec, const char *name,
+/* Adds an experiment, a group, or "all"; sets *found if there is one of that name. */
+static int add_named(struct plan *plan, const struct session_spec *spec, const char *name,
                      const struct options *options, bool *found)
 {
     int status = SESSION_OK;
@@ -170,21 +169,21 @@ static int add_named(struct plan_make *plan, const struct session_spec *spec, co
     return status;
 }
 
-/* Options of the whole run are not for a line. */
+/* Rejects options of the whole run. */
 static int check_line(const char *text, const char *where)
 {
     for (; text && *(text += strspn(text, BLANKS)); text += strcspn(text, BLANKS)) {
         const struct option_row *row = settings_row_of(text);
 
         if (row && row->tags & SETTING_RUN)
-            return refuse("%s--%s is for the command line: it is about the whole run", where,
+            return refuse("%s--%s applies to the whole run: give it on the command line", where,
                           row->name);
     }
     return SESSION_OK;
 }
 
 /* One line: "EXPERIMENT OPTION...", or "OPTION..." for the lines after it. */
-static int add_line(struct plan_make *plan, const struct session_spec *spec, char *line,
+static int add_line(struct plan *plan, const struct session_spec *spec, char *line,
                     struct options *options)
 {
     char *name, *rest;
@@ -214,7 +213,7 @@ static int add_line(struct plan_make *plan, const struct session_spec *spec, cha
     return status || found ? status : refuse_name(options->where, name, "experiment or group");
 }
 
-static int add_sweep(struct plan_make *plan, const struct session_spec *spec, const char *path,
+static int add_sweep(struct plan *plan, const struct session_spec *spec, const char *path,
                      bool quick)
 {
     struct options options = { .quick = quick };
@@ -232,13 +231,13 @@ static int add_sweep(struct plan_make *plan, const struct session_spec *spec, co
         status = add_line(plan, spec, strsep(&rest, "\n"), &options);
     }
     if (!status && plan->count == before)
-        status = refuse("%s: names no experiment", path);
+        status = refuse("%s: contains no experiment", path);
     free(options.common);
     free(text);
     return status;
 }
 
-static int add_operand(struct plan_make *plan, const struct session_spec *spec,
+static int add_operand(struct plan *plan, const struct session_spec *spec,
                        const char *operand, bool quick)
 {
     struct options options = { .where = "", .quick = quick };
@@ -252,8 +251,8 @@ static int add_operand(struct plan_make *plan, const struct session_spec *spec,
     return refuse_name("", operand, "experiment, group or file");
 }
 
-/* Each term must be about something that will be measured. */
-static int add_thresholds(struct plan_make *plan, const char *text)
+/* Every term must refer to an experiment of the plan. */
+static int add_thresholds(struct plan *plan, const char *text)
 {
     char error[512];
 
@@ -275,7 +274,7 @@ static int add_thresholds(struct plan_make *plan, const char *text)
     return SESSION_OK;
 }
 
-int plan_make(const struct session_spec *spec, struct plan_make *out)
+int plan_make(const struct session_spec *spec, struct plan *out)
 {
     char error[512];
     struct settings settings;
@@ -296,7 +295,7 @@ int plan_make(const struct session_spec *spec, struct plan_make *out)
     return status;
 }
 
-void plan_free(struct plan_make *plan)
+void plan_free(struct plan *plan)
 {
     for (unsigned int i = 0; i < plan->count; i++)
         free_words(&plan->runs[i]);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A process of an experiment other than rank 0, and the host that lends such processes. */
+/* The ranks of an experiment other than rank 0, and the listening host. */
 #include "bench/endpoint.h"
 #include "bench/interrupt.h"
 #include "bench/pin.h"
@@ -18,9 +18,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define LOOK_MS 200
+#define POLL_MS 200
 
-void rank_become(int fd, char *const *words, int count)
+void rank_exec(int fd, char *const *words, int count)
 {
     char *arguments[SETTINGS_WORDS_MAX + 4] = { "verbena", "bench-rank" }, number[16];
 
@@ -45,7 +45,7 @@ static int node_of(enum layout layout, int rank)
     return 0;
 }
 
-/* The software adapter looks at this when it is opened; a real one does not. */
+/* The software adapter reads these variables when it is opened; real devices ignore them. */
 static void move_to_node(const struct assignment *assignment)
 {
     char node[16];
@@ -56,9 +56,8 @@ static void move_to_node(const struct assignment *assignment)
     setenv("VERBENA_RANK", node, 1);
 }
 
-/* Which machine this is, for as long as it runs; processes of one container are on the same one as
- * those of another. */
-static uint64_t machine_mark(void)
+/* Identifies the machine until it reboots, also across containers. */
+static uint64_t machine_id(void)
 {
     FILE *file = fopen("/proc/sys/kernel/random/boot_id", "r");
     char text[64] = "";
@@ -73,14 +72,14 @@ static uint64_t machine_mark(void)
     return mark;
 }
 
-struct whereabouts {
+struct placement {
     uint64_t machine;
     uint32_t mtu; /* enum ibv_mtu */
     int core;
 };
 
-/* What the ports on all hosts can carry is what the path can, and what all ranks go by. */
-static int agree_on_mtu(struct bench *bench, const struct whereabouts *all)
+/* All ranks use the smallest MTU of their ports. */
+static int agree_on_mtu(struct bench *bench, const struct placement *all)
 {
     struct ibv_port_attr *port = &bench->adapter->port_attributes;
 
@@ -89,38 +88,37 @@ static int agree_on_mtu(struct bench *bench, const struct whereabouts *all)
             port->active_mtu = all[i].mtu;
     }
     if (bench->settings->mtu > endpoint_mtu_bytes(port->active_mtu))
-        return bench_fail(bench, "--mtu %u is more than the %u that the ports have",
+        return bench_fail(bench, "--mtu %u exceeds the ports' MTU of %u",
                           (unsigned int)bench->settings->mtu, endpoint_mtu_bytes(port->active_mtu));
     return BENCH_OK;
 }
 
-/* Collective: the processes on one machine share its cores. In virtual time they take turns, which
- * is quickest on one core, wherever the first of them is. */
-static int find_place(struct bench *bench)
+/* Collective. The processes on one machine divide its cores. In virtual time only one of them runs at
+ * a time, so all use the core of the first. */
+static int place_process(struct bench *bench)
 {
-    struct whereabouts mine = { .machine = machine_mark(),
+    struct placement mine = { .machine = machine_id(),
                                 .mtu = bench->adapter->port_attributes.active_mtu,
                                 .core = sched_getcpu() };
-    struct whereabouts all[CONTROL_RANKS_MAX];
-    int place = 0, processes = 0;
+    struct placement all[CONTROL_RANKS_MAX];
+    int index = 0, processes = 0;
     char where[64];
 
     if (bench_exchange(bench, &mine, sizeof(mine), all) || agree_on_mtu(bench, all))
         return BENCH_FAILED;
     for (int i = 0; i < bench->ranks; i++) {
         processes += all[i].machine == mine.machine;
-        place += all[i].machine == mine.machine && i < bench->rank;
+        index += all[i].machine == mine.machine && i < bench->rank;
     }
     if (vtime.on)
-        pin_together(bench, all[0].core, where, sizeof(where));
+        pin_to_shared_core(bench, all[0].core, where, sizeof(where));
     else
-        pin_process(bench, place, processes, where, sizeof(where));
+        pin_process(bench, index, processes, where, sizeof(where));
     bench_note(bench, "placement", "%s", where);
     return BENCH_OK;
 }
 
-/* A port that went down is why work requests fail, also those of the other side; a device that is
- * gone does not answer. */
+/* Work requests, also the peer's, fail if a port went down or the device is gone. */
 static void explain_failure(struct bench *bench)
 {
     const struct adapter *adapter = bench->adapter;
@@ -128,14 +126,14 @@ static void explain_failure(struct bench *bench)
     char text[CONTROL_TEXT_MAX];
 
     if (ibv_query_port(adapter->context, adapter->port, &port))
-        snprintf(text, sizeof(text), "the device of process %d does not answer any more",
+        snprintf(text, sizeof(text), "the device of process %d no longer responds",
                  bench->rank);
     else if (port.state != IBV_PORT_ACTIVE)
         snprintf(text, sizeof(text), "port %u of process %d is %s now", adapter->port, bench->rank,
                  ibv_port_state_str(port.state));
     else
         return;
-    control_add(bench->control, text);
+    control_add_reason(bench->control, text);
 }
 
 void rank_run(struct bench *bench)
@@ -143,24 +141,23 @@ void rank_run(struct bench *bench)
     struct adapter adapter;
 
     bench->adapter = &adapter;
-    /* In virtual time everything that is done to the device is done from here on, by all ranks in
-     * an order that does not depend on when they were started. */
+    /* In virtual time no rank uses the device before this barrier, so that the order of events does not
+     * depend on when the ranks were started. */
     if (vtime.on && bench_barrier(bench))
         return;
     if (adapter_open(bench, &adapter))
         return;
-    if (!find_place(bench) && bench->experiment->run(bench) && bench->control->status == CONTROL_OK)
-        bench_fail(bench, "the experiment gave up without a reason");
+    if (!place_process(bench) && bench->experiment->run(bench) && bench->control->status == CONTROL_OK)
+        bench_fail(bench, "the experiment failed without a reason");
     if (bench->control->status == CONTROL_FAILED)
         explain_failure(bench);
-    pin_undo();
+    pin_restore();
     adapter_close(&adapter);
     bench->adapter = NULL;
 }
 
-/* Only whoever runs "--listen" reads this; what happens to processes that rank 0 has started here
- * is rank 0's to tell. */
-static void say_about_peer(int fd, const char *format, ...)
+/* Only prints on the listening host: rank 0 reports failures of the ranks it started itself. */
+static void log_peer(int fd, const char *format, ...)
 {
     struct sockaddr_in6 address;
     socklen_t size = sizeof(address);
@@ -177,7 +174,7 @@ static void say_about_peer(int fd, const char *format, ...)
     fputc('\n', stderr);
 }
 
-/* Of rank 0, from which a process on the same machine hears for sure, or that it has died. */
+/* Whether rank 0 is on this machine, where the socket is certain to show its death. */
 static bool is_local(int fd)
 {
     int domain = 0;
@@ -189,27 +186,27 @@ static bool is_local(int fd)
 static int take_assignment(int fd, const char *version, char *const *words, int count,
                            struct assignment *out)
 {
-    static char greeting[GREETING_MAX];
+    static char handshake[HANDSHAKE_MAX];
     struct settings host;
     char refusal[CONTROL_TEXT_MAX], error[CONTROL_TEXT_MAX / 2];
 
     settings_init(&host);
     if (settings_read(&host, words, count, error, sizeof(error)))
         return -1;
-    if (control_welcome(fd, is_local(fd) ? 0 : host.timeout, greeting, sizeof(greeting))) {
-        say_about_peer(fd, "%s",
-                       errno == EPROTO ? "sent something that is no greeting of 'verbena bench'"
-                       : errno == ETIMEDOUT ? "connected and said nothing"
-                                            : "connected and went away");
+    if (control_receive_handshake(fd, is_local(fd) ? 0 : host.timeout, handshake, sizeof(handshake))) {
+        log_peer(fd, "%s",
+                       errno == EPROTO ? "invalid handshake: not 'verbena bench'"
+                       : errno == ETIMEDOUT ? "connected but sent no handshake"
+                                            : "disconnected before the handshake");
         return -1;
     }
-    if (greeting_read(greeting, version, out, refusal, sizeof(refusal))) {
-        say_about_peer(fd, "refused: %s", refusal);
-        control_accept(fd, refusal);
+    if (handshake_read(handshake, version, out, refusal, sizeof(refusal))) {
+        log_peer(fd, "refused: %s", refusal);
+        control_reply_handshake(fd, refusal);
         return -1;
     }
     settings_read(&out->settings, words, count, error, sizeof(error));
-    control_accept(fd, NULL);
+    control_reply_handshake(fd, NULL);
     return 0;
 }
 
@@ -227,7 +224,7 @@ int rank_main(int fd, const char *version, char *const *words, int count)
     control.rank = assignment.rank;
     control.ranks = assignment.ranks;
     control.fd[0] = fd;
-    control.timeout_s = ranks_silence_limit(&assignment.settings);
+    control.timeout_s = ranks_idle_timeout(&assignment.settings);
     control.stopped = interrupt_seen;
     bench = (struct bench){
         .experiment = assignment.experiment,
@@ -263,7 +260,7 @@ static int open_listener(const struct settings *settings)
     return fd;
 }
 
-/* A process for whoever has connected; it ends when this one does. */
+/* Starts a process for the connection. It ends when this one does. */
 static void serve(int fd, const struct settings *settings, char *const *words, int count)
 {
     pid_t parent = getpid(), child = fork();
@@ -275,7 +272,7 @@ static void serve(int fd, const struct settings *settings, char *const *words, i
             _exit(1);
         signal(SIGCHLD, SIG_DFL);
         ranks_prepare_connection(fd, settings->timeout);
-        rank_become(dup(fd), words, count);
+        rank_exec(dup(fd), words, count);
     }
     if (child < 0)
         fprintf(stderr, "verbena bench: fork: %s\n", strerror(errno));
@@ -292,13 +289,13 @@ int ranks_listen(const struct settings *settings, char *const *words, int count)
                 errno == EADDRINUSE ? "; choose another with --tcp-port" : "");
         return 1;
     }
-    fprintf(stderr, "waiting for 'verbena bench --connect' on TCP port %llu, Ctrl-C ends\n",
+    fprintf(stderr, "waiting for 'verbena bench --connect' on TCP port %llu; Ctrl-C to end\n",
             (unsigned long long)settings->tcp_port);
     signal(SIGCHLD, SIG_IGN);
     interrupt_catch();
     while (!interrupt_seen()) {
         struct pollfd ready = { .fd = listener, .events = POLLIN };
-        int fd = poll(&ready, 1, LOOK_MS) > 0 ? accept4(listener, NULL, NULL, SOCK_CLOEXEC) : -1;
+        int fd = poll(&ready, 1, POLL_MS) > 0 ? accept4(listener, NULL, NULL, SOCK_CLOEXEC) : -1;
 
         if (fd >= 0)
             serve(fd, settings, words, count);

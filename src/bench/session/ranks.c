@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Rank 0's view of the others. */
+/* Starts, connects and stops the ranks, for rank 0. */
 #include "bench/session/ranks.h"
 #include "bench/interrupt.h"
 
@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define LOOK_MS      200
+#define POLL_MS      200
 #define STOP_STEP_US 10000
 #define STOP_STEPS   200
 
@@ -34,9 +34,9 @@ void ranks_prepare_connection(int fd, unsigned int timeout_s)
     setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
 }
 
-/* In virtual time a rank may be silent for as long as the machine takes to get on: all of them are
- * processes of this one, and their sockets say when one dies. */
-unsigned int ranks_silence_limit(const struct settings *settings)
+/* In virtual time a rank may be silent for as long as the simulation takes. All ranks are local, and
+ * their sockets close if they die. */
+unsigned int ranks_idle_timeout(const struct settings *settings)
 {
     return vtime.on ? 0 : settings->timeout;
 }
@@ -53,12 +53,11 @@ static int start_here(struct ranks *ranks, int rank)
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() != parent)
             _exit(1);
-        /* What a terminal or a service manager sends to all of them is for rank 0, which tells the
-         * others. */
+        /* Only rank 0 handles signals to the process group; it then tells the other ranks. */
         signal(SIGINT, SIG_IGN);
         signal(SIGTERM, SIG_IGN);
         signal(SIGHUP, SIG_IGN);
-        rank_become(dup(pair[1]), NULL, 0);
+        rank_exec(dup(pair[1]), NULL, 0);
     }
     close(pair[1]);
     ranks->control.fd[rank] = pair[0];
@@ -75,7 +74,7 @@ static int wait_connected(int fd, unsigned int timeout_s)
     for (;;) {
         struct pollfd ready = { .fd = fd, .events = POLLOUT };
 
-        if (poll(&ready, 1, LOOK_MS) > 0)
+        if (poll(&ready, 1, POLL_MS) > 0)
             break;
         if (interrupt_seen())
             return EINTR;
@@ -138,22 +137,22 @@ static int connect_to(struct control *control, int rank, const struct settings *
 static int start_one(struct ranks *ranks, const struct assignment *assignment, char *const *words,
                      int count, const char *version)
 {
-    bool away = assignment->settings.connect && assignment->rank % 2;
+    bool remote = assignment->settings.connect && assignment->rank % 2;
     struct control *control = &ranks->control;
-    char greeting[GREETING_MAX], error[CONTROL_TEXT_MAX / 2], text[CONTROL_TEXT_MAX];
+    char handshake[HANDSHAKE_MAX], error[CONTROL_TEXT_MAX / 2], text[CONTROL_TEXT_MAX];
 
-    if (greeting_write(greeting, assignment, away, words, count, version, error, sizeof(error))) {
+    if (handshake_write(handshake, assignment, remote, words, count, version, error, sizeof(error))) {
         control_fail(control, CONTROL_FAILED, error);
         return -1;
     }
-    if (away ? connect_to(control, assignment->rank, &assignment->settings)
+    if (remote ? connect_to(control, assignment->rank, &assignment->settings)
              : start_here(ranks, assignment->rank)) {
-        snprintf(text, sizeof(text), "process %d cannot be started: %s", assignment->rank,
+        snprintf(text, sizeof(text), "cannot start process %d: %s", assignment->rank,
                  strerror(errno));
         control_fail(control, CONTROL_FAILED, text);
         return -1;
     }
-    return control_greet(control, assignment->rank, greeting);
+    return control_handshake(control, assignment->rank, handshake);
 }
 
 int ranks_start(struct ranks *ranks, const struct assignment *assignment, char *const *words,
@@ -163,7 +162,7 @@ int ranks_start(struct ranks *ranks, const struct assignment *assignment, char *
     struct assignment each = *assignment;
 
     memset(ranks, 0, sizeof(*ranks));
-    control->timeout_s = ranks_silence_limit(&assignment->settings);
+    control->timeout_s = ranks_idle_timeout(&assignment->settings);
     control->stopped = interrupt_seen;
     for (int i = 0; i < CONTROL_RANKS_MAX; i++)
         control->fd[i] = -1;
@@ -176,14 +175,14 @@ int ranks_start(struct ranks *ranks, const struct assignment *assignment, char *
     return 0;
 }
 
-/* One that has not noticed that rank 0 has closed the connection is stuck; a 'patient' caller waits
- * for as long as it takes. */
-static int collect(pid_t pid, bool patient, bool *stuck)
+/* Reaps a rank. A rank that does not exit after rank 0 has closed the connection is stuck and gets
+ * killed, unless the caller waits without a limit. */
+static int reap(pid_t pid, bool no_limit, bool *stuck)
 {
     int status = 0;
 
     *stuck = false;
-    for (int step = 0; patient || step < STOP_STEPS; step++) {
+    for (int step = 0; no_limit || step < STOP_STEPS; step++) {
         if (waitpid(pid, &status, WNOHANG))
             return status;
         usleep(STOP_STEP_US);
@@ -198,8 +197,8 @@ static int collect(pid_t pid, bool patient, bool *stuck)
 void ranks_stop(struct ranks *ranks)
 {
     struct control *control = &ranks->control;
-    /* It still writes what it has seen of the model, and a slow machine must not cut that short. */
-    bool patient = vtime.on && control->status == CONTROL_OK;
+    /* In virtual time the ranks still write traces and statistics, which may take long. */
+    bool no_limit = vtime.on && control->status == CONTROL_OK;
 
     for (int i = 1; i < CONTROL_RANKS_MAX; i++) {
         if (control->fd[i] >= 0)
@@ -212,10 +211,10 @@ void ranks_stop(struct ranks *ranks)
 
         if (ranks->pids[i] <= 0)
             continue;
-        status = collect(ranks->pids[i], patient, &stuck);
+        status = reap(ranks->pids[i], no_limit, &stuck);
         if (control->status == CONTROL_FAILED && WIFSIGNALED(status) && !stuck)
             snprintf(control->text + used, sizeof(control->text) - used,
-                     "; process %d was ended by signal %d (%s)", i, WTERMSIG(status),
+                     "; process %d was killed by signal %d (%s)", i, WTERMSIG(status),
                      strsignal(WTERMSIG(status)));
     }
 }

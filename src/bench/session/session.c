@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "bench/session/session.h"
-#include "bench/facts.h"
+#include "bench/metadata.h"
 #include "bench/interrupt.h"
 #include "bench/session/null.h"
 #include "bench/session/ranks.h"
@@ -15,26 +15,26 @@
 
 struct session {
     const struct session_spec *spec;
-    struct settings settings; /* of the whole run */
+    struct settings settings; /* of the command line */
     struct results *results;
     struct report *report;
     unsigned int failed;
     unsigned int skipped;
     bool device_known;
-    bool unreachable; /* the other host: no use in trying it again for every experiment */
+    bool unreachable; /* the other host; it is not tried again for the other experiments */
 };
 
-/* The device is described once, by whichever experiment opened it first. */
+/* Describes the device once, when the first experiment opens it. */
 static void describe_device(struct session *session, struct bench *bench)
 {
     struct adapter adapter;
 
     if (session->device_known || adapter_open(bench, &adapter))
         return;
-    facts_of_device(&adapter, session->spec->software, &session->results->device);
+    metadata_of_device(&adapter, session->spec->software, &session->results->device);
     session->device_known = true;
-    printf("%s, %s\n", results_facts_get(&session->results->device, "name"),
-           results_facts_get(&session->results->device, "kind"));
+    printf("%s, %s\n", results_metadata_get(&session->results->device, "name"),
+           results_metadata_get(&session->results->device, "kind"));
     adapter_close(&adapter);
 }
 
@@ -76,7 +76,7 @@ static bool has_ending(const char *path, const char *ending)
     return length > end && !strcmp(path + length - end, ending);
 }
 
-static int complain_about_output(const char *path)
+static int report_output_error(const char *path)
 {
     fprintf(stderr, "verbena bench: %s: %s\n", path, strerror(errno));
     return SESSION_FAILED;
@@ -87,7 +87,7 @@ static int write_results(const struct session *session)
     const char *path = session->settings.output;
     if (!path || !results_write_file(session->results, path))
         return SESSION_OK;
-    return complain_about_output(path);
+    return report_output_error(path);
 }
 
 static int check_output(const struct session *session)
@@ -99,34 +99,34 @@ static int check_output(const struct session *session)
         return SESSION_OK;
     if (!has_ending(path, ".json") && !has_ending(path, ".csv")) {
         fprintf(stderr,
-                "verbena bench: --output takes a name that ends in .json or .csv, not '%s'\n",
+                "verbena bench: --output must end in .json or .csv, not '%s'\n",
                 path);
         return SESSION_USAGE;
     }
     if (!stat(path, &status) && !S_ISREG(status.st_mode)) {
         errno = S_ISDIR(status.st_mode) ? EISDIR : EINVAL;
-        return complain_about_output(path);
+        return report_output_error(path);
     }
     return write_results(session);
 }
 
 static void print_totals(const struct session *session, unsigned int planned)
 {
-    unsigned int begun = session->results->count;
+    unsigned int started = session->results->count;
 
     printf("\n%u experiment%s: %u measured, %u skipped, %u failed", planned,
-           planned == 1 ? "" : "s", begun - session->failed - session->skipped, session->skipped,
+           planned == 1 ? "" : "s", started - session->failed - session->skipped, session->skipped,
            session->failed);
-    if (begun < planned)
-        printf(", %u not begun", planned - begun);
-    puts(session->results->interrupted ? "; interrupted, what was measured is kept" : "");
+    if (started < planned)
+        printf(", %u not started", planned - started);
+    puts(session->results->interrupted ? "; interrupted, results so far are kept" : "");
     if (session->settings.output)
         printf("results: %s\n", session->settings.output);
     else if (!session->spec->operand_count)
-        puts("-o FILE.json keeps the figures; 'verbena advise FILE.json' says what they mean");
+        puts("-o FILE.json saves the results; 'verbena advise FILE.json' interprets them");
 }
 
-static int finish(struct session *session, const struct plan_make *plan)
+static int finish(struct session *session, const struct plan *plan)
 {
     unsigned int violations;
 
@@ -143,7 +143,7 @@ static int finish(struct session *session, const struct plan_make *plan)
     return session->failed ? SESSION_FAILED : SESSION_OK;
 }
 
-int session_run(const struct session_spec *spec, const struct plan_make *plan)
+int session_run(const struct session_spec *spec, const struct plan *plan)
 {
     struct session session = { .spec = spec };
     char error[512], date[32];
@@ -160,12 +160,12 @@ int session_run(const struct session_spec *spec, const struct plan_make *plan)
     interrupt_catch();
     signal(SIGPIPE, SIG_IGN);
     clock_start();
-    facts_of_machine(&session.results->machine);
-    results_facts_set(&session.results->machine, "harness overhead", "%.1f ns per round trip",
+    metadata_of_machine(&session.results->machine);
+    results_metadata_set(&session.results->machine, "harness overhead", "%.1f ns per round trip",
               null_pingpong_ns());
     for (unsigned int i = 0; i < plan->count && !interrupt_seen() && !session.unreachable; i++) {
         run_one(&session, &plan->runs[i]);
-        /* Kept at once: whatever ends this process later, what was measured is there. */
+        /* Write after each experiment, so that a later crash does not lose results. */
         if (i + 1 < plan->count && write_results(&session))
             break;
     }

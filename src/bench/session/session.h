@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A run of the suite: which experiments, with which settings, and what becomes of the results. */
+/* A run of the suite: experiments with their settings, and the results. */
 #ifndef BENCH_SESSION_H
 #define BENCH_SESSION_H
 
@@ -9,20 +9,20 @@
 struct session_spec {
     const char *version;
     const char *command;   /* as it was typed */
-    char *const *operands; /* experiments, groups, sweep files; none: the quick tour */
+    char *const *operands; /* experiments, groups, sweep files; none: all, quickly */
     int operand_count;
-    char *const *words; /* options the user gave */
+    char *const *words; /* options of the command line */
     int word_count;
-    bool software; /* Verbena's own adapter is below */
+    bool software; /* measures Verbena's software adapter */
 };
 
 /* Exit statuses. */
 enum {
     SESSION_OK = 0,
     SESSION_FAILED = 1,      /* an experiment failed, or the results could not be written */
-    SESSION_USAGE = 2,       /* nothing was measured: the command line or a sweep is wrong */
-    SESSION_THRESHOLD = 3,   /* a --fail-if holds */
-    SESSION_SIGNALLED = 128, /* and the number of the signal */
+    SESSION_USAGE = 2,       /* invalid command line or sweep: nothing was measured */
+    SESSION_THRESHOLD = 3,   /* a point meets a --fail-if condition */
+    SESSION_SIGNALLED = 128, /* plus the number of the signal */
 };
 
 /* One experiment with its options. */
@@ -33,18 +33,18 @@ struct session_run {
     int ranks;
 };
 
-struct plan_make {
+struct plan {
     struct session_run *runs;
     unsigned int count;
-    int ranks; /* the most that any of them needs */
+    int ranks; /* the largest number that any run needs */
     struct thresholds thresholds;
 };
 
-/* Reads operands and options; returns SESSION_OK, or SESSION_USAGE having said why. */
-int plan_make(const struct session_spec *spec, struct plan_make *out);
-void plan_free(struct plan_make *plan);
+/* Reads operands and options. Returns SESSION_OK, or SESSION_USAGE after printing the reason. */
+int plan_make(const struct session_spec *spec, struct plan *out);
+void plan_free(struct plan *plan);
 
-/* Measures; returns an exit status. */
-int session_run(const struct session_spec *spec, const struct plan_make *plan);
+/* Runs the plan and returns an exit status. */
+int session_run(const struct session_spec *spec, const struct plan *plan);
 
 #endif

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "advice.h"
 #include "results/allocate.h"
 #include "util/option.h"
@@ -16,14 +17,14 @@ static unsigned int adviser_count(void)
     return count;
 }
 
-struct advice *advice_make(const struct body *body)
+struct advice *advice_make(const struct advice_input *input)
 {
     unsigned int count = adviser_count();
     struct advice *advices = allocate_zeroed((count + 1) * sizeof(*advices));
 
     for (unsigned int i = 0; i < count; i++) {
         advices[i].adviser = advisers[i];
-        advisers[i]->advice_make(body, &advices[i]);
+        advisers[i]->advise(input, &advices[i]);
     }
     return advices;
 }
@@ -31,8 +32,8 @@ struct advice *advice_make(const struct body *body)
 void advice_free(struct advice *advices)
 {
     for (struct advice *advice = advices; advice->adviser; advice++) {
-        free(advice->sentence);
-        free(advice->silence);
+        free(advice->text);
+        free(advice->reason);
         free(advice->found);
         free(advice->evidence);
         free(advice->parameters);
@@ -40,7 +41,7 @@ void advice_free(struct advice *advices)
     free(advices);
 }
 
-/* What a series has to be; NULL is any. */
+/* Conditions on a series; NULL matches any. */
 struct wanted {
     const char *experiment, *series, *beginning, *quantity, *axis;
 };
@@ -71,26 +72,26 @@ static bool source_in(const struct results *file, const struct wanted *wanted, s
     return false;
 }
 
-bool advice_source_find(const struct body *body, const char *experiment, const char *series,
-                 const char *quantity, struct source *out)
+bool advice_source_find(const struct advice_input *input, const char *experiment, const char *series,
+                        const char *quantity, struct source *out)
 {
     struct wanted exact = { .experiment = experiment, .series = series, .quantity = quantity };
     struct wanted loose = { .experiment = experiment, .beginning = series, .quantity = quantity };
 
-    for (unsigned int i = 0; i < body->count; i++) {
-        if (source_in(body->files[i], &exact, out) || source_in(body->files[i], &loose, out))
+    for (unsigned int i = 0; i < input->count; i++) {
+        if (source_in(input->files[i], &exact, out) || source_in(input->files[i], &loose, out))
             return true;
     }
     return false;
 }
 
-bool advice_source_along(const struct body *body, const char *experiment, const char *axis,
-                  struct source *out)
+bool advice_source_along(const struct advice_input *input, const char *experiment, const char *axis,
+                         struct source *out)
 {
     struct wanted wanted = { .experiment = experiment, .axis = axis };
 
-    for (unsigned int i = 0; i < body->count; i++) {
-        if (source_in(body->files[i], &wanted, out))
+    for (unsigned int i = 0; i < input->count; i++) {
+        if (source_in(input->files[i], &wanted, out))
             return true;
     }
     return false;
@@ -98,7 +99,7 @@ bool advice_source_along(const struct body *body, const char *experiment, const 
 
 bool advice_source_is_exact(const struct source *source)
 {
-    const char *clock = results_facts_get(&source->file->machine, "clock");
+    const char *clock = results_metadata_get(&source->file->machine, "clock");
 
     return clock && !strcmp(clock, "virtual time");
 }
@@ -108,16 +109,16 @@ void advice_say(struct advice *advice, const char *format, ...)
     va_list arguments;
 
     va_start(arguments, format);
-    advice->sentence = allocate_printed(format, arguments);
+    advice->text = allocate_printed(format, arguments);
     va_end(arguments);
 }
 
-void advice_silent(struct advice *advice, const char *format, ...)
+void advice_none(struct advice *advice, const char *format, ...)
 {
     va_list arguments;
 
     va_start(arguments, format);
-    advice->silence = allocate_printed(format, arguments);
+    advice->reason = allocate_printed(format, arguments);
     va_end(arguments);
 }
 
@@ -153,8 +154,8 @@ void advice_parameter(struct advice *advice, const char *name, double value)
 const char *advice_size_text(double size)
 {
     static _Thread_local char texts[4][32];
-    static _Thread_local unsigned int turn;
-    char *text = texts[turn++ % 4];
+    static _Thread_local unsigned int next;
+    char *text = texts[next++ % 4];
 
     return option_number_text((uint64_t)round(size), text, sizeof(texts[0]));
 }

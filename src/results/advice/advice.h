@@ -1,12 +1,12 @@
-/* Advice on how to use a device, drawn from what was measured on it. A finding is one file of this
- * folder that ends in a struct adviser, and one row in table.c; docs/advice_make.md tells the reasoning
- * and where it comes from. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Advice on how to use a device, derived from measurements. Each adviser is a file of this folder
+ * that ends in a struct adviser, and a row in table.c; docs/advise.md explains the reasoning. */
 #ifndef RESULTS_ADVICE_ADVICE_H
 #define RESULTS_ADVICE_ADVICE_H
 
 #include "curve.h"
 
-/* A figure that the advice rests on. */
+/* A measured value that supports the advice. */
 struct evidence {
     const struct results *file;
     const struct experiment_result *experiment;
@@ -15,7 +15,7 @@ struct evidence {
     double value;
 };
 
-/* What was found, for programs: "break_even", 16384, "B". */
+/* A finding for programs: "break_even", 16384, "B". */
 struct found {
     const char *name;
     const char *unit;
@@ -30,8 +30,8 @@ struct parameter {
 
 struct advice {
     const struct adviser *adviser;
-    char *sentence; /* NULL: nothing was found */
-    char *silence;  /* why not */
+    char *text;   /* NULL: no advice */
+    char *reason; /* why there is no advice */
     unsigned int found_count;
     struct found *found;
     unsigned int evidence_count;
@@ -40,7 +40,7 @@ struct advice {
     struct parameter *parameters;
 };
 
-struct body {
+struct advice_input {
     unsigned int count;
     struct results *const *files;
 };
@@ -48,13 +48,13 @@ struct body {
 struct adviser {
     const char *name;
     const char *question;
-    void (*advice_make)(const struct body *body, struct advice *out);
+    void (*advise)(const struct advice_input *input, struct advice *out);
 };
 
 extern const struct adviser *const advisers[]; /* ends with NULL */
 
-/* One for each adviser, in their order; to be given back with advice_free(). */
-struct advice *advice_make(const struct body *body);
+/* Returns one element for each adviser, in their order. The caller calls advice_free(). */
+struct advice *advice_make(const struct advice_input *input);
 void advice_free(struct advice *advices);
 
 #define ADVICE_PREFIX "mtl_verbena_"
@@ -67,29 +67,29 @@ struct source {
     const struct series *series;
 };
 
-/* The series of that name, or else the first whose name begins so, in the first file that has one
- * with points. A quantity of NULL is any. */
-bool advice_source_find(const struct body *body, const char *experiment, const char *series,
-                 const char *quantity, struct source *out);
+/* Finds the series of that name, or else the first whose name begins with it, in the first file that
+ * has one with points. A quantity of NULL matches any. */
+bool advice_source_find(const struct advice_input *input, const char *experiment, const char *series,
+                        const char *quantity, struct source *out);
 
-/* The first series along that axis. */
-bool advice_source_along(const struct body *body, const char *experiment, const char *axis,
-                  struct source *out);
+/* Finds the first series over that axis. */
+bool advice_source_along(const struct advice_input *input, const char *experiment, const char *axis,
+                         struct source *out);
 
-/* It was measured in virtual time, which has no noise. */
+/* Whether it was measured in virtual time, which has no noise. */
 bool advice_source_is_exact(const struct source *source);
 
-/* These end what an adviser has to say, one way or the other. */
+/* An adviser calls one of these: the advice, or the reason why there is none. */
 void advice_say(struct advice *advice, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-void advice_silent(struct advice *advice, const char *format, ...)
+void advice_none(struct advice *advice, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 void advice_found(struct advice *advice, const char *name, double value, const char *unit);
 void advice_evidence(struct advice *advice, const struct source *source, double x);
 void advice_parameter(struct advice *advice, const char *name, double value);
 
-/* A size as people write it, in a buffer of its own for each of a few calls in a row. */
+/* Formats a size, such as 64K. The result is valid for the next three calls. */
 const char *advice_size_text(double size);
 
 #endif

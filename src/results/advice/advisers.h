@@ -1,4 +1,5 @@
-/* Every finding, in the order in which they are told. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* All advisers, in the order of their output. */
 #ifndef RESULTS_ADVICE_ADVISERS_H
 #define RESULTS_ADVICE_ADVISERS_H
 

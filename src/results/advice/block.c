@@ -1,23 +1,24 @@
-/* Poll or block: what it costs to be woken, and how long to look before one sleeps. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Poll or block: the cost of being woken, and how long to poll before blocking. */
 #include "advisers.h"
 #include "results/allocate.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-/* Above this a message takes longer for its own sake. */
+/* Larger messages take longer because of their size. */
 #define SMALL 1024
 
-/* A cost may be this share of what is waited for. */
-#define AFFORDABLE  0.1
+/* The acceptable cost of blocking, as a share of the wait. */
+#define AFFORDABLE 0.1
 
-#define LEAST_RATIO 1.05
+#define MIN_RATIO 1.05
 
 struct waiting {
     struct source poll, block;
 };
 
-static bool find(const struct body *body, struct waiting *out)
+static bool find(const struct advice_input *input, struct waiting *out)
 {
     static const char *const names[][3] = {
         { "event", "poll", "block" },
@@ -26,14 +27,14 @@ static bool find(const struct body *body, struct waiting *out)
     };
 
     for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
-        if (advice_source_find(body, names[i][0], names[i][1], "latency", &out->poll) &&
-            advice_source_find(body, names[i][0], names[i][2], "latency", &out->block))
+        if (advice_source_find(input, names[i][0], names[i][1], "latency", &out->poll) &&
+            advice_source_find(input, names[i][0], names[i][2], "latency", &out->block))
             return true;
     }
     return false;
 }
 
-/* The middle of the differences at small sizes; false if it is not clear of the noise. */
+/* Computes the median difference at small sizes. Returns false if it is not clear of the noise. */
 static bool extra_of(const struct curve *poll, const struct curve *block, double *extra,
                      unsigned int *middle)
 {
@@ -52,30 +53,30 @@ static bool extra_of(const struct curve *poll, const struct curve *block, double
     free(differences);
     *extra = summary.median;
     *middle = count / 2;
-    return count && ratio > LEAST_RATIO;
+    return count && ratio > MIN_RATIO;
 }
 
-static void advise_block(const struct body *body, struct advice *out)
+static void advise_block(const struct advice_input *input, struct advice *out)
 {
     struct waiting waiting;
     struct curve poll, block;
     unsigned int at;
     double extra;
 
-    if (!find(body, &waiting)) {
-        advice_silent(out, "no latency was measured both polling and blocking");
+    if (!find(input, &waiting)) {
+        advice_none(out, "no latency was measured both polling and blocking");
         return;
     }
     curve_of(waiting.poll.series, &poll);
     curve_of(waiting.block.series, &block);
     curves_match(&poll, &block);
     if (!extra_of(&poll, &block, &extra, &at)) {
-        advice_silent(out, "blocking is not clearly slower than polling");
+        advice_none(out, "blocking is not clearly slower than polling");
     } else {
         advice_say(
             out,
             "Being woken costs %.3g us: poll for %.3g us before blocking; block at once only "
-            "where the expected wait is above %.3g us, of which the cost is less than a tenth.",
+            "where the expected wait is above %.3g us, ten times that cost.",
             extra, extra, extra / AFFORDABLE);
         advice_found(out, "blocking_cost", extra, "us");
         advice_found(out, "affordable_wait", extra / AFFORDABLE, "us");
@@ -90,5 +91,5 @@ static void advise_block(const struct body *body, struct advice *out)
 const struct adviser block_adviser = {
     .name = "poll-or-block",
     .question = "How long to poll before blocking?",
-    .advice_make = advise_block,
+    .advise = advise_block,
 };

@@ -1,31 +1,32 @@
-/* Where one curve becomes better than another. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Finds where one curve becomes better than another. */
 #include "curve.h"
 #include "results/allocate.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-/* An advantage below this is not worth an advice, however sure. */
-#define LEAST_GAIN 0.02
+/* Smaller gains are not worth advice, however certain. */
+#define MIN_GAIN 0.02
 
-/* Standard errors that a mean has to stand out by; with few points the noise is not known well, and
- * it takes FEW / count more. */
+/* By how many standard errors a mean must differ from zero. With few points the noise estimate is
+ * poor, so the requirement grows by FEW / count. */
 #define CLEAR_MEAN   4
 #define CLEAR_CHOICE 5 /* the best of several */
 #define CLEAR_POINT  2 /* a single gain, in a row of them */
 #define FEW          5
 
-/* Of normal noise: its standard deviation is so many times the median of its absolute values. */
+/* Ratio of the standard deviation to the median absolute value of normal noise. */
 #define MEDIAN_TO_DEVIATION 1.4826
 
-/* Fewer points on either side make no line. */
-#define LEAST_REACH 2
+/* A line needs at least this many points on either side. */
+#define MIN_REACH 2
 
-/* A line fits if the squares it leaves are not more than this times those of the noise. */
+/* A line fits if its squared residuals are at most this many times those of the noise. */
 #define FIT 3
 
-/* The noise of points on a smooth curve shows in their third differences, whose variance is twenty
- * times theirs; the median keeps out the few places where the curve has a corner. */
+/* Estimates the noise of points on a smooth curve from their third differences, whose variance is
+ * twenty times that of the points. The median ignores the few corners of the curve. */
 static double noise_of(const double *values, unsigned int count)
 {
     struct summary summary;
@@ -41,7 +42,7 @@ static double noise_of(const double *values, unsigned int count)
     return MEDIAN_TO_DEVIATION * summary.median / sqrt(20);
 }
 
-/* The advantage of the second over the first, as a logarithm, and its noise. */
+/* The gain of the second curve over the first, as a logarithm, and its noise. */
 struct gains {
     unsigned int count;
     double *value;
@@ -77,10 +78,11 @@ static bool stands_out(const struct gains *gains, unsigned int from, unsigned in
     for (unsigned int i = from; i < from + count; i++)
         sum += sign * gains->value[i];
     clear *= 1 + FEW / (double)gains->count;
-    return count && sum / count > fmax(LEAST_GAIN, clear * gains->noise / sqrt(count));
+    return count && sum / count > fmax(MIN_GAIN, clear * gains->noise / sqrt(count));
 }
 
-/* Below the split the first is better, from it on the second: where that is most nearly so. */
+/* Returns the split that best separates points where the first curve is better, below it, from points
+ * where the second is. */
 static unsigned int best_split(const struct gains *gains)
 {
     double score = 0, best = 0;
@@ -96,9 +98,9 @@ static unsigned int best_split(const struct gains *gains)
     return split;
 }
 
-/* Costs that grow by a fixed amount with every byte, block or connection differ by a + b u, where u
- * is x or 1/x: most pairs of curves do. The zero of such a line through many points is better known
- * than that between two points can be. */
+/* Most pairs of curves have costs that grow by a fixed amount per byte, block or connection. Such
+ * costs differ by a + b u, where u is x or 1/x. A line through many points gives a more precise zero
+ * than two points do. */
 struct affine {
     const struct curve *first, *second;
     enum better better;
@@ -110,8 +112,8 @@ static double cost(double y, enum better better)
     return better == BETTER_LOWER ? y : 1 / y;
 }
 
-/* Weighted by what noise there is in both. Returns the mean square of what is left, as a share: of
- * more than two points. */
+/* Fits a line, weighted by the noise of both curves. Returns the mean square of the relative
+ * residuals; needs more than two points. */
 static double affine_fit(const struct affine *affine, unsigned int from, unsigned int to,
                          double *zero)
 {
@@ -136,18 +138,18 @@ static double affine_fit(const struct affine *affine, unsigned int from, unsigne
     return (dd - a * d - b * ud) / (to - from - 2);
 }
 
-/* Takes as many points around the split as a line does justice to. */
+/* Uses as many points around the split as a line fits. */
 static bool affine_zero(struct affine *affine, const struct gains *gains, unsigned int split,
                         double *out)
 {
     double below = affine->first->x[split - 1], above = affine->first->x[split];
 
-    for (unsigned int reach = gains->count; reach >= LEAST_REACH; reach--) {
+    for (unsigned int reach = gains->count; reach >= MIN_REACH; reach--) {
         unsigned int from = split > reach ? split - reach : 0;
         unsigned int to = split + reach < gains->count ? split + reach : gains->count;
         double best = INFINITY, zero, left;
 
-        if (to - from < 2 * LEAST_REACH)
+        if (to - from < 2 * MIN_REACH)
             return false;
         for (int inverse = 0; inverse < 2; inverse++) {
             affine->inverse = inverse;
@@ -163,29 +165,29 @@ static bool affine_zero(struct affine *affine, const struct gains *gains, unsign
     return false;
 }
 
-/* Between two exact points nothing has to be averaged out, and points further off may be beyond a
- * corner: those next to them only say which kind of line it is. */
+/* Exact points need no averaging, and points further away may be beyond a corner. The neighbours only
+ * decide which kind of line to use. */
 static bool exact_zero(struct affine *affine, const struct gains *gains, unsigned int split,
                        double *out)
 {
-    double least = INFINITY;
+    double smallest = INFINITY;
 
-    if (split < LEAST_REACH || split + LEAST_REACH > gains->count)
+    if (split < MIN_REACH || split + MIN_REACH > gains->count)
         return false;
     for (int inverse = 0; inverse < 2; inverse++) {
         double unused, left;
 
         affine->inverse = inverse;
-        left = affine_fit(affine, split - LEAST_REACH, split + LEAST_REACH, &unused);
-        if (left >= least)
+        left = affine_fit(affine, split - MIN_REACH, split + MIN_REACH, &unused);
+        if (left >= smallest)
             continue;
-        least = left;
+        smallest = left;
         affine_fit(affine, split - 1, split + 1, out);
     }
     return true;
 }
 
-/* Where the gain passes through zero. */
+/* Returns the x at which the gain is zero. */
 static double zero_of(struct affine *affine, const struct gains *gains, unsigned int split)
 {
     double below = log(affine->first->x[split - 1]), above = log(affine->first->x[split]);
@@ -198,10 +200,10 @@ static double zero_of(struct affine *affine, const struct gains *gains, unsigned
     return exp(below + fmin(fmax(part, 0), 1) * (above - below));
 }
 
-/* How many points in a row, from the given end, have a gain of that sign beyond the noise. */
+/* Counts the consecutive points, from the given end, whose gain has that sign and exceeds the noise. */
 static unsigned int clear_run(const struct gains *gains, bool from_end, int sign)
 {
-    double clear = fmax(LEAST_GAIN, CLEAR_POINT * gains->noise);
+    double clear = fmax(MIN_GAIN, CLEAR_POINT * gains->noise);
     unsigned int run = 0;
 
     while (run < gains->count &&
@@ -210,7 +212,7 @@ static unsigned int clear_run(const struct gains *gains, bool from_end, int sign
     return run;
 }
 
-/* One of them is never better than the other: the edge of where the other is, clearly. */
+/* If one curve is never better, finds the edge of the range where the other clearly is. */
 static void one_sided(const struct curve *curve, const struct gains *gains, struct crossing *out)
 {
     unsigned int run = 0;

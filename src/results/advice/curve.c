@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "curve.h"
 #include "results/allocate.h"
 
@@ -6,10 +7,10 @@
 
 #define NORMAL_975 1.96
 
-/* Points this near to the best one belong to the level that the curve reaches. */
+/* Points within this share of the best one belong to the curve's final level. */
 #define LEVEL_WIDTH 0.1
 
-/* Standard deviations from the level that make a point lie off it. */
+/* A point is off the level if it is this many standard deviations away. */
 #define CLEAR_DISTANCE 5
 
 static int compare_points(const void *a, const void *b)
@@ -79,7 +80,7 @@ static double goodness(const struct curve *curve, unsigned int i, enum better be
     return better == BETTER_LOWER ? 1 / curve->y[i] : curve->y[i];
 }
 
-/* The best point is partly luck; the middle of those near it is not. */
+/* The best point is partly luck, so use the median of the points near it. */
 static double level_of(const struct curve *curve, enum better better)
 {
     double *near = allocate_zeroed(curve->count * sizeof(*near)), best = 0;
@@ -97,7 +98,7 @@ static double level_of(const struct curve *curve, enum better better)
     return summary.median;
 }
 
-/* How far the points from 'first' on are off the level, as a share. */
+/* Returns the relative deviation from the level of the points from 'first' on. */
 static double level_noise(const struct curve *curve, enum better better, unsigned int first,
                           double level)
 {
@@ -125,8 +126,7 @@ bool curve_levels_off(const struct curve *curve, enum better better, double shar
     *level = better == BETTER_LOWER ? 1 / goal : goal;
     missing = 1 - goodness(curve, 0, better) / goal;
     noise = level_noise(curve, better, *first, goal);
-    /* The least that was tried is no finding if it does, nor is a curve that has not levelled off.
-     */
+    /* There is no finding if the first point is already on the level, or the curve still rises. */
     return missing > fmax(LEVEL_WIDTH, CLEAR_DISTANCE * noise) && *first + 1 < curve->count;
 }
 

@@ -1,4 +1,5 @@
-/* Inline or not: up to which size the data may travel inside the request. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Inline data: up to which size it is worth it. */
 #include "advisers.h"
 #include "pair.h"
 
@@ -13,18 +14,18 @@ static double largest_size(const struct series *series)
     return largest;
 }
 
-static void advise_inline(const struct body *body, struct advice *out)
+static void advise_inline(const struct advice_input *input, struct advice *out)
 {
     struct pair pair;
     double limit = 0;
 
-    if (!pair_find(body, "inline", "inline", "copied", "latency", &pair)) {
-        advice_silent(out, "there is no 'inline' with the series 'inline' and 'copied'");
+    if (!pair_find(input, "inline", "inline", "copied", "latency", &pair)) {
+        advice_none(out, "no 'inline' experiment with the series 'inline' and 'copied'");
         return;
     }
     switch (pair.crossing.kind) {
     case CROSSING_NONE:
-        advice_silent(out, "inline data is neither clearly faster nor slower");
+        advice_none(out, "inline data is neither clearly faster nor slower");
         return;
     case CROSSING_AT:
         limit = floor(pair.crossing.x);
@@ -50,5 +51,5 @@ static void advise_inline(const struct body *body, struct advice *out)
 const struct adviser inline_adviser = {
     .name = "inline-limit",
     .question = "Up to which size is inline data worth it?",
-    .advice_make = advise_inline,
+    .advise = advise_inline,
 };

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #ifndef RESULTS_ADVICE_JSON_H
 #define RESULTS_ADVICE_JSON_H
 

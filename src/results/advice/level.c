@@ -1,4 +1,5 @@
-/* Windows and signalling intervals: the least that gives nearly all there is to have. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Windows and signalling intervals: the smallest that gives nearly the best performance. */
 #include "advisers.h"
 
 #define ENOUGH 0.95
@@ -7,23 +8,24 @@ struct knob {
     const char *experiment;
     const char *axis;
     const char *parameter;
-    const char *before, *after; /* what to do, around the number */
+    const char *before, *after; /* the advice before and after the number */
 };
 
-static void advise_level(const struct body *body, const struct knob *knob, struct advice *out)
+static void advise_level(const struct advice_input *input, const struct knob *knob,
+                         struct advice *out)
 {
     struct source source;
     struct curve curve;
     unsigned int first;
     double level;
 
-    if (!advice_source_along(body, knob->experiment, knob->axis, &source)) {
-        advice_silent(out, "there is no '%s' against the %s", knob->experiment, knob->axis);
+    if (!advice_source_along(input, knob->experiment, knob->axis, &source)) {
+        advice_none(out, "no '%s' experiment over the %s", knob->experiment, knob->axis);
         return;
     }
     curve_of(source.series, &curve);
     if (curve_levels_off(&curve, source.series->better, ENOUGH, &first, &level)) {
-        advice_say(out, "%s %.0f %s: that reaches %.3g %s, and more comes to %.3g.", knob->before,
+        advice_say(out, "%s %.0f %s: that reaches %.3g %s; more gives %.3g.", knob->before,
                    curve.x[first], knob->after, curve.y[first], source.series->unit, level);
         advice_found(out, knob->parameter, curve.x[first], "requests");
         advice_evidence(out, &source, curve.x[0]);
@@ -31,34 +33,34 @@ static void advise_level(const struct body *body, const struct knob *knob, struc
         advice_evidence(out, &source, curve.x[curve.count - 1]);
         advice_parameter(out, knob->parameter, curve.x[first]);
     } else {
-        advice_silent(out, "the %s makes no difference, or more of it still does", knob->axis);
+        advice_none(out, "the %s makes no difference, or the curve has not levelled off", knob->axis);
     }
     curve_free(&curve);
 }
 
-static void advise_window(const struct body *body, struct advice *out)
+static void advise_window(const struct advice_input *input, struct advice *out)
 {
     static const struct knob window = { "bw", "window", "window", "Keep", "requests outstanding" };
 
-    advise_level(body, &window, out);
+    advise_level(input, &window, out);
 }
 
 const struct adviser window_adviser = {
     .name = "window",
     .question = "How many requests should be outstanding?",
-    .advice_make = advise_window,
+    .advise = advise_window,
 };
 
-static void advise_signal(const struct body *body, struct advice *out)
+static void advise_signal(const struct advice_input *input, struct advice *out)
 {
     static const struct knob interval = { "signal", "interval", "signal_interval",
                                           "Ask for one completion in", "sends" };
 
-    advise_level(body, &interval, out);
+    advise_level(input, &interval, out);
 }
 
 const struct adviser signal_adviser = {
     .name = "signal-interval",
     .question = "How often should a send be signalled?",
-    .advice_make = advise_signal,
+    .advise = advise_signal,
 };

@@ -1,13 +1,14 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* The parameters of the LogGP model: latency, overheads, gap between messages, gap per byte. */
 #include "advisers.h"
 
 #include <math.h>
 #include <string.h>
 
-/* From here on the time of a message is mostly that of its bytes. */
+/* From this size on, the time of a message is dominated by its bytes. */
 #define LONG 8192
 
-struct figure {
+struct measured {
     struct source source;
     double x;
     double value; /* us, or a million per second */
@@ -18,13 +19,13 @@ static double in_microseconds(const struct series *series, double value)
     return strcmp(series->unit, "ns") ? value : value / 1000;
 }
 
-/* The figure at the least x of the series. */
-static bool figure_of_first(const struct body *body, const char *experiment, const char *name,
-                            const char *quantity, struct figure *out)
+/* Finds the point of the series with the smallest x. */
+static bool first_point(const struct advice_input *input, const char *experiment, const char *name,
+                        const char *quantity, struct measured *out)
 {
     struct curve curve;
 
-    if (!advice_source_find(body, experiment, name, quantity, &out->source))
+    if (!advice_source_find(input, experiment, name, quantity, &out->source))
         return false;
     curve_of(out->source.series, &curve);
     if (curve.count) {
@@ -35,14 +36,14 @@ static bool figure_of_first(const struct body *body, const char *experiment, con
     return curve.count;
 }
 
-static bool find_latency(const struct body *body, struct figure *out)
+static bool find_latency(const struct advice_input *input, struct measured *out)
 {
-    return figure_of_first(body, "latency", "send poll", "latency", out) ||
-           figure_of_first(body, "latency", "send", "latency", out) ||
-           figure_of_first(body, "latency", "write", "latency", out);
+    return first_point(input, "latency", "send poll", "latency", out) ||
+           first_point(input, "latency", "send", "latency", out) ||
+           first_point(input, "latency", "write", "latency", out);
 }
 
-static bool gap_per_byte(const struct figure *latency, struct line *out)
+static bool gap_per_byte(const struct measured *latency, struct line *out)
 {
     struct curve curve;
     bool fits;
@@ -53,21 +54,21 @@ static bool gap_per_byte(const struct figure *latency, struct line *out)
     return fits;
 }
 
-static void advise_loggp(const struct body *body, struct advice *out)
+static void advise_loggp(const struct advice_input *input, struct advice *out)
 {
-    struct figure latency, send, receive, poll, rate;
+    struct measured latency, send, receive, poll, rate;
     struct line line;
     double overhead, wire, gap;
 
-    if (!find_latency(body, &latency) || !figure_of_first(body, "post-send", "", "time", &send) ||
-        !figure_of_first(body, "post-recv", "", "time", &receive) ||
-        !figure_of_first(body, "poll-hit", "", "time", &poll) ||
-        !figure_of_first(body, "msg-rate", "", "rate", &rate)) {
-        advice_silent(out, "it takes 'latency', 'post-send', 'post-recv', 'poll-hit', 'msg-rate'");
+    if (!find_latency(input, &latency) || !first_point(input, "post-send", "", "time", &send) ||
+        !first_point(input, "post-recv", "", "time", &receive) ||
+        !first_point(input, "poll-hit", "", "time", &poll) ||
+        !first_point(input, "msg-rate", "", "rate", &rate)) {
+        advice_none(out, "needs 'latency', 'post-send', 'post-recv', 'poll-hit' and 'msg-rate'");
         return;
     }
     if (!gap_per_byte(&latency, &line)) {
-        advice_silent(out, "'latency' has fewer than three sizes from %d bytes on", LONG);
+        advice_none(out, "'latency' has fewer than three sizes from %d bytes on", LONG);
         return;
     }
     overhead = receive.value + poll.value;
@@ -94,5 +95,5 @@ static void advise_loggp(const struct body *body, struct advice *out)
 const struct adviser loggp_adviser = {
     .name = "loggp",
     .question = "What are the LogGP parameters?",
-    .advice_make = advise_loggp,
+    .advise = advise_loggp,
 };

@@ -1,4 +1,5 @@
-/* Which MTU: the smallest that is not clearly slower than the best. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The smallest MTU that is not clearly slower than the best. */
 #include "advisers.h"
 
 #include <math.h>
@@ -7,7 +8,7 @@
 
 #define MTUS 8
 
-/* Only messages of so many packets at least count. */
+/* Shorter messages, in packets, are ignored. */
 #define PACKETS 4
 
 struct candidates {
@@ -33,11 +34,11 @@ static void collect_from(const struct results *file, const char *quantity, struc
     }
 }
 
-static void collect(const struct body *body, const char *quantity, struct candidates *out)
+static void collect(const struct advice_input *input, const char *quantity, struct candidates *out)
 {
     out->count = 0;
-    for (unsigned int i = 0; i < body->count && !out->count; i++)
-        collect_from(body->files[i], quantity, out);
+    for (unsigned int i = 0; i < input->count && !out->count; i++)
+        collect_from(input->files[i], quantity, out);
     for (unsigned int i = 0; i < out->count; i++) {
         for (unsigned int j = 0; j < out->count; j++)
             curves_match(&out->curve[i], &out->curve[j]);
@@ -59,7 +60,7 @@ static double largest_mtu(const struct candidates *candidates)
     return largest;
 }
 
-/* False if the smallest of all does as well as any. */
+/* Returns false if the smallest MTU is as good as any other. */
 static bool choose(const struct candidates *candidates, enum better better, unsigned int *chosen,
                    unsigned int *worst, double *gain)
 {
@@ -75,7 +76,8 @@ static bool choose(const struct candidates *candidates, enum better better, unsi
     *gain = 0;
     *worst = best;
     for (unsigned int i = 0; i < candidates->count; i++) {
-        bool worse = crossing_gain(&candidates->curve[i], &candidates->curve[best], better, from, &g);
+        bool worse =
+            crossing_gain(&candidates->curve[i], &candidates->curve[best], better, from, &g);
 
         if (!worse && candidates->mtu[i] < candidates->mtu[*chosen])
             *chosen = i;
@@ -95,15 +97,15 @@ static void evidence(struct advice *out, const struct candidates *candidates, un
     advice_evidence(out, &candidates->source[i], curve->x[curve->count - 1]);
 }
 
-static void advise_mtu(const struct body *body, struct advice *out)
+static void advise_mtu(const struct advice_input *input, struct advice *out)
 {
     struct candidates rates, times;
     unsigned int rate, slow_rate, time, slow_time;
     double rate_gain, time_gain;
     bool by_rate, by_time;
 
-    collect(body, "bandwidth", &rates);
-    collect(body, "latency", &times);
+    collect(input, "bandwidth", &rates);
+    collect(input, "latency", &times);
     by_rate = choose(&rates, BETTER_HIGHER, &rate, &slow_rate, &rate_gain);
     by_time = choose(&times, BETTER_LOWER, &time, &slow_time, &time_gain);
     if (by_rate) {
@@ -129,7 +131,7 @@ static void advise_mtu(const struct body *body, struct advice *out)
         advice_say(out, "Use an MTU of %.0f: %.0f%% less latency than with %.0f.", times.mtu[time],
                    -100 * expm1(-time_gain), times.mtu[slow_time]);
     else
-        advice_silent(out, "there is no 'mtu', or it makes no clear difference");
+        advice_none(out, "no 'mtu' experiment, or the MTU makes no clear difference");
     if (by_rate || by_time)
         advice_parameter(out, "mtu", by_rate ? rates.mtu[rate] : times.mtu[time]);
     candidates_free(&rates);
@@ -139,5 +141,5 @@ static void advise_mtu(const struct body *body, struct advice *out)
 const struct adviser mtu_adviser = {
     .name = "mtu",
     .question = "Which MTU?",
-    .advice_make = advise_mtu,
+    .advise = advise_mtu,
 };

@@ -1,14 +1,15 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "pair.h"
 
 #include <string.h>
 
-bool pair_find(const struct body *body, const char *experiment, const char *first,
+bool pair_find(const struct advice_input *input, const char *experiment, const char *first,
                const char *second, const char *quantity, struct pair *out)
 {
     struct curve a, b;
 
-    if (!advice_source_find(body, experiment, first, quantity, &out->first) ||
-        !advice_source_find(body, experiment, second, quantity, &out->second) ||
+    if (!advice_source_find(input, experiment, first, quantity, &out->first) ||
+        !advice_source_find(input, experiment, second, quantity, &out->second) ||
         strcmp(out->first.series->unit, out->second.series->unit))
         return false;
     curve_of(out->first.series, &a);

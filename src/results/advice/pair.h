@@ -1,4 +1,5 @@
-/* Two series that are to be held against each other. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Two series to compare with each other. */
 #ifndef RESULTS_ADVICE_PAIR_H
 #define RESULTS_ADVICE_PAIR_H
 
@@ -7,14 +8,14 @@
 struct pair {
     struct source first, second;
     struct crossing crossing;
-    double low, high; /* the x next to it that were measured */
+    double low, high; /* the measured x on either side of the crossing */
 };
 
-/* False if one is missing, or their units differ. */
-bool pair_find(const struct body *body, const char *experiment, const char *first,
+/* Returns false if one is missing or their units differ. */
+bool pair_find(const struct advice_input *input, const char *experiment, const char *first,
                const char *second, const char *quantity, struct pair *out);
 
-/* The figures next to the crossing, as evidence. */
+/* Adds the points next to the crossing as evidence. */
 void pair_evidence(struct advice *advice, const struct pair *pair);
 
 #endif

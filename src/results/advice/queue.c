@@ -1,26 +1,27 @@
-/* One completion queue, or a round over the queues of all connections. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* One completion queue for all connections, or one for each, polled round robin. */
 #include "advisers.h"
 #include "pair.h"
 
 #include <math.h>
 
-static void advise_queue(const struct body *body, struct advice *out)
+static void advise_queue(const struct advice_input *input, struct advice *out)
 {
     struct pair pair;
     double from;
 
-    if (!pair_find(body, "multi-vi", "round robin", "completion queue", NULL, &pair)) {
-        advice_silent(out, "there is no 'multi-vi' with both ways of finding completions");
+    if (!pair_find(input, "multi-vi", "round robin", "completion queue", NULL, &pair)) {
+        advice_none(out, "no 'multi-vi' experiment with both ways of finding completions");
         return;
     }
     from = ceil(pair.crossing.x);
     switch (pair.crossing.kind) {
     case CROSSING_NONE:
-        advice_silent(out, "one completion queue and a round of many cannot be told apart");
+        advice_none(out, "one completion queue and round robin over many are indistinguishable");
         return;
     case CROSSING_FIRST:
-        advice_say(out, "Give each connection a completion queue of its own and go round them: one "
-                        "queue for all is never faster.");
+        advice_say(out, "Give each connection its own completion queue and poll them round robin: "
+                        "one queue for all is never faster.");
         pair_evidence(out, &pair);
         return;
     case CROSSING_SECOND:
@@ -31,8 +32,8 @@ static void advise_queue(const struct body *body, struct advice *out)
         break;
     case CROSSING_AT:
         advice_say(out,
-                   "Use one completion queue from %.0f connections on; with fewer, going round "
-                   "the queues of each is faster.",
+                   "Use one completion queue from %.0f connections on; with fewer, polling "
+                   "a queue for each round robin is faster.",
                    from);
         break;
     }
@@ -44,5 +45,5 @@ static void advise_queue(const struct body *body, struct advice *out)
 const struct adviser queue_adviser = {
     .name = "cq-or-round-robin",
     .question = "From how many connections on is one completion queue better?",
-    .advice_make = advise_queue,
+    .advise = advise_queue,
 };

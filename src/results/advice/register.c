@@ -1,5 +1,6 @@
-/* Copy or register: from which size it is cheaper to register the user's buffer than to copy it
- * into one that is registered. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Copy or register: from which size on registering the user's buffer is cheaper than copying it into
+ * a registered one. */
 #include "advisers.h"
 #include "pair.h"
 
@@ -9,20 +10,20 @@ static void conclude(struct advice *out, double size)
     advice_parameter(out, "eager_limit", size);
 }
 
-static bool from_cache_experiment(const struct body *body, struct advice *out)
+static bool from_cache_experiment(const struct advice_input *input, struct advice *out)
 {
     struct pair pair, cached;
 
-    if (!pair_find(body, "registration-cache", "copy", "register", "time", &pair) ||
+    if (!pair_find(input, "registration-cache", "copy", "register", "time", &pair) ||
         pair.crossing.kind != CROSSING_AT)
         return false;
     pair_evidence(out, &pair);
     conclude(out, pair.crossing.x);
-    if (pair_find(body, "registration-cache", "copy", "registered", "time", &cached) &&
+    if (pair_find(input, "registration-cache", "copy", "registered", "time", &cached) &&
         cached.crossing.kind == CROSSING_AT) {
         advice_say(out,
-                   "Copy messages below %s into registered buffers, register those above; where a "
-                   "registration can be used again, from %s on.",
+                   "Copy messages below %s into registered buffers, register those above; if a "
+                   "registration can be reused, register from %s on.",
                    advice_size_text(pair.crossing.x), advice_size_text(cached.crossing.x));
         advice_found(out, "break_even_cached", cached.crossing.x, "B");
         pair_evidence(out, &cached);
@@ -33,24 +34,23 @@ static bool from_cache_experiment(const struct body *body, struct advice *out)
     return true;
 }
 
-/* The time that copying takes, at the sizes of which registration is known. MB/s are bytes per us.
- */
+/* Computes copy times at the sizes for which registration costs are known. MB/s are bytes per us. */
 static void copy_times(const struct curve *cost, double bandwidth, struct curve *out)
 {
     for (unsigned int i = 0; i < cost->count; i++)
         out->y[i] = cost->x[i] / bandwidth;
 }
 
-static bool from_parts(const struct body *body, struct advice *out)
+static bool from_parts(const struct advice_input *input, struct advice *out)
 {
     struct source on, off, copy;
     struct curve cost, release, rates, copying;
     struct crossing crossing;
     unsigned int best = 0;
 
-    if (!advice_source_find(body, "mr-reg", "register", "time", &on) ||
-        !advice_source_find(body, "mr-dereg", "deregister", "time", &off) ||
-        !advice_source_find(body, "strided", "local", "bandwidth", &copy))
+    if (!advice_source_find(input, "mr-reg", "register", "time", &on) ||
+        !advice_source_find(input, "mr-dereg", "deregister", "time", &off) ||
+        !advice_source_find(input, "strided", "local", "bandwidth", &copy))
         return false;
     curve_of(on.series, &cost);
     curve_of(off.series, &release);
@@ -84,14 +84,14 @@ static bool from_parts(const struct body *body, struct advice *out)
     return crossing.kind == CROSSING_AT;
 }
 
-static void advise_register(const struct body *body, struct advice *out)
+static void advise_register(const struct advice_input *input, struct advice *out)
 {
-    if (!from_cache_experiment(body, out) && !from_parts(body, out))
-        advice_silent(out, "no size is known at which copying and registering cost the same");
+    if (!from_cache_experiment(input, out) && !from_parts(input, out))
+        advice_none(out, "copying and registering do not cost the same at any measured size");
 }
 
 const struct adviser register_adviser = {
     .name = "copy-or-register",
     .question = "From which size is registering cheaper than copying?",
-    .advice_make = advise_register,
+    .advise = advise_register,
 };

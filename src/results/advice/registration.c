@@ -1,23 +1,24 @@
-/* What registering memory costs: each time, and for its size. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The cost of registering memory: per call and per page. */
 #include "advisers.h"
 
 #include <math.h>
 
 #define PAGE 4096.0
 
-/* Messages are smaller; beyond, drivers may take another way, at another price. */
+/* Messages are smaller; for larger regions drivers may use another method with another cost. */
 #define LARGEST (1 << 20)
 
-/* A line that misses the points by more than this does not describe them. */
+/* A line with a larger residual does not fit. */
 #define FITS 0.1
 
-static bool cost_of(const struct body *body, const char *experiment, const char *series,
+static bool cost_of(const struct advice_input *input, const char *experiment, const char *series,
                     struct source *source, struct line *out)
 {
     struct curve curve;
     bool fits;
 
-    if (!advice_source_find(body, experiment, series, "time", source))
+    if (!advice_source_find(input, experiment, series, "time", source))
         return false;
     curve_of(source->series, &curve);
     fits = curve_line(&curve, 0, LARGEST, out) && out->residual < FITS;
@@ -26,21 +27,21 @@ static bool cost_of(const struct body *body, const char *experiment, const char 
     return fits;
 }
 
-static void advise_registration(const struct body *body, struct advice *out)
+static void advise_registration(const struct advice_input *input, struct advice *out)
 {
     struct source on, off;
     struct line make, drop;
 
-    if (!cost_of(body, "mr-reg", "register", &on, &make) ||
-        !cost_of(body, "mr-dereg", "deregister", &off, &drop)) {
-        advice_silent(out, "'mr-reg' and 'mr-dereg' do not follow a line below %s",
+    if (!cost_of(input, "mr-reg", "register", &on, &make) ||
+        !cost_of(input, "mr-dereg", "deregister", &off, &drop)) {
+        advice_none(out, "'mr-reg' and 'mr-dereg' do not follow a line below %s",
                       advice_size_text(LARGEST));
         return;
     }
     advice_say(
         out,
-        "Registering takes %.3g us and %.3g us for each 4 KB, deregistering %.3g and %.3g: a "
-        "buffer that is used again is worth keeping registered.",
+        "Registering takes %.3g us and %.3g us for each 4 KB, deregistering %.3g and %.3g: keep "
+        "buffers registered that are used again.",
         make.base, make.slope, drop.base, drop.slope);
     advice_found(out, "register_call", make.base, "us");
     advice_found(out, "register_page", make.slope, "us");
@@ -53,5 +54,5 @@ static void advise_registration(const struct body *body, struct advice *out)
 const struct adviser registration_adviser = {
     .name = "registration-cost",
     .question = "What does it cost to register memory?",
-    .advice_make = advise_registration,
+    .advise = advise_registration,
 };

@@ -1,29 +1,29 @@
-/* Scatter or copy: whether data that is not contiguous is better spread by the adapter, or sent in
- * one piece and spread by the processor. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Scatter or copy: whether the adapter or the processor should scatter noncontiguous data. */
 #include "advisers.h"
 #include "pair.h"
 
 #include <string.h>
 
-static bool find(const struct body *body, struct pair *out)
+static bool find(const struct advice_input *input, struct pair *out)
 {
-    return pair_find(body, "scatter", "copy", "adapter", "bandwidth", out) ||
-           pair_find(body, "strided", "transfer then store", "scatter by adapter", NULL, out);
+    return pair_find(input, "scatter", "copy", "adapter", "bandwidth", out) ||
+           pair_find(input, "strided", "transfer then store", "scatter by adapter", NULL, out);
 }
 
-static void advise_scatter(const struct body *body, struct advice *out)
+static void advise_scatter(const struct advice_input *input, struct advice *out)
 {
     struct pair pair;
     const char *axis;
 
-    if (!find(body, &pair)) {
-        advice_silent(out, "neither 'scatter' nor 'strided' was measured both ways");
+    if (!find(input, &pair)) {
+        advice_none(out, "neither 'scatter' nor 'strided' was measured both ways");
         return;
     }
     axis = pair.first.series->axis;
     switch (pair.crossing.kind) {
     case CROSSING_NONE:
-        advice_silent(out, "scatter by the adapter and by copying cannot be told apart");
+        advice_none(out, "scattering by the adapter and copying are indistinguishable");
         return;
     case CROSSING_FIRST:
         advice_say(out, "Send in one piece and copy: the adapter's scatter is never faster.");
@@ -47,5 +47,5 @@ static void advise_scatter(const struct body *body, struct advice *out)
 const struct adviser scatter_adviser = {
     .name = "scatter-or-copy",
     .question = "From which block size should the adapter scatter?",
-    .advice_make = advise_scatter,
+    .advise = advise_scatter,
 };

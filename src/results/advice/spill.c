@@ -1,14 +1,15 @@
-/* How many queue pairs, or memory regions, before the adapter's cache of their contexts spills. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* How many queue pairs or memory regions fit into the adapter's context cache. */
 #include "advisers.h"
 
 #include <math.h>
 
-/* Two neighbouring points no further apart than this give a number, others a range. */
+/* Neighbouring points no further apart than this ratio give a number, others a range. */
 #define NUMBER_RATIO 1.15
 
 struct subject {
-    const char *things;    /* what there are too many of */
-    const char *cached;    /* what the adapter keeps of them */
+    const char *things;    /* queue pairs or regions */
+    const char *cached;    /* what the adapter caches for each */
     const char *parameter; /* or NULL */
 };
 
@@ -26,7 +27,7 @@ static void say(struct advice *out, const struct subject *subject, const struct 
                    series->unit, subject->cached, fits);
     else
         advice_say(out,
-                   "Keep no more than %.0f %s busy: at %.0f %s has risen by %.0f%%, from %.3g to "
+                   "Keep no more than %.0f %s busy: at %.0f, %s has risen by %.0f%%, from %.3g to "
                    "%.3g %s; the adapter seems to cache %s of %.0f to %.0f.",
                    fits, subject->things, spills, series->quantity, rise, step->low, step->high,
                    series->unit, subject->cached, fits, spills - 1);
@@ -52,43 +53,44 @@ static void look_for_step(struct advice *out, const struct subject *subject,
         if (subject->parameter)
             advice_parameter(out, subject->parameter, fits);
     } else {
-        advice_silent(out, "%s shows no step up to %.0f %s", source->series->quantity,
+        advice_none(out, "%s shows no step up to %.0f %s", source->series->quantity,
                       curve.count ? curve.x[curve.count - 1] : 0, subject->things);
     }
     curve_free(&curve);
 }
 
-static void advise_spill(const struct body *body, struct advice *out)
+static void advise_spill(const struct advice_input *input, struct advice *out)
 {
     static const struct subject queue_pairs = { "queue pairs", "the contexts", "active_qps" };
     struct source source;
 
-    if (advice_source_find(body, "icm-qp", "first QP", "latency", &source) ||
-        advice_source_find(body, "multi-qp", "latency", "latency", &source))
+    if (advice_source_find(input, "icm-qp", "first QP", "latency", &source) ||
+        advice_source_find(input, "multi-qp", "latency", "latency", &source))
         look_for_step(out, &queue_pairs, &source);
     else
-        advice_silent(out, "neither 'icm-qp' nor 'multi-qp' has a latency");
+        advice_none(out, "neither 'icm-qp' nor 'multi-qp' has a latency");
 }
 
 const struct adviser spill_adviser = {
     .name = "qps-before-spill",
     .question = "How many queue pairs does the adapter's cache hold?",
-    .advice_make = advise_spill,
+    .advise = advise_spill,
 };
 
-static void advise_region(const struct body *body, struct advice *out)
+static void advise_region(const struct advice_input *input, struct advice *out)
 {
     static const struct subject regions = { "regions", "the translations", "registrations" };
     struct source source;
 
-    if (advice_source_along(body, "icm-mtt", "regions", &source) && source.series->better == BETTER_LOWER)
+    if (advice_source_along(input, "icm-mtt", "regions", &source) &&
+        source.series->better == BETTER_LOWER)
         look_for_step(out, &regions, &source);
     else
-        advice_silent(out, "there is no 'icm-mtt' against the number of regions");
+        advice_none(out, "no 'icm-mtt' experiment over the number of regions");
 }
 
 const struct adviser region_adviser = {
     .name = "regions-before-spill",
     .question = "How many regions does the adapter's cache hold?",
-    .advice_make = advise_region,
+    .advise = advise_region,
 };

@@ -1,23 +1,24 @@
-/* A curve that goes from one level to a higher one, as it does where a cache begins to spill. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Finds a step from one level to a higher one, as where a cache overflows. */
 #include "curve.h"
 #include "results/allocate.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-/* A rise below this is not worth an advice, however sure. */
-#define LEAST_RISE 0.05
+/* Smaller rises are not worth advice, however certain. */
+#define MIN_RISE 0.05
 
-/* Standard deviations it has to stand out by: the corners are the best of many candidates. */
+/* The rise must exceed this many standard deviations: the corner is the best of many candidates. */
 #define CLEAR_RISE 5
 
-/* A step has to explain the points this much better than a line does. */
+/* A step must fit the points this many times better than a line. */
 #define RIVAL_FACTOR 3
 
-/* Candidates for the size of a cache between two points. */
+/* Number of candidate cache sizes between two points. */
 #define FINE 8
 
-/* A shape: y = low (1 - w) + high w, where w says how far up each point is. */
+/* A shape: y = low (1 - w) + high w, where w is how far up each point is. */
 struct fit {
     double low, high;
     double left; /* mean square of the relative deviations */
@@ -59,8 +60,7 @@ static void ramp(const struct curve *curve, double corner, double top, double *w
     }
 }
 
-/* Flat up to the corner; then the share that a cache of that size misses when what is wanted next
- * is random. */
+/* Flat up to the corner; then the miss ratio of a cache of that size with random accesses. */
 static void misses(const struct curve *curve, double corner, double *w)
 {
     for (unsigned int i = 0; i < curve->count; i++)
@@ -77,7 +77,7 @@ static void take_better(const struct curve *curve, const double *w, double corne
     }
 }
 
-/* There are two points below the corner and two well above it at least: one may be an outlier. */
+/* Requires at least two points below the corner and two above it, since one may be an outlier. */
 static struct fit best_fit(const struct curve *curve, double *w)
 {
     struct fit best = { .left = INFINITY };
@@ -97,7 +97,7 @@ static struct fit best_fit(const struct curve *curve, double *w)
     return best;
 }
 
-/* A cost that grows with every step, of x or of its logarithm, is no cache that spills. */
+/* A cost that grows linearly with x or its logarithm does not indicate a cache. */
 static double rival_left(const struct curve *curve, double *w)
 {
     double first = curve->x[0], last = curve->x[curve->count - 1], by_logarithm;
@@ -123,7 +123,7 @@ bool step_find(const struct curve *curve, struct step *out)
     for (unsigned int i = 0; i < curve->count; i++)
         noise += curve->noise[i] * curve->noise[i] / curve->count;
     noise = sqrt(fmax(noise, fit.left));
-    if (fit.low <= 0 || log(fit.high / fit.low) < fmax(log1p(LEAST_RISE), CLEAR_RISE * noise) ||
+    if (fit.low <= 0 || log(fit.high / fit.low) < fmax(log1p(MIN_RISE), CLEAR_RISE * noise) ||
         rival < RIVAL_FACTOR * fit.left)
         return false;
     out->corner = fit.corner;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "advisers.h"
 
 const struct adviser *const advisers[] = {

@@ -88,7 +88,7 @@ static int poll_receives(struct rounds *rounds)
     }
     if (taken == total)
         take_sample(rounds, CALL_POLL, start);
-    if (completions_complain(receives, rounds->completions, count < 0 ? count : taken) < 0)
+    if (completions_fail(receives, rounds->completions, count < 0 ? count : taken) < 0)
         return BENCH_FAILED;
     return take_rest(rounds, receives, taken);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "bench/facts.h"
+#include "bench/metadata.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,7 @@ static bool first_line(const char *path, char *line, size_t size)
     return read;
 }
 
-/* The value of a "name : value" line of /proc/cpuinfo or /proc/meminfo. */
+/* Finds the value of a "name : value" line in /proc/cpuinfo or /proc/meminfo. */
 static bool proc_value(const char *path, const char *name, char *value, size_t size)
 {
     FILE *file = fopen(path, "r");
@@ -41,27 +41,27 @@ static bool proc_value(const char *path, const char *name, char *value, size_t s
     return found;
 }
 
-void facts_of_machine(struct facts *facts)
+void metadata_of_machine(struct metadata *metadata)
 {
     struct utsname system;
     char text[256];
 
     if (!uname(&system)) {
-        results_facts_set(facts, "host", "%s", system.nodename);
-        results_facts_set(facts, "kernel", "%s %s", system.sysname, system.release);
-        results_facts_set(facts, "architecture", "%s", system.machine);
+        results_metadata_set(metadata, "host", "%s", system.nodename);
+        results_metadata_set(metadata, "kernel", "%s %s", system.sysname, system.release);
+        results_metadata_set(metadata, "architecture", "%s", system.machine);
     }
     if (proc_value("/proc/cpuinfo", "model name", text, sizeof(text)))
-        results_facts_set(facts, "processor", "%s", text);
-    results_facts_set(facts, "cores", "%ld", sysconf(_SC_NPROCESSORS_ONLN));
+        results_metadata_set(metadata, "processor", "%s", text);
+    results_metadata_set(metadata, "cores", "%ld", sysconf(_SC_NPROCESSORS_ONLN));
     if (proc_value("/proc/meminfo", "MemTotal", text, sizeof(text)))
-        results_facts_set(facts, "memory", "%s", text);
+        results_metadata_set(metadata, "memory", "%s", text);
     if (first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", text, sizeof(text)))
-        results_facts_set(facts, "governor", "%s", text);
-    results_facts_set(facts, "clock", "%s", clock_name());
+        results_metadata_set(metadata, "governor", "%s", text);
+    results_metadata_set(metadata, "clock", "%s", clock_name());
 }
 
-static void driver_of(const struct adapter *adapter, struct facts *facts)
+static void driver_of(const struct adapter *adapter, struct metadata *metadata)
 {
     char link[512], target[512];
     ssize_t length;
@@ -71,10 +71,10 @@ static void driver_of(const struct adapter *adapter, struct facts *facts)
     if (length < 0)
         return;
     target[length] = '\0';
-    results_facts_set(facts, "driver", "%s", strrchr(target, '/') ? strrchr(target, '/') + 1 : target);
+    results_metadata_set(metadata, "driver", "%s", strrchr(target, '/') ? strrchr(target, '/') + 1 : target);
 }
 
-/* The adapter file's name, as users know it. */
+/* The name of the adapter file without path and suffix. */
 static const char *model_name(void)
 {
     static char name[128];
@@ -87,27 +87,27 @@ static const char *model_name(void)
     return name;
 }
 
-void facts_of_device(const struct adapter *adapter, bool software, struct facts *facts)
+void metadata_of_device(const struct adapter *adapter, bool software, struct metadata *metadata)
 {
     const struct ibv_port_attr *port = &adapter->port_attributes;
 
-    results_facts_set(facts, "name", "%s", ibv_get_device_name(adapter->context->device));
+    results_metadata_set(metadata, "name", "%s", ibv_get_device_name(adapter->context->device));
     if (vtime.on)
-        results_facts_set(facts, "kind", "model of %s in virtual time", model_name());
+        results_metadata_set(metadata, "kind", "model of %s in virtual time", model_name());
     else
-        results_facts_set(facts, "kind", "%s",
+        results_metadata_set(metadata, "kind", "%s",
                   software ? "Verbena's software adapter, live" : "verbs device");
     if (!software)
-        driver_of(adapter, facts);
-    results_facts_set(facts, "firmware", "%s", adapter->limits.fw_ver);
-    results_facts_set(facts, "vendor", "0x%06x, part %u", adapter->limits.vendor_id,
+        driver_of(adapter, metadata);
+    results_metadata_set(metadata, "firmware", "%s", adapter->limits.fw_ver);
+    results_metadata_set(metadata, "vendor", "0x%06x, part %u", adapter->limits.vendor_id,
               adapter->limits.vendor_part_id);
-    results_facts_set(facts, "ports", "%u", adapter->limits.phys_port_cnt);
-    results_facts_set(facts, "link layer", "%s",
+    results_metadata_set(metadata, "ports", "%u", adapter->limits.phys_port_cnt);
+    results_metadata_set(metadata, "link layer", "%s",
               port->link_layer == IBV_LINK_LAYER_ETHERNET ? "Ethernet" : "InfiniBand");
-    results_facts_set(facts, "active MTU", "%u", 128u << port->active_mtu);
-    results_facts_set(facts, "active speed", "%u", port->active_speed);
-    results_facts_set(facts, "active width", "%u", port->active_width);
+    results_metadata_set(metadata, "active MTU", "%u", 128u << port->active_mtu);
+    results_metadata_set(metadata, "active speed", "%u", port->active_speed);
+    results_metadata_set(metadata, "active width", "%u", port->active_width);
 }
 
 static void list_text(const struct number_list *list, char *text, size_t size)
@@ -137,46 +137,46 @@ static void choices_text(const char *choices, uint64_t mask, char *text, size_t 
     }
 }
 
-static void value_text(const struct option_row *row, const void *place, char *text, size_t size)
+static void value_text(const struct option_row *row, const void *value, char *text, size_t size)
 {
     char number[32];
 
     switch (row->kind) {
     case OPTION_FLAG:
-        snprintf(text, size, "%s", *(const bool *)place ? "yes" : "no");
+        snprintf(text, size, "%s", *(const bool *)value ? "yes" : "no");
         break;
     case OPTION_NUMBER:
-        snprintf(text, size, "%s", option_number_text(*(const uint64_t *)place, number, sizeof(number)));
+        snprintf(text, size, "%s", option_number_text(*(const uint64_t *)value, number, sizeof(number)));
         break;
     case OPTION_NUMBERS:
-        list_text(place, text, size);
+        list_text(value, text, size);
         break;
     case OPTION_REAL:
-        snprintf(text, size, "%g", *(const double *)place);
+        snprintf(text, size, "%g", *(const double *)value);
         break;
     case OPTION_CHOICE:
-        choices_text(row->choices, 1ull << *(const uint64_t *)place, text, size);
+        choices_text(row->choices, 1ull << *(const uint64_t *)value, text, size);
         break;
     case OPTION_CHOICES:
-        choices_text(row->choices, *(const uint64_t *)place, text, size);
+        choices_text(row->choices, *(const uint64_t *)value, text, size);
         break;
     default:
-        snprintf(text, size, "%s", *(const char *const *)place ? *(const char *const *)place : "");
+        snprintf(text, size, "%s", *(const char *const *)value ? *(const char *const *)value : "");
         break;
     }
 }
 
-void facts_of_settings(const struct settings *settings, struct facts *facts)
+void metadata_of_settings(const struct settings *settings, struct metadata *metadata)
 {
-    struct settings fallback;
+    struct settings defaults;
     char text[2048], usual[2048];
 
-    settings_init(&fallback);
+    settings_init(&defaults);
     for (const struct option_row *row = settings_rows; row->name; row++) {
         text[0] = usual[0] = '\0';
         value_text(row, (const char *)settings + row->offset, text, sizeof(text));
-        value_text(row, (const char *)&fallback + row->offset, usual, sizeof(usual));
+        value_text(row, (const char *)&defaults + row->offset, usual, sizeof(usual));
         if (strcmp(text, usual))
-            results_facts_set(facts, row->name, "%s", text);
+            results_metadata_set(metadata, row->name, "%s", text);
     }
 }

@@ -1,4 +1,5 @@
-#include "judge.h"
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "evaluate.h"
 #include "results/allocate.h"
 #include "util/option.h"
 
@@ -13,15 +14,15 @@ struct values {
     double x[NUMBERS_MAX];
 };
 
-const char *judge_verdict_name(enum verdict verdict)
+const char *evaluate_verdict_name(enum verdict verdict)
 {
-    static const char *const names[VERDICTS] = { "holds", "misses", "not run" };
+    static const char *const names[VERDICTS] = { "matches", "misses", "not run" };
 
     return names[verdict];
 }
 
-void judge_variation_index(const struct variation *variation, const char *adapter, const char *set,
-                     const char **adapter_out, char **set_out)
+void evaluate_apply_variation(const struct variation *variation, const char *adapter,
+                              const char *set, const char **adapter_out, char **set_out)
 {
     bool both = set && variation->set;
 
@@ -33,15 +34,15 @@ void judge_variation_index(const struct variation *variation, const char *adapte
         *set_out = allocate_text(set ? set : variation->set);
 }
 
-const struct job *judge_job(const struct judge *judge, const struct paper *paper, const char *run,
+const struct job *evaluate_job(const struct evaluation *evaluation, const struct paper *paper, const char *run,
                             const char *adapter, const char *set)
 {
-    char *line = paper_db_run_line(paper, run, judge->quick), *whole_set;
+    char *line = paper_db_run_line(paper, run, evaluation->quick), *whole_set;
     const char *name;
     const struct job *job;
 
-    judge_variation_index(judge->variation, adapter, set, &name, &whole_set);
-    job = jobs_find(judge->jobs, name, whole_set, line);
+    evaluate_apply_variation(evaluation->variation, adapter, set, &name, &whole_set);
+    job = jobs_find(evaluation->jobs, name, whole_set, line);
     free(whole_set);
     free(line);
     return job;
@@ -58,7 +59,7 @@ static int __attribute__((format(printf, 2, 3))) say(struct outcome *out, const 
     return -1;
 }
 
-/* The series that a reference means, or NULL having said why there is none. */
+/* Returns the series that the reference names, or NULL with the reason in out->text. */
 static const struct series *series_of(const struct job *job, const struct reference *reference,
                                       struct outcome *out)
 {
@@ -101,7 +102,7 @@ static int add_points(const struct series *series, const struct reference *refer
     return 0;
 }
 
-static int add_values(const struct judge *judge, const struct paper_row *row, const json_t *what,
+static int add_values(const struct evaluation *evaluation, const struct paper_row *row, const json_t *what,
                       struct values *values, struct outcome *out)
 {
     struct reference reference;
@@ -111,14 +112,14 @@ static int add_values(const struct judge *judge, const struct paper_row *row, co
 
     if (paper_db_reference_read(row, what, &reference, error, sizeof(error)))
         return say(out, "%s", error);
-    job = judge_job(judge, row->paper, reference.run, reference.adapter, reference.set);
+    job = evaluate_job(evaluation, row->paper, reference.run, reference.adapter, reference.set);
     if (!job)
-        return say(out, "run %s on %s was not asked for", reference.run, reference.adapter);
+        return say(out, "run %s on %s was not requested", reference.run, reference.adapter);
     series = series_of(job, &reference, out);
     return series ? add_points(series, &reference, values, out) : -1;
 }
 
-static int gather(const struct judge *judge, const struct paper_row *row, const json_t *list,
+static int gather(const struct evaluation *evaluation, const struct paper_row *row, const json_t *list,
                   struct values *values, struct outcome *out)
 {
     const json_t *what;
@@ -127,13 +128,13 @@ static int gather(const struct judge *judge, const struct paper_row *row, const 
     values->count = 0;
     json_array_foreach(list, i, what)
     {
-        if (add_values(judge, row, what, values, out))
+        if (add_values(evaluation, row, what, values, out))
             return -1;
     }
-    return values->count ? 0 : say(out, "a check looks at nothing");
+    return values->count ? 0 : say(out, "a check without values");
 }
 
-static double least(const struct values *values)
+static double smallest(const struct values *values)
 {
     double found = INFINITY;
 
@@ -142,7 +143,7 @@ static double least(const struct values *values)
     return found;
 }
 
-static double most(const struct values *values)
+static double largest(const struct values *values)
 {
     double found = -INFINITY;
 
@@ -151,13 +152,13 @@ static double most(const struct values *values)
     return found;
 }
 
-/* All of them within a share of each other. */
+/* The largest value is at most 'share' above the smallest. */
 static bool is_flat(double share, const struct values *of, const struct values *than)
 {
-    return most(of) <= least(of) * (1 + share);
+    return largest(of) <= smallest(of) * (1 + share);
 }
 
-/* Each at least by that share above the one before, the last above the first. */
+/* Each value is at least 'share' above the previous one, and the last is above the first. */
 static bool rises(double share, const struct values *of, const struct values *than)
 {
     for (unsigned int i = 1; i < of->count; i++) {
@@ -169,18 +170,18 @@ static bool rises(double share, const struct values *of, const struct values *th
 
 static bool is_below(double factor, const struct values *of, const struct values *than)
 {
-    return most(of) < factor * least(than);
+    return largest(of) < factor * smallest(than);
 }
 
 static bool is_above(double factor, const struct values *of, const struct values *than)
 {
-    return least(of) > factor * most(than);
+    return smallest(of) > factor * largest(than);
 }
 
 static const struct shape {
     const char *name;
-    bool compares; /* with others, the "than" */
-    bool (*holds)(double number, const struct values *of, const struct values *than);
+    bool compares; /* with the values of "than" */
+    bool (*matches)(double number, const struct values *of, const struct values *than);
 } shapes[] = {
     { "flat", false, is_flat },
     { "rises", false, rises },
@@ -203,8 +204,8 @@ static void say_values(struct outcome *out, const struct values *values)
         say(out, "%s%.4g", i ? ", " : "", values->list[i]);
 }
 
-/* The seen values follow each other in out->text; the first check that fails ends it. */
-static int judge_check(const struct judge *judge, const struct paper_row *row, const json_t *check,
+/* Appends the values to out->text. If the check fails, only its own values remain. */
+static int evaluate_check(const struct evaluation *evaluation, const struct paper_row *row, const json_t *check,
                        struct outcome *out)
 {
     const struct shape *shape = shape_of(check);
@@ -212,12 +213,12 @@ static int judge_check(const struct judge *judge, const struct paper_row *row, c
     double number;
 
     if (!shape)
-        return say(out, "a check of no known kind");
-    if (gather(judge, row, json_object_get(check, "of"), &of, out) ||
-        (shape->compares && gather(judge, row, json_object_get(check, "than"), &than, out)))
+        return say(out, "unknown kind of check");
+    if (gather(evaluation, row, json_object_get(check, "of"), &of, out) ||
+        (shape->compares && gather(evaluation, row, json_object_get(check, "than"), &than, out)))
         return -1;
     number = json_number_value(json_object_get(check, shape->name));
-    if (shape->holds(number, &of, &than)) {
+    if (shape->matches(number, &of, &than)) {
         say(out, *out->text ? "; " : "");
     } else {
         out->verdict = VERDICT_MISSES;
@@ -232,90 +233,91 @@ static int judge_check(const struct judge *judge, const struct paper_row *row, c
     return 0;
 }
 
-static int judge_shape(const struct judge *judge, const struct paper_row *row, struct outcome *out)
+static int evaluate_shape(const struct evaluation *evaluation, const struct paper_row *row, struct outcome *out)
 {
     const json_t *check;
     size_t i;
 
-    out->verdict = VERDICT_HOLDS;
-    json_array_foreach(json_object_get(row->how, "checks"), i, check)
+    out->verdict = VERDICT_MATCHES;
+    json_array_foreach(json_object_get(row->spec, "checks"), i, check)
     {
         struct outcome seen = *out;
 
-        if (judge_check(judge, row, check, &seen)) {
+        if (evaluate_check(evaluation, row, check, &seen)) {
             out->text[0] = '\0';
             return say(out, "%s", seen.text);
         }
         *out = seen;
-        if (out->verdict != VERDICT_HOLDS)
+        if (out->verdict != VERDICT_MATCHES)
             break;
     }
     return 0;
 }
 
-/* The largest x at which the curve has this share of its peak. */
-static double kept(const struct values *values, double share)
+/* Returns the largest x at which the curve still reaches 'share' of its peak. */
+static double last_x_at_share(const struct values *values, double share)
 {
     double found = -INFINITY;
 
     for (unsigned int i = 0; i < values->count; i++) {
-        if (values->list[i] >= share * most(values))
+        if (values->list[i] >= share * largest(values))
             found = fmax(found, values->x[i]);
     }
     return found;
 }
 
-/* The value, or by how many percent it is over or under another, the most of them if it is a curve.
- */
-static int compute(const struct judge *judge, const struct paper_row *row, struct outcome *out)
+/* Computes the row's value: a point, the largest point of a curve, or by how many percent it is over
+ * or under another. */
+static int compute(const struct evaluation *evaluation, const struct paper_row *row, struct outcome *out)
 {
-    const json_t *over = json_object_get(row->how, "over");
-    const json_t *under = json_object_get(row->how, "under");
-    const json_t *times = json_object_get(row->how, "times");
-    const json_t *keeps = json_object_get(row->how, "keeps");
+    const json_t *over = json_object_get(row->spec, "over");
+    const json_t *under = json_object_get(row->spec, "under");
+    const json_t *scale = json_object_get(row->spec, "scale");
+    const json_t *peak_share = json_object_get(row->spec, "peak_share");
     struct values mine = { 0 }, other = { 0 };
 
-    if (add_values(judge, row, json_object_get(row->how, "value"), &mine, out))
+    if (add_values(evaluation, row, json_object_get(row->spec, "value"), &mine, out))
         return -1;
     if (over || under) {
-        if (add_values(judge, row, over ? over : under, &other, out))
+        if (add_values(evaluation, row, over ? over : under, &other, out))
             return -1;
         if (mine.count != other.count)
-            return say(out, "the curves have not the same points");
+            return say(out, "the curves have different points");
         for (unsigned int i = 0; i < mine.count; i++)
             mine.list[i] =
                 100 * (over ? mine.list[i] / other.list[i] - 1 : 1 - mine.list[i] / other.list[i]);
     }
-    out->ours = (keeps ? kept(&mine, json_number_value(keeps)) : most(&mine)) *
-                (times ? json_number_value(times) : 1);
+    out->ours = (peak_share ? last_x_at_share(&mine, json_number_value(peak_share))
+                            : largest(&mine)) *
+                (scale ? json_number_value(scale) : 1);
     return 0;
 }
 
-static int judge_value(const struct judge *judge, const struct paper_row *row, struct outcome *out)
+static int evaluate_value(const struct evaluation *evaluation, const struct paper_row *row, struct outcome *out)
 {
-    bool bound = !strcmp(row->fields[FIELD_KIND], "bound"), holds;
-    const json_t *within = json_object_get(row->how, "within");
+    bool bound = !strcmp(row->fields[FIELD_KIND], "bound"), matches;
+    const json_t *within = json_object_get(row->spec, "within");
 
-    if (compute(judge, row, out))
+    if (compute(evaluation, row, out))
         return -1;
     out->error = 100 * (out->ours / row->value - 1);
-    holds = bound ? out->ours <= row->value : fabs(out->error) <= judge->tolerance;
+    matches = bound ? out->ours <= row->value : fabs(out->error) <= evaluation->tolerance;
     if (within)
-        holds = fabs(out->ours - row->value) <= json_number_value(within);
-    out->verdict = holds ? VERDICT_HOLDS : VERDICT_MISSES;
+        matches = fabs(out->ours - row->value) <= json_number_value(within);
+    out->verdict = matches ? VERDICT_MATCHES : VERDICT_MISSES;
     return 0;
 }
 
-void judge_row(const struct judge *judge, const struct paper_row *row, struct outcome *out)
+void evaluate_row(const struct evaluation *evaluation, const struct paper_row *row, struct outcome *out)
 {
-    const char *reason = paper_db_text(row->how, "not_run");
+    const char *reason = paper_db_text(row->spec, "not_run");
 
     *out = (struct outcome){ .verdict = VERDICT_NOT_RUN, .ours = NAN, .error = NAN };
     if (reason) {
         say(out, "%s", reason);
         return;
     }
-    if (json_object_get(row->how, "checks") ? judge_shape(judge, row, out)
-                                            : judge_value(judge, row, out))
+    if (json_object_get(row->spec, "checks") ? evaluate_shape(evaluation, row, out)
+                                            : evaluate_value(evaluation, row, out))
         out->verdict = VERDICT_NOT_RUN;
 }

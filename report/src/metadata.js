@@ -1,4 +1,5 @@
-/* Machine and device, so that figures can be judged later. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Metadata of machine and device. */
 import { command, element } from './dom.js';
 
 function card(title, rows) {
@@ -8,13 +9,13 @@ function card(title, rows) {
                                         [element('dt', {}, key), element('dd', {}, value)]))) : null;
 }
 
-export function facts(data) {
+export function metadata(data) {
     const several = data.runs.length > 1;
     const of = run => (several ? `, ${run.label}` : '');
     const node = element('div', {},
-        data.reproduction && [element('p', {}, 'Figures of models do not depend on the machine: the same ' +
-            'command gives the same results anywhere.'), command(data.reproduction.command)],
+        data.reproduction && [element('p', {}, 'Results of models do not depend on the machine: the same ' +
+            'command gives the same values anywhere.'), command(data.reproduction.command)],
         element('div', { class: 'cards' }, data.runs.map(run =>
             [card(`Machine${of(run)}`, run.machine), card(`Device${of(run)}`, run.device)])));
-    return { title: 'Machine and device', id: 'facts', node };
+    return { title: 'Machine and device', id: 'metadata', node };
 }

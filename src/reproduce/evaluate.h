@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Compares what a paper reports with the curves that the jobs measured. */
+#ifndef REPRODUCE_EVALUATE_H
+#define REPRODUCE_EVALUATE_H
+
+#include "paper_db.h"
+#include "jobs.h"
+
+enum verdict {
+    VERDICT_MATCHES,
+    VERDICT_MISSES,
+    VERDICT_NOT_RUN,
+    VERDICTS,
+};
+
+/* A what-if: another adapter, or changed parameters; members may be NULL. */
+struct variation {
+    const char *adapter;
+    const char *set;
+};
+
+struct evaluation {
+    const struct jobs *jobs;
+    const struct variation *variation;
+    bool quick;
+    double tolerance; /* % of the paper's value */
+};
+
+struct outcome {
+    enum verdict verdict;
+    double ours;    /* NAN for a shape, which has no value */
+    double error;   /* %, NAN for a shape */
+    char text[512]; /* the values behind a shape, or why the row was not run */
+};
+
+void evaluate_row(const struct evaluation *evaluation, const struct paper_row *row, struct outcome *out);
+const char *evaluate_verdict_name(enum verdict verdict);
+
+/* Applies the variation to an adapter and its settings. The caller frees *set_out. */
+void evaluate_apply_variation(const struct variation *variation, const char *adapter,
+                              const char *set, const char **adapter_out, char **set_out);
+
+/* Returns the job for a paper's run under the variation, or NULL if there is none. */
+const struct job *evaluate_job(const struct evaluation *evaluation, const struct paper *paper, const char *run,
+                            const char *adapter, const char *set);
+
+#endif
