@@ -219,7 +219,7 @@ export function chart(given) {
         svg.addEventListener('input', () => {
             const point = svg.value;
             hideParts(svg);
-            output.textContent = point ? describe(spec, point).reaxisValue('\n', ', ') : '';
+            output.textContent = point ? describe(spec, point).replace('\n', ', ') : '';
         });
         plot.replaceChildren(svg);
     };
