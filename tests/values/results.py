@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Runs of the suite on modelled adapters, and the figures in them."""
+"""Runs of the suite on modelled adapters, and the values in them."""
 import functools
 import json
 import os

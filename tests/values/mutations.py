@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Numbers of an adapter are changed, and the figures must follow them: the right way, and by a
+"""Numbers of an adapter are changed, and the values must follow them: the right way, and by a
 plausible amount."""
 from collections import namedtuple
 
