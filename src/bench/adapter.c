@@ -49,8 +49,7 @@ static struct ibv_context *open_named(struct bench *bench, const char *name)
         found = true;
         context = ibv_open_device(list[i]);
         if (!context)
-            bench_fail(bench, "cannot open %s: %s", ibv_get_device_name(list[i]),
-                       strerror(errno));
+            bench_fail(bench, "cannot open %s: %s", ibv_get_device_name(list[i]), strerror(errno));
     }
     if (!found)
         bench_fail(bench, name ? "no such device: %s" : "no verbs device found%s",
@@ -98,8 +97,8 @@ static bool is_link_local(const union ibv_gid *gid)
     return gid->raw[0] == 0xfe && (gid->raw[1] & 0xc0) == 0x80;
 }
 
-/* On Ethernet, GIDs differ in type. Prefers RoCEv2, which is routable; then the local address of the
- * route to the other host, IPv4, IPv6, and last a link-local address. */
+/* On Ethernet, GIDs differ in type. Prefers RoCEv2, which is routable; then the local address of
+ * the route to the other host, IPv4, IPv6, and last a link-local address. */
 static int choose_gid(struct bench *bench, struct ibv_context *context, uint8_t port, int length)
 {
     union ibv_gid route;
@@ -131,9 +130,10 @@ static int use_port(struct bench *bench, struct adapter *adapter, uint8_t port)
     int error;
 
     if (port > adapter->limits.phys_port_cnt)
-        return bench_fail(
-            bench, "%s has %u port%s: there is no port %u", ibv_get_device_name(adapter->context->device),
-            adapter->limits.phys_port_cnt, adapter->limits.phys_port_cnt == 1 ? "" : "s", port);
+        return bench_fail(bench, "%s has %u port%s: there is no port %u",
+                          ibv_get_device_name(adapter->context->device),
+                          adapter->limits.phys_port_cnt,
+                          adapter->limits.phys_port_cnt == 1 ? "" : "s", port);
     error = ibv_query_port(adapter->context, port, attributes);
     if (error)
         return bench_fail(bench, "ibv_query_port: %s", strerror(error));
@@ -149,12 +149,11 @@ static int use_port(struct bench *bench, struct adapter *adapter, uint8_t port)
                 ? choose_gid(bench, adapter->context, port, attributes->gid_tbl_len)
                 : 0;
     if (adapter->gid_index >= attributes->gid_tbl_len)
-        return bench_fail(bench, "port %u has no GID of index %d: its table has %d entries",
-                          port, adapter->gid_index, attributes->gid_tbl_len);
+        return bench_fail(bench, "port %u has no GID of index %d: its table has %d entries", port,
+                          adapter->gid_index, attributes->gid_tbl_len);
     if (ibv_query_gid(adapter->context, port, adapter->gid_index, &adapter->gid) ||
         (adapter->global && !memcmp(&adapter->gid, &nothing, sizeof(nothing))))
-        return bench_fail(bench,
-                          "port %u has no GID of index %d; 'ibv_devinfo -v' lists its GIDs",
+        return bench_fail(bench, "port %u has no GID of index %d; 'ibv_devinfo -v' lists its GIDs",
                           port, adapter->gid_index);
     return BENCH_OK;
 }

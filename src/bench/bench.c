@@ -118,8 +118,7 @@ bool bench_alive(struct bench *bench, uint64_t since)
         return false;
     if (!timed_out(bench, since))
         return true;
-    bench_fail(bench, "no progress for %llu s",
-               (unsigned long long)bench->settings->timeout);
+    bench_fail(bench, "no progress for %llu s", (unsigned long long)bench->settings->timeout);
     return false;
 }
 
@@ -135,7 +134,8 @@ bool bench_needs_samples(const struct bench *bench, const struct summary *so_far
     return so_far->count < 6 || half_width / so_far->median * 100 > settings->tolerance;
 }
 
-int bench_continue_sampling(struct bench *bench, const struct summary *so_far, uint64_t start, bool *more)
+int bench_continue_sampling(struct bench *bench, const struct summary *so_far, uint64_t start,
+                            bool *more)
 {
     char mine = *more && !bench->rank && bench_needs_samples(bench, so_far, start);
     char all[CONTROL_RANKS_MAX];

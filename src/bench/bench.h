@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The interface for experiments. An experiment runs in all its ranks at the same time; rank 0 measures
- * and reports. docs/experiments/writing.md is the guide. */
+/* The interface for experiments. An experiment runs in all its ranks at the same time; rank 0
+ * measures and reports. docs/experiments/writing.md is the guide. */
 #ifndef BENCH_BENCH_H
 #define BENCH_BENCH_H
 
@@ -67,8 +67,8 @@ void bench_point(struct bench *bench, unsigned int curve, double x, const struct
 void bench_note(struct bench *bench, const char *name, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Both return BENCH_FAILED. An experiment is skipped if the device lacks a capability, which is not a
- * failure. */
+/* Both return BENCH_FAILED. An experiment is skipped if the device lacks a capability, which is not
+ * a failure. */
 int bench_fail(struct bench *bench, const char *format, ...) __attribute__((format(printf, 2, 3)));
 int bench_skip(struct bench *bench, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
@@ -78,14 +78,15 @@ int bench_barrier(struct bench *bench);
 
 /* Collective, after each batch of samples. Sets *more if rank 0 needs another batch to reach
  * --tolerance. 'start' is when the first batch began (experiment_ns). */
-int bench_continue_sampling(struct bench *bench, const struct summary *so_far, uint64_t start, bool *more);
+int bench_continue_sampling(struct bench *bench, const struct summary *so_far, uint64_t start,
+                            bool *more);
 
 /* Not collective: for rank 0 if it measures alone. */
 bool bench_needs_samples(const struct bench *bench, const struct summary *so_far, uint64_t start);
 
-/* For waiting loops. Returns false if the experiment has failed in another rank, was interrupted, or
- * has made no progress since 'since' (monotonic_ns) for --timeout seconds. In virtual time only time
- * counts in which no event was possible. Too slow to call in every iteration. */
+/* For waiting loops. Returns false if the experiment has failed in another rank, was interrupted,
+ * or has made no progress since 'since' (monotonic_ns) for --timeout seconds. In virtual time only
+ * time counts in which no event was possible. Too slow to call in every iteration. */
 bool bench_alive(struct bench *bench, uint64_t since);
 
 /* Counts unsuccessful polls, to call bench_alive() now and then. */

@@ -33,8 +33,8 @@ static inline uint64_t monotonic_ns(void)
     return now.tv_sec * 1000000000ull + now.tv_nsec;
 }
 
-/* The clock for time limits of an experiment. In virtual time it is the model's, so that results do not
- * depend on the speed of the machine. */
+/* The clock for time limits of an experiment. In virtual time it is the model's, so that results do
+ * not depend on the speed of the machine. */
 static inline uint64_t experiment_ns(void)
 {
     return __builtin_expect(vtime.on, 0) ? vtime.now() : monotonic_ns();

@@ -33,7 +33,7 @@ int completions_open(struct bench *bench, uint32_t depth, enum wait_mode mode,
 }
 
 int completions_open_round_robin(struct bench *bench, uint32_t depth, unsigned int count,
-                          struct completions *out)
+                                 struct completions *out)
 {
     memset(out, 0, sizeof(*out));
     out->bench = bench;
@@ -44,8 +44,8 @@ int completions_open_round_robin(struct bench *bench, uint32_t depth, unsigned i
         struct ibv_cq *cq = ibv_create_cq(bench->adapter->context, depth, NULL, NULL, 0);
 
         if (!cq) {
-            bench_fail(bench, "ibv_create_cq, number %u, %u entries: %s", out->cq_count + 1,
-                       depth, strerror(errno));
+            bench_fail(bench, "ibv_create_cq, number %u, %u entries: %s", out->cq_count + 1, depth,
+                       strerror(errno));
             completions_close(out);
             return BENCH_FAILED;
         }

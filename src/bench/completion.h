@@ -21,9 +21,10 @@ struct completions {
 int completions_open(struct bench *bench, uint32_t depth, enum wait_mode mode,
                      struct completions *out);
 
-/* Creates 'count' queues of that depth. Each poll takes the next queue; blocking is not supported. */
+/* Creates 'count' queues of that depth. Each poll takes the next queue; blocking is not supported.
+ */
 int completions_open_round_robin(struct bench *bench, uint32_t depth, unsigned int count,
-                          struct completions *out);
+                                 struct completions *out);
 void completions_close(struct completions *completions);
 
 /* Waits for the first completion and returns up to 'max' of them. Returns their number, or

@@ -223,7 +223,8 @@ static int frame_receive(struct control *control, int rank, enum frame_kind kind
     if (frame.magic == MAGIC && frame.kind == FRAME_FAIL)
         return take_failure(control, fd, &frame);
     if (frame.magic != MAGIC || frame.kind != kind || frame.length != size) {
-        control_fail(control, CONTROL_FAILED, "protocol error: the processes of the experiment are out of step");
+        control_fail(control, CONTROL_FAILED,
+                     "protocol error: the processes of the experiment are out of step");
         return -1;
     }
     return receive_all(fd, data, size, &waiting) ? lost(control, rank) : 0;
@@ -251,8 +252,8 @@ int control_exchange(struct control *control, const void *mine, size_t size, voi
     return 0;
 }
 
-/* No rank closes its connection before the end, so a closed connection means that the rank has died,
- * even if there is still data to read. */
+/* No rank closes its connection before the end, so a closed connection means that the rank has
+ * died, even if there is still data to read. */
 static bool is_closed(int fd)
 {
     struct pollfd ready = { .fd = fd, .events = POLLRDHUP };
@@ -336,7 +337,8 @@ int control_handshake(struct control *control, int rank, const char *handshake)
     if (frame_send(control->fd[rank], FRAME_HANDSHAKE, CONTROL_OK, handshake, strlen(handshake)) ||
         receive_all(control->fd[rank], &frame, sizeof(frame), &waiting))
         return lost(control, rank);
-    if (frame.magic != MAGIC || frame.kind != FRAME_HANDSHAKE_REPLY || frame.length >= sizeof(refusal)) {
+    if (frame.magic != MAGIC || frame.kind != FRAME_HANDSHAKE_REPLY ||
+        frame.length >= sizeof(refusal)) {
         control_fail(control, CONTROL_FAILED, "the peer is not 'verbena bench'");
         return -1;
     }

@@ -23,7 +23,7 @@ struct control {
     int ranks;
     int fd[CONTROL_RANKS_MAX]; /* rank 0: one for each rank; others: only [0] */
     unsigned int timeout_s;    /* rank 0: how long to wait for another rank; 0: forever */
-    bool (*stopped)(void);     /* whether the user wants to stop; checked while waiting; may be NULL */
+    bool (*stopped)(void); /* whether the user wants to stop; checked while waiting; may be NULL */
     enum control_status status;
     char text[CONTROL_TEXT_MAX]; /* the reason, unless CONTROL_OK */
 };
@@ -47,8 +47,8 @@ void control_interrupt(struct control *control);
 void control_end(struct control *control);
 
 /* The handshake that opens a connection: rank 0 sends the assignment, the other rank accepts it (a
- * refusal of NULL) or replies why not. control_receive_handshake() sets errno: EPROTO for an invalid
- * message, ETIMEDOUT if none arrives. */
+ * refusal of NULL) or replies why not. control_receive_handshake() sets errno: EPROTO for an
+ * invalid message, ETIMEDOUT if none arrives. */
 int control_handshake(struct control *control, int rank, const char *handshake);
 int control_receive_handshake(int fd, unsigned int timeout_s, char *handshake, size_t size);
 void control_reply_handshake(int fd, const char *refusal);

@@ -5,8 +5,8 @@
 #include <signal.h>
 #include <sys/time.h>
 
-#define TICK_US       200000
-#define REPEAT_NS     1000000000
+#define TICK_US   200000
+#define REPEAT_NS 1000000000
 
 static volatile sig_atomic_t recorded;
 static volatile uint64_t recorded_at;

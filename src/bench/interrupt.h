@@ -5,8 +5,8 @@
 
 #include <stdbool.h>
 
-/* Records the first SIGINT, SIGTERM or SIGHUP. Another one, at least a second later, has its default
- * effect. Signals that were ignored at startup (nohup, '&' in a script) stay ignored. */
+/* Records the first SIGINT, SIGTERM or SIGHUP. Another one, at least a second later, has its
+ * default effect. Signals that were ignored at startup (nohup, '&' in a script) stay ignored. */
 void interrupt_catch(void);
 bool interrupt_seen(void);
 

@@ -71,7 +71,8 @@ static void driver_of(const struct adapter *adapter, struct metadata *metadata)
     if (length < 0)
         return;
     target[length] = '\0';
-    results_metadata_set(metadata, "driver", "%s", strrchr(target, '/') ? strrchr(target, '/') + 1 : target);
+    results_metadata_set(metadata, "driver", "%s",
+                         strrchr(target, '/') ? strrchr(target, '/') + 1 : target);
 }
 
 /* The name of the adapter file without path and suffix. */
@@ -96,15 +97,15 @@ void metadata_of_device(const struct adapter *adapter, bool software, struct met
         results_metadata_set(metadata, "kind", "model of %s in virtual time", model_name());
     else
         results_metadata_set(metadata, "kind", "%s",
-                  software ? "Verbena's software adapter, live" : "verbs device");
+                             software ? "Verbena's software adapter, live" : "verbs device");
     if (!software)
         driver_of(adapter, metadata);
     results_metadata_set(metadata, "firmware", "%s", adapter->limits.fw_ver);
     results_metadata_set(metadata, "vendor", "0x%06x, part %u", adapter->limits.vendor_id,
-              adapter->limits.vendor_part_id);
+                         adapter->limits.vendor_part_id);
     results_metadata_set(metadata, "ports", "%u", adapter->limits.phys_port_cnt);
     results_metadata_set(metadata, "link layer", "%s",
-              port->link_layer == IBV_LINK_LAYER_ETHERNET ? "Ethernet" : "InfiniBand");
+                         port->link_layer == IBV_LINK_LAYER_ETHERNET ? "Ethernet" : "InfiniBand");
     results_metadata_set(metadata, "active MTU", "%u", 128u << port->active_mtu);
     results_metadata_set(metadata, "active speed", "%u", port->active_speed);
     results_metadata_set(metadata, "active width", "%u", port->active_width);
@@ -131,8 +132,8 @@ static void choices_text(const char *choices, uint64_t mask, char *text, size_t 
         size_t length = strcspn(word, " ");
 
         if (mask & (1ull << i))
-            used += snprintf(text + used, size - used, "%s%.*s", used ? "," : "", (int)length,
-                             word);
+            used +=
+                snprintf(text + used, size - used, "%s%.*s", used ? "," : "", (int)length, word);
         word += length + (word[length] == ' ');
     }
 }
@@ -146,7 +147,8 @@ static void value_text(const struct option_row *row, const void *value, char *te
         snprintf(text, size, "%s", *(const bool *)value ? "yes" : "no");
         break;
     case OPTION_NUMBER:
-        snprintf(text, size, "%s", option_number_text(*(const uint64_t *)value, number, sizeof(number)));
+        snprintf(text, size, "%s",
+                 option_number_text(*(const uint64_t *)value, number, sizeof(number)));
         break;
     case OPTION_NUMBERS:
         list_text(value, text, size);

@@ -5,8 +5,8 @@
 
 #include "bench/bench.h"
 
-/* Binds this process, number 'index' of the experiment's processes on this host, to its own core and
- * describes the result in 'text'. Failing to bind is not an error. */
+/* Binds this process, number 'index' of the experiment's processes on this host, to its own core
+ * and describes the result in 'text'. Failing to bind is not an error. */
 void pin_process(const struct bench *bench, int index, int processes, char *text, size_t size);
 
 /* Binds this process to a core that all processes share, for virtual time. */

@@ -54,7 +54,8 @@ static void print_json(const struct advice *advices, bool verbose)
     json_decref(array);
 }
 
-static int write_parameters(const struct advice_input *body, const struct advice *advices, const char *path)
+static int write_parameters(const struct advice_input *body, const struct advice *advices,
+                            const char *path)
 {
     struct file_text file;
     FILE *out = file_begin(&file);

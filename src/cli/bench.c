@@ -53,7 +53,8 @@ static void free_words(struct words *words)
         free(words->list[i]);
 }
 
-/* --device names a real device, unless --adapter is given or the name is one of a software adapter. */
+/* --device names a real device, unless --adapter is given or the name is one of a software adapter.
+ */
 static bool wants_software(const struct invocation *invocation)
 {
     const char *device = option_value(invocation, "device");
@@ -177,7 +178,8 @@ static int check_listener(const struct invocation *invocation)
     const struct option_row *rows = invocation->command->options;
 
     if (option_value(invocation, "connect"))
-        return cli_usage_error(invocation->command, "--listen and --connect are mutually exclusive");
+        return cli_usage_error(invocation->command,
+                               "--listen and --connect are mutually exclusive");
     if (invocation->operand_count)
         return cli_usage_error(invocation->command,
                                "'%s': name experiments on the side that connects",

@@ -114,13 +114,13 @@ static json_t *points_json(const struct comparison *comparison)
         const struct compared_point *point = &comparison->points[i];
         json_t *ratio = isfinite(point->ratio) ? json_real(point->ratio) : json_null();
 
-        json_array_append_new(array, json_pack("{ss ss ss ss ss sf sf sf so ss}", "experiment",
-                                               point->experiment->name, "series",
-                                               point->series->name, "quantity",
-                                               point->series->quantity, "unit", point->series->unit,
-                                               "axis", point->series->axis, "x", point->a->x, "a",
-                                               point->a->y.median, "b", point->b->y.median, "ratio",
-                                               ratio, "change", compare_change_name(point->change)));
+        json_array_append_new(
+            array,
+            json_pack("{ss ss ss ss ss sf sf sf so ss}", "experiment", point->experiment->name,
+                      "series", point->series->name, "quantity", point->series->quantity, "unit",
+                      point->series->unit, "axis", point->series->axis, "x", point->a->x, "a",
+                      point->a->y.median, "b", point->b->y.median, "ratio", ratio, "change",
+                      compare_change_name(point->change)));
     }
     return array;
 }
@@ -133,12 +133,12 @@ static json_t *unmatched_json(const struct comparison *comparison)
         const struct unmatched *unmatched = &comparison->unmatched[i];
         json_t *x = unmatched->point ? json_real(unmatched->point->x) : json_null();
 
-        json_array_append_new(array,
-                              json_pack("{ss ss ss? ss? so ss?}", "in", unmatched->in_a ? "a" : "b",
-                                        "experiment", unmatched->experiment->name, "series",
-                                        unmatched->series ? unmatched->series->name : NULL, "quantity",
-                                        unmatched->series ? unmatched->series->quantity : NULL, "x", x,
-                                        "reason", unmatched->why));
+        json_array_append_new(
+            array, json_pack("{ss ss ss? ss? so ss?}", "in", unmatched->in_a ? "a" : "b",
+                             "experiment", unmatched->experiment->name, "series",
+                             unmatched->series ? unmatched->series->name : NULL, "quantity",
+                             unmatched->series ? unmatched->series->quantity : NULL, "x", x,
+                             "reason", unmatched->why));
     }
     return array;
 }

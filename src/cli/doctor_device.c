@@ -58,13 +58,17 @@ void doctor_check_real_devices(struct finding *finding)
     probe_ports(&target, describe_port, &ports);
     if (!ports.count) {
         doctor_found(finding, VERDICT_NO, "none of them can be opened");
-        doctor_remedy(finding, "load ib_uverbs, and give this user read and write access to /dev/infiniband/uverbs*");
+        doctor_remedy(
+            finding,
+            "load ib_uverbs, and give this user read and write access to /dev/infiniband/uverbs*");
         return;
     }
     doctor_found(finding, ports.active ? VERDICT_YES : VERDICT_NO, "%s", ports.text);
     if (!ports.active)
-        doctor_remedy(finding, "no port is active: check the cable; for RoCE 'ip link', for InfiniBand whether a "
-                               "subnet manager runs");
+        doctor_remedy(
+            finding,
+            "no port is active: check the cable; for RoCE 'ip link', for InfiniBand whether a "
+            "subnet manager runs");
 }
 
 /* The kernel applies the limit to pinned memory as it does to mlock(). */
@@ -90,13 +94,15 @@ void doctor_check_memory_lock(struct finding *finding)
         doctor_found(finding, VERDICT_YES, "%lu MiB can be locked", ENOUGH_BYTES >> 20);
         return;
     }
-    doctor_found(finding, real ? VERDICT_NO : VERDICT_NOTE, "the limit is %llu KiB, too little for real devices%s",
-          (unsigned long long)limit.rlim_cur / 1024,
-          real ? "" : "; the software adapter locks no memory");
+    doctor_found(finding, real ? VERDICT_NO : VERDICT_NOTE,
+                 "the limit is %llu KiB, too little for real devices%s",
+                 (unsigned long long)limit.rlim_cur / 1024,
+                 real ? "" : "; the software adapter locks no memory");
     if (real)
-        doctor_remedy(finding,
-               "'ulimit -l unlimited'; permanently: memlock in /etc/security/limits.conf; containers: "
-               "'docker run --ulimit memlock=-1'");
+        doctor_remedy(
+            finding,
+            "'ulimit -l unlimited'; permanently: memlock in /etc/security/limits.conf; containers: "
+            "'docker run --ulimit memlock=-1'");
 }
 
 void doctor_check_governor(struct finding *finding)
@@ -109,7 +115,8 @@ void doctor_check_governor(struct finding *finding)
     else if (!strcmp(name, "performance"))
         doctor_found(finding, VERDICT_YES, "performance");
     else
-        doctor_found(finding, VERDICT_NOTE, "%s: latencies will include wake-up and clock changes", name);
+        doctor_found(finding, VERDICT_NOTE, "%s: latencies will include wake-up and clock changes",
+                     name);
     if (finding->verdict == VERDICT_NOTE && *name)
         doctor_remedy(finding, "'cpupower frequency-set -g performance' while measuring");
     if (file)

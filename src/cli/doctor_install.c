@@ -53,10 +53,11 @@ void doctor_check_preload(struct finding *finding)
     segment_remove_unused();
     if (ports) {
         doctor_found(finding, VERDICT_YES, "a program started with it sees %d port%s", ports,
-              ports == 1 ? "" : "s");
+                     ports == 1 ? "" : "s");
         return;
     }
-    doctor_found(finding, VERDICT_NO, "a program started with it sees no device (exit status %d)", status);
+    doctor_found(finding, VERDICT_NO, "a program started with it sees no device (exit status %d)",
+                 status);
     doctor_remedy(finding, "run 'verbena run --log debug -- ibv_devices' and read the log");
 }
 
@@ -67,11 +68,11 @@ void doctor_check_dropins(struct finding *finding)
     if (!launch_find(&launch)) {
         doctor_found(finding, VERDICT_NO, "libverbena.so not found");
     } else if (*launch.dropins) {
-        doctor_found(finding, VERDICT_YES, "%s defines every symbol version of the system's libraries",
-              launch.dropins);
+        doctor_found(finding, VERDICT_YES,
+                     "%s defines every symbol version of the system's libraries", launch.dropins);
     } else {
         doctor_found(finding, VERDICT_NO, "%s; 'verbena run' uses LD_PRELOAD only",
-              launch.why_no_dropins);
+                     launch.why_no_dropins);
         doctor_remedy(finding, "build on this machine, so that the drop-ins match its rdma-core");
     }
 }
@@ -98,16 +99,17 @@ void doctor_check_shared_memory(struct finding *finding)
 
     if (statvfs(directory, &status) || !can_create_in(directory)) {
         doctor_found(finding, VERDICT_NO, "%s: %s", directory, strerror(errno));
-        doctor_remedy(finding, "set VERBENA_SHM_DIR to a writable directory, preferably on a tmpfs");
+        doctor_remedy(finding,
+                      "set VERBENA_SHM_DIR to a writable directory, preferably on a tmpfs");
         return;
     }
     total = (double)status.f_blocks * status.f_frsize;
     left = (double)status.f_bavail * status.f_frsize;
-    doctor_found(finding, left > 0 ? VERDICT_YES : VERDICT_NO, "%s: %.0f of %.0f MiB free", directory,
-          left / MEBIBYTE, total / MEBIBYTE);
+    doctor_found(finding, left > 0 ? VERDICT_YES : VERDICT_NO, "%s: %.0f of %.0f MiB free",
+                 directory, left / MEBIBYTE, total / MEBIBYTE);
     if (left < RECOMMENDED_MEMORY)
         doctor_remedy(finding, "enlarge it ('docker run --shm-size', or remount the tmpfs with a "
-                        "larger size=), or set VERBENA_SHM_DIR");
+                               "larger size=), or set VERBENA_SHM_DIR");
 }
 
 struct stale {
@@ -138,8 +140,9 @@ void doctor_check_stale_segments(struct finding *finding)
         return;
     }
     doctor_found(finding, VERDICT_NOTE, "%d, %.1f MiB in total, for example %.300s", stale.count,
-          stale.bytes / MEBIBYTE, stale.first);
-    doctor_remedy(finding, "remove the file, or start a program on that fabric: it takes the segment over");
+                 stale.bytes / MEBIBYTE, stale.first);
+    doctor_remedy(finding,
+                  "remove the file, or start a program on that fabric: it takes the segment over");
 }
 
 void doctor_check_memfd(struct finding *finding)
@@ -167,5 +170,6 @@ void doctor_check_processors(struct finding *finding)
         return;
     }
     doctor_found(finding, VERDICT_NO, "one processor: polling programs have to share it");
-    doctor_remedy(finding, "use two or more processors; with one, latencies are scheduler time slices");
+    doctor_remedy(finding,
+                  "use two or more processors; with one, latencies are scheduler time slices");
 }

@@ -130,7 +130,8 @@ static const char *refusal_remedy(void)
     if (yama_scope() > 1)
         return "sysctl kernel.yama.ptrace_scope=1 (or 0), as root; "
                "until then the slower copy agent is used";
-    return "a seccomp or container profile denies it: use 'docker run --cap-add SYS_PTRACE' or a newer "
+    return "a seccomp or container profile denies it: use 'docker run --cap-add SYS_PTRACE' or a "
+           "newer "
            "profile; until then the slower copy agent is used";
 }
 
@@ -140,11 +141,12 @@ void doctor_check_process_vm(struct finding *finding)
     int permitted = plain ? between_siblings(copy_both_ways, true) : 0;
 
     if (!plain) {
-        doctor_found(finding, VERDICT_YES, "process_vm_readv and process_vm_writev work between siblings");
+        doctor_found(finding, VERDICT_YES,
+                     "process_vm_readv and process_vm_writev work between siblings");
     } else if (!permitted) {
         doctor_found(finding, VERDICT_YES,
-              "denied by default (%s), works after PR_SET_PTRACER, which the library calls",
-              strerror(plain));
+                     "denied by default (%s), works after PR_SET_PTRACER, which the library calls",
+                     strerror(plain));
     } else {
         doctor_found(finding, VERDICT_NO, "process_vm_readv: %s", strerror(permitted));
         doctor_remedy(finding, "%s", refusal_remedy());
@@ -166,9 +168,11 @@ void doctor_check_yama(struct finding *finding)
         return;
     }
     doctor_found(finding, scope > 1 ? VERDICT_NO : VERDICT_NOTE, "ptrace_scope is %d: %s", scope,
-          scope >= 0 && scope < 4 ? meanings[scope] : "unknown");
+                 scope >= 0 && scope < 4 ? meanings[scope] : "unknown");
     if (scope > 1)
-        doctor_remedy(finding, "sysctl kernel.yama.ptrace_scope=1, as root (3 can be changed only by a reboot)");
+        doctor_remedy(
+            finding,
+            "sysctl kernel.yama.ptrace_scope=1, as root (3 can be changed only by a reboot)");
 }
 
 void doctor_check_ptracer(struct finding *finding)
@@ -179,7 +183,8 @@ void doctor_check_ptracer(struct finding *finding)
     if (!result)
         doctor_found(finding, VERDICT_YES, "PR_SET_PTRACER works");
     else if (result == EINVAL)
-        doctor_found(finding, VERDICT_NOTE, "PR_SET_PTRACER is not available: this kernel has no Yama");
+        doctor_found(finding, VERDICT_NOTE,
+                     "PR_SET_PTRACER is not available: this kernel has no Yama");
     else
         doctor_found(finding, VERDICT_NO, "PR_SET_PTRACER: %s", strerror(result));
 }
@@ -189,9 +194,11 @@ void doctor_check_copy_mode(struct finding *finding)
     const char *asked = getenv("VERBENA_COPY");
 
     if (asked && !strcmp(asked, "agent"))
-        doctor_found(finding, VERDICT_NOTE, "copy agent, slower, because VERBENA_COPY=agent is set");
+        doctor_found(finding, VERDICT_NOTE,
+                     "copy agent, slower, because VERBENA_COPY=agent is set");
     else if (!between_siblings(copy_both_ways, true))
-        doctor_found(finding, VERDICT_NOTE, "direct: the initiator calls process_vm_readv and process_vm_writev");
+        doctor_found(finding, VERDICT_NOTE,
+                     "direct: the initiator calls process_vm_readv and process_vm_writev");
     else
         doctor_found(
             finding, VERDICT_NOTE,
@@ -219,6 +226,7 @@ void doctor_check_membarrier(struct finding *finding)
         return;
     }
     doctor_found(finding, VERDICT_NO, "membarrier: %s",
-          commands < 0 ? strerror(errno) : "no GLOBAL_EXPEDITED");
-    doctor_remedy(finding, "needs Linux 4.16 or later, and a seccomp profile that permits membarrier");
+                 commands < 0 ? strerror(errno) : "no GLOBAL_EXPEDITED");
+    doctor_remedy(finding,
+                  "needs Linux 4.16 or later, and a seccomp profile that permits membarrier");
 }

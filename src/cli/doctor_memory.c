@@ -56,17 +56,20 @@ void doctor_check_page_moves(struct finding *finding)
         doctor_found(finding, VERDICT_NO, "PROCMAP_QUERY on /proc/self/maps: %s", strerror(query));
         doctor_remedy(finding, "needs Linux 6.11 or later; until then registered memory is copied");
     } else if (!whole) {
-        doctor_found(finding, VERDICT_YES, "userfaultfd moves pages and handles faults of the kernel");
+        doctor_found(finding, VERDICT_YES,
+                     "userfaultfd moves pages and handles faults of the kernel");
     } else if (!move_a_page(true)) {
         doctor_found(finding, VERDICT_NOTE,
-              "userfaultfd moves pages but handles no faults of the kernel (%s): enough for "
-              "single-threaded programs",
-              strerror(whole));
-        doctor_remedy(finding, "sysctl vm.unprivileged_userfaultfd=1, or access to /dev/userfaultfd, "
-                        "as root; until then the memory of multi-threaded programs is copied");
+                     "userfaultfd moves pages but handles no faults of the kernel (%s): enough for "
+                     "single-threaded programs",
+                     strerror(whole));
+        doctor_remedy(finding,
+                      "sysctl vm.unprivileged_userfaultfd=1, or access to /dev/userfaultfd, "
+                      "as root; until then the memory of multi-threaded programs is copied");
     } else {
         doctor_found(finding, VERDICT_NO, "UFFDIO_MOVE: %s", strerror(whole));
-        doctor_remedy(finding, "needs Linux 6.8 or later, and a seccomp profile that permits userfaultfd");
+        doctor_remedy(finding,
+                      "needs Linux 6.8 or later, and a seccomp profile that permits userfaultfd");
     }
 }
 
@@ -80,7 +83,8 @@ void doctor_check_mr_mode(struct finding *finding)
     else if (!able)
         doctor_found(finding, VERDICT_NOTE, "copied: see page-moves");
     else
-        doctor_found(finding, VERDICT_NOTE,
-              "private memory that starts on a page boundary is mapped, other memory is copied; "
-              "'verbena run --stats' reports each region");
+        doctor_found(
+            finding, VERDICT_NOTE,
+            "private memory that starts on a page boundary is mapped, other memory is copied; "
+            "'verbena run --stats' reports each region");
 }

@@ -87,7 +87,8 @@ bool launch_find(struct launch *launch)
         choose_dropins(launch);
         return true;
     }
-    cli_error(LIBRARY " is neither in %s/%s nor in %s/%s", own, directories[0], own, directories[1]);
+    cli_error(LIBRARY " is neither in %s/%s nor in %s/%s", own, directories[0], own,
+              directories[1]);
     return false;
 }
 
@@ -103,7 +104,8 @@ static bool find_beside(const char *const directories[2], const char *name, int 
             !access(path, mode))
             return true;
     }
-    cli_error("%s is neither in %s/%s nor in %s/%s", name, own, directories[0], own, directories[1]);
+    cli_error("%s is neither in %s/%s nor in %s/%s", name, own, directories[0], own,
+              directories[1]);
     return false;
 }
 

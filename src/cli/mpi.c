@@ -54,7 +54,8 @@ bool mpi_wants_rails(const struct invocation *invocation)
 
 /* Places ranks in blocks, the first ones on the first node. On modelled adapters the default is one
  * rank for each node, because ranks of one node do not use the adapter. */
-static int place_ranks(const struct invocation *invocation, bool modelled, struct placement *placement)
+static int place_ranks(const struct invocation *invocation, bool modelled,
+                       struct placement *placement)
 {
     unsigned long ranks = option_number(invocation, "ranks", 1);
     unsigned long per_node = option_number(invocation, "ranks-per-node", 0);
@@ -65,9 +66,10 @@ static int place_ranks(const struct invocation *invocation, bool modelled, struc
     if (!per_node)
         per_node = (ranks + nodes - 1) / nodes;
     if (nodes > NODES_MAX)
-        return cli_usage_error(invocation->command,
-                               "%lu nodes exceed the limit of a fabric (%d): use more --ranks-per-node",
-                               nodes, NODES_MAX);
+        return cli_usage_error(
+            invocation->command,
+            "%lu nodes exceed the limit of a fabric (%d): use more --ranks-per-node", nodes,
+            NODES_MAX);
     if (nodes * per_node < ranks)
         return cli_usage_error(invocation->command,
                                "%lu nodes with %lu ranks each are too few for %lu ranks", nodes,

@@ -132,7 +132,8 @@ int cli_mpi_bench(const struct invocation *invocation)
     if (invocation->operand_count >= LINE_WORDS_MAX)
         return cli_usage_error(invocation->command, "too many words");
     if (!launch_program(BENCH, program)) {
-        cli_error("Verbena was built without an MPI library: install one (Debian: libopenmpi-dev) and build again");
+        cli_error("Verbena was built without an MPI library: install one (Debian: libopenmpi-dev) "
+                  "and build again");
         return CLI_NOT_FOUND;
     }
     words[0] = program;

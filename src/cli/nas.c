@@ -64,7 +64,8 @@ int cli_nas(const struct invocation *invocation)
     if (status)
         return status;
     if (!launch_program(PROGRAM, program)) {
-        cli_error("Verbena was built without an MPI library: install one (Debian: libopenmpi-dev) and build again");
+        cli_error("Verbena was built without an MPI library: install one (Debian: libopenmpi-dev) "
+                  "and build again");
         return CLI_FAILED;
     }
     launcher_words = strdup(settings.launcher_options ? settings.launcher_options : "");

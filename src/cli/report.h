@@ -4,8 +4,8 @@
 
 #include <jansson.h>
 
-/* Writes the page of a reproduction. Returns CLI_OK, or CLI_FAILED after printing the reason. Prints
- * a note if Verbena was built without the page: the other files are complete without it. */
+/* Writes the page of a reproduction. Returns CLI_OK, or CLI_FAILED after printing the reason.
+ * Prints a note if Verbena was built without the page: the other files are complete without it. */
 int report_reproduction(json_t *reproduction, const char *path);
 
 #endif

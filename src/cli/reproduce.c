@@ -167,7 +167,7 @@ static int conclude(const struct invocation *invocation, const struct reproducti
 }
 
 static int run_and_evaluate(const struct invocation *invocation, const struct paper_db *db,
-                         const struct variation *change)
+                            const struct variation *change)
 {
     static const struct variation none;
     struct jobs jobs = { 0 };

@@ -180,7 +180,8 @@ void address_pick_source(struct cm_address *source, const struct cm_address *to,
     if (is_node_address(to)) {
         source->ip[15] = node + 1;
     } else if (to->family == AF_IB) {
-        addr_gid(node, dev_addr.port_index / seg->ports, dev_addr.port_index % seg->ports + 1, &gid);
+        addr_gid(node, dev_addr.port_index / seg->ports, dev_addr.port_index % seg->ports + 1,
+                 &gid);
         memcpy(source->ip, gid.raw, 16);
     } else if (address_is_any(to) || address_is_multicast(to)) {
         address_set_loopback(source);

@@ -21,7 +21,7 @@ struct cm_address {
 #define ANY_NODE (-1)
 
 struct cm_dev_addr {
-    int node; /* ANY_NODE: all nodes have the address */
+    int node;            /* ANY_NODE: all nodes have the address */
     unsigned port_index; /* counted over all adapters of the node */
 };
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define EXPORT __attribute__((visibility("default")))
+#define EXPORT             __attribute__((visibility("default")))
 
 #define ASK_SUBNET_MANAGER 0x10 /* RAI_SA: service records, which the fabric does not have */
 

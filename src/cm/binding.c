@@ -14,8 +14,9 @@ struct cm_binding *binding_at(unsigned index)
 {
     if (index >= BINDINGS_PER_CHUNK * BINDING_CHUNKS)
         return NULL;
-    struct cm_binding *chunk = seg_at(load_acquire(&shared_root->bindings.chunks[index / BINDINGS_PER_CHUNK]),
-                                        BINDINGS_PER_CHUNK * sizeof(*chunk));
+    struct cm_binding *chunk =
+        seg_at(load_acquire(&shared_root->bindings.chunks[index / BINDINGS_PER_CHUNK]),
+               BINDINGS_PER_CHUNK * sizeof(*chunk));
     return chunk ? &chunk[index % BINDINGS_PER_CHUNK] : NULL;
 }
 
@@ -146,7 +147,7 @@ int binding_listen(unsigned index, int backlog)
 
 /* Prefers listeners of this node to others, then listeners bound to `to` itself to wildcards. */
 struct cm_binding *binding_find_listener(uint16_t port_space, const struct cm_address *to,
-                                        const struct cm_dev_addr *dev_addr)
+                                         const struct cm_dev_addr *dev_addr)
 {
     unsigned own_node = proc_slot(proc_self)->node;
     struct cm_binding *best = NULL;

@@ -36,6 +36,6 @@ struct cm_binding *binding_at(unsigned index);
 
 /* The listener that a REQ to `to` reaches, or NULL. */
 struct cm_binding *binding_find_listener(uint16_t port_space, const struct cm_address *to,
-                                        const struct cm_dev_addr *dev_addr);
+                                         const struct cm_dev_addr *dev_addr);
 
 #endif

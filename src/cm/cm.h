@@ -48,7 +48,7 @@ enum {
 #define CM_EVENT_ADDRINFO_ERROR    CM_EVENT(2)
 #define CM_EVENT_USER              CM_EVENT(3)
 
-#define CM_IPOIB_QKEY 0x0b1b
+#define CM_IPOIB_QKEY              0x0b1b
 
 struct cm_watch {
     struct cm_peer peer;
@@ -110,10 +110,10 @@ struct cm_id {
 
     struct cm_peer peer;
     struct cm_watch *watch;
-    uint64_t due;                /* when the timer of this state expires; 0: none */
-    uint64_t waited;             /* ns since the REQ was sent */
+    uint64_t due;              /* when the timer of this state expires; 0: none */
+    uint64_t waited;           /* ns since the REQ was sent */
     struct cm_message *unsent; /* a REQ held back: the listener's backlog is full */
-    bool peer_knows;             /* that the connection is established */
+    bool peer_knows;           /* that the connection is established */
 
     uint32_t psn;
     bool peer_known; /* the fields up to remote_ece are valid */

@@ -62,8 +62,7 @@ static int set_private(struct cm_id *cm, struct cm_message *m, const void *data,
     return 0;
 }
 
-static void set_params(struct cm_id *cm, struct cm_message *m,
-                       const struct rdma_conn_param *param)
+static void set_params(struct cm_id *cm, struct cm_message *m, const struct rdma_conn_param *param)
 {
     struct ibv_qp *qp = cm->id.qp;
 

@@ -19,7 +19,7 @@ enum cm_message_type {
     CM_MSG_REJ,
     CM_MSG_DREQ,
     CM_MSG_SIDR_REQ,
-    CM_MSG_SIDR_REP, /* reason 0: found */
+    CM_MSG_SIDR_REP,    /* reason 0: found */
     CM_MSG_MIGRATED,    /* the sender's id has moved to another event channel */
     CM_MSG_ESTABLISHED, /* the passive side is connected already: send no CM_MSG_RTU */
 };

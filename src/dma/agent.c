@@ -29,7 +29,7 @@
  *    never waits, so two processes may copy for each other at the same time.
  */
 
-#define TICK_NS 500000
+#define TICK_NS      500000
 #define LOOK_SECONDS 1 /* how long memory of a dead peer may stay mapped */
 
 static pthread_mutex_t start_mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -53,7 +53,7 @@ static void sleep_until_needed(struct proc_slot *slot, uint32_t seen)
     if (waiting)
         atomic_store(&sleeping, false);
     syscall(SYS_futex, &slot->doorbell, FUTEX_WAIT, seen,
-            waiting            ? &tick
+            waiting           ? &tick
             : peer_maps_any() ? &look
                               : NULL,
             NULL, 0);

@@ -283,8 +283,7 @@ static int process_copy(unsigned proc, struct iovec *local, unsigned locals, str
     if (likely(err != EPERM && err != ENOSYS))
         return err;
     /* The first call was refused: nothing was copied. */
-    log_info("process %d copies for us: process_vm_*: %s", proc_slot(proc)->pid,
-             strerror(err));
+    log_info("process %d copies for us: process_vm_*: %s", proc_slot(proc)->pid, strerror(err));
     return agent_copy(proc, (struct cursor){ local, locals }, (struct cursor){ remote, remotes },
                       out);
 }

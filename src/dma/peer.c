@@ -166,8 +166,7 @@ static void make_mapping(struct mapping *m, const struct shared_mr *mr, uint64_t
         atomic_fetch_add(&maps_made, 1);
         atomic_store(&proc_slot(proc_self)->maps_memory, 1);
     } else {
-        log_info("cannot map memory of process %d: copying it instead",
-                 proc_slot(mr->proc)->pid);
+        log_info("cannot map memory of process %d: copying it instead", proc_slot(mr->proc)->pid);
     }
     store_release(&m->serial, serial);
 }

@@ -3,9 +3,9 @@
  * A versioned replacement for libibverbs.so.1 or librdmacm.so.1.
  *
  * Programs that call dlopen() and dlvsym() bypass the preload, so the names must exist here with
- * their versions. All state is in libverbena.so: each name jumps through a slot that the constructor
- * points at the function of this name in libverbena.so. Names that it lacks, such as those that
- * hardware providers import, fail with EOPNOTSUPP.
+ * their versions. All state is in libverbena.so: each name jumps through a slot that the
+ * constructor points at the function of this name in libverbena.so. Names that it lacks, such as
+ * those that hardware providers import, fail with EOPNOTSUPP.
  */
 #include <dlfcn.h>
 #include <errno.h>

@@ -31,6 +31,6 @@ void addr_warn_if_foreign(const struct ibv_ah_attr *av, const char *user)
         inet_ntop(AF_INET6, av->grh.dgid.raw, port + 4, sizeof(port) - 4);
     }
     log_warn("%s: no port with %s on fabric '%s' (%s): the peer may be on another fabric; programs "
-             "meet when they run with the same --fabric, as the same user, on the same %s", user,
-             port, segment_config()->name, segment_path(), segment_config()->dir);
+             "meet when they run with the same --fabric, as the same user, on the same %s",
+             user, port, segment_config()->name, segment_path(), segment_config()->dir);
 }

@@ -75,8 +75,7 @@ static const char *name_of(uint8_t opcode)
 
 static bool is_news(enum ibv_wc_status status)
 {
-    return status != IBV_WC_SUCCESS && status != IBV_WC_WR_FLUSH_ERR &&
-           log_level >= LOG_LEVEL_INFO;
+    return status != IBV_WC_SUCCESS && status != IBV_WC_WR_FLUSH_ERR && log_level >= LOG_LEVEL_INFO;
 }
 
 void qp_log_send(const struct hca_qp *qp, const struct send_wqe *wqe, enum ibv_wc_status status)
@@ -91,8 +90,8 @@ void qp_log_send(const struct hca_qp *qp, const struct send_wqe *wqe, enum ibv_w
         epoch_exit();
     }
     log_info("QP 0x%x: work request 0x%llx (%s) failed with %s: %s", qp->ibv.qp_num,
-             (unsigned long long)wqe->wr_id, name_of(wqe->opcode),
-             ibv_wc_status_str(status), *silence ? silence : cause_of(status));
+             (unsigned long long)wqe->wr_id, name_of(wqe->opcode), ibv_wc_status_str(status),
+             *silence ? silence : cause_of(status));
 }
 
 void qp_log_receive(uint32_t qpn, uint64_t wr_id, enum ibv_wc_status status)

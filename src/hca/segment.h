@@ -14,7 +14,7 @@ struct fabric_config {
 };
 
 extern struct segment *seg;
-extern uint64_t seg_limit; /* bytes that are mapped */
+extern uint64_t seg_limit;         /* bytes that are mapped */
 extern _Atomic uint64_t seg_known; /* known size of the file, which only grows */
 
 /* Checks whether the file has grown to that size. */

@@ -44,8 +44,8 @@ static void begin_wait(struct hca_qp *qp, int why)
         return;
     qp->stall = reason;
     qp->retries_left = qp->attr.rnr_retry;
-    qp->retry_at = now_ns() + (reason == STALL_RNR ? transport_rnr_ns(peer_rnr_code(qp))
-                                                   : ack_timeout_ns(qp));
+    qp->retry_at =
+        now_ns() + (reason == STALL_RNR ? transport_rnr_ns(peer_rnr_code(qp)) : ack_timeout_ns(qp));
 }
 
 /* Remembers the peer's process while it can be found: if that is dead, stop waiting. */

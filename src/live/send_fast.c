@@ -25,8 +25,7 @@ static bool route_holds(const struct hca_qp *qp)
     const struct send_route *r = &qp->route;
     struct shared_qp *peer = r->peer;
 
-    return peer && chunk_of(r->dest_qpn) == r->chunk &&
-           load_acquire(&peer->qpn) == r->dest_qpn &&
+    return peer && chunk_of(r->dest_qpn) == r->chunk && load_acquire(&peer->qpn) == r->dest_qpn &&
            load_relaxed(&peer->dest_qpn) == qp->ibv.qp_num &&
            load_acquire(&peer->state) - IBV_QPS_RTR <= IBV_QPS_SQE - IBV_QPS_RTR &&
            peer->rq == seg_offset(r->rq) && peer->recv_cq == seg_offset(r->cq.cq) &&

@@ -36,8 +36,8 @@ static bool build_local(const struct hca_qp *qp, const struct send_wqe *w, bool 
             continue;
         if (w->flags & IBV_SEND_INLINE)
             ref = (struct mem_ref){ .kind = MEM_PROCESS, .addr = sge->addr };
-        else if (unlikely(!mr_local(sge->lkey, qp->pd->id, sge->addr, sge->length,
-                                    for_writing, &ref)))
+        else if (unlikely(
+                     !mr_local(sge->lkey, qp->pd->id, sge->addr, sge->length, for_writing, &ref)))
             return false;
         else
             list->unmapped |= load_relaxed(&ref.mr->unmapped);
@@ -70,8 +70,8 @@ static int status_of_check(struct shared_qp *peer, enum responder_status status)
     if (status == RESPONDER_OK)
         return IBV_WC_SUCCESS;
     if (peer->type != IBV_QPT_UC)
-        qp_fail(peer, status == RESPONDER_ACCESS_ERROR ? IBV_EVENT_QP_ACCESS_ERR
-                                                       : IBV_EVENT_QP_REQ_ERR);
+        qp_fail(peer,
+                status == RESPONDER_ACCESS_ERROR ? IBV_EVENT_QP_ACCESS_ERR : IBV_EVENT_QP_REQ_ERR);
     return status == RESPONDER_ACCESS_ERROR ? IBV_WC_REM_ACCESS_ERR : IBV_WC_REM_INV_REQ_ERR;
 }
 
@@ -80,15 +80,15 @@ static int find_remote(struct shared_qp *peer, const struct send_wqe *w, uint64_
 {
     if (!length)
         return IBV_WC_SUCCESS;
-    return status_of_check(peer, responder_check(peer, w->srqn, w->rkey, w->remote_addr, length,
-                                                 access, ref));
+    return status_of_check(
+        peer, responder_check(peer, w->srqn, w->rkey, w->remote_addr, length, access, ref));
 }
 
 static int find_remote_word(struct shared_qp *peer, const struct send_wqe *w, unsigned access,
                             struct mem_ref *ref)
 {
-    return status_of_check(peer, responder_check_atomic(peer, w->srqn, w->rkey, w->remote_addr,
-                                                        access, ref));
+    return status_of_check(
+        peer, responder_check_atomic(peer, w->srqn, w->rkey, w->remote_addr, access, ref));
 }
 
 static int status_of_copy(int err)
@@ -122,9 +122,12 @@ static int run_write_imm(struct hca_qp *qp, const struct send_wqe *w, struct sha
         return WAIT_RNR;
     if ((status = run_write(qp, w, peer, byte_len)))
         return status;
-    struct delivery m = { .wqe = w, .sender = qp, .length = *byte_len,
+    struct delivery m = { .wqe = w,
+                          .sender = qp,
+                          .length = *byte_len,
                           .opcode = IBV_WC_RECV_RDMA_WITH_IMM,
-                          .slid = load_relaxed(&qp->shared->lid), .src_qp = qp->ibv.qp_num };
+                          .slid = load_relaxed(&qp->shared->lid),
+                          .src_qp = qp->ibv.qp_num };
     return deliver_message(peer, &m);
 }
 
@@ -223,9 +226,13 @@ static int run_send(struct hca_qp *qp, const struct send_wqe *w, struct shared_q
 
     if (unlikely(!build_local(qp, w, false, &local)))
         return IBV_WC_LOC_PROT_ERR;
-    struct delivery m = { .wqe = w, .sender = qp, .payload = &local, .length = local.length,
-                         .opcode = IBV_WC_RECV, .slid = load_relaxed(&qp->shared->lid),
-                         .src_qp = qp->ibv.qp_num };
+    struct delivery m = { .wqe = w,
+                          .sender = qp,
+                          .payload = &local,
+                          .length = local.length,
+                          .opcode = IBV_WC_RECV,
+                          .slid = load_relaxed(&qp->shared->lid),
+                          .src_qp = qp->ibv.qp_num };
     *byte_len = local.length;
     if (unlikely(w->opcode == IBV_WR_SEND_WITH_INV)) {
         if (!deliver_has_receive(peer, w))
@@ -276,9 +283,9 @@ void wqe_report_drops(void)
     if (total)
         log_write(LOG_LEVEL_INFO,
                   "datagrams dropped: %llu (%llu no such QP, %llu wrong Q_Key, %llu port down, "
-                  "%llu no receive posted, %llu receive refused)", total, dropped[DROP_NO_QP],
-                  dropped[DROP_QKEY], dropped[DROP_PORT_DOWN], dropped[DROP_NO_RECEIVE],
-                  dropped[DROP_REFUSED]);
+                  "%llu no receive posted, %llu receive refused)",
+                  total, dropped[DROP_NO_QP], dropped[DROP_QKEY], dropped[DROP_PORT_DOWN],
+                  dropped[DROP_NO_RECEIVE], dropped[DROP_REFUSED]);
 }
 
 static unsigned group_members(const struct send_wqe *w, uint32_t *qpns, unsigned capacity)
@@ -306,9 +313,14 @@ static int run_datagram(struct hca_qp *qp, const struct send_wqe *w, uint32_t *b
         return IBV_WC_LOC_PROT_ERR;
     if (unlikely(local.length > max_datagram))
         return IBV_WC_LOC_LEN_ERR;
-    struct delivery m = { .wqe = w, .sender = qp, .payload = &local, .length = local.length,
-                         .opcode = IBV_WC_RECV, .datagram = true,
-                         .slid = load_relaxed(&qp->shared->lid), .src_qp = qp->ibv.qp_num };
+    struct delivery m = { .wqe = w,
+                          .sender = qp,
+                          .payload = &local,
+                          .length = local.length,
+                          .opcode = IBV_WC_RECV,
+                          .datagram = true,
+                          .slid = load_relaxed(&qp->shared->lid),
+                          .src_qp = qp->ibv.qp_num };
     *byte_len = local.length;
     if (w->dlid < ADDR_MCAST_LID) {
         send_datagram(qp, &m, w->remote_qpn, w->dlid, false);

@@ -57,7 +57,8 @@ static void print_usage(FILE *out)
     }
     fputs("\n\n", out);
     for (const struct option_row *row = rows; row->name; row++)
-        fprintf(out, "  --%-12s%-6s%s [%s]\n", row->name, row->argument, row->help, row->default_value);
+        fprintf(out, "  --%-12s%-6s%s [%s]\n", row->name, row->argument, row->help,
+                row->default_value);
 }
 
 uint64_t mpibench_rounds(const struct task_spec *spec, size_t bytes, size_t volume,

@@ -60,8 +60,8 @@ void counters_register(void)
             &mca_mtl_verbena_component.mtl_version, counters[i].name, counters[i].help,
             OPAL_INFO_LVL_4, MCA_BASE_PVAR_CLASS_COUNTER, MCA_BASE_VAR_TYPE_UNSIGNED_LONG_LONG,
             NULL, MCA_BASE_VAR_BIND_NO_OBJECT,
-            MCA_BASE_PVAR_FLAG_READONLY | MCA_BASE_PVAR_FLAG_CONTINUOUS, read_counter, NULL,
-            notify, (void *)&counters[i]);
+            MCA_BASE_PVAR_FLAG_READONLY | MCA_BASE_PVAR_FLAG_CONTINUOUS, read_counter, NULL, notify,
+            (void *)&counters[i]);
 }
 
 /* One line for each counter that is not zero, all in one write. */

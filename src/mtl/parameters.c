@@ -70,8 +70,8 @@ static const mca_base_var_enum_value_t eager_modes[] = {
     { EAGER_AUTO, "auto" }, { EAGER_SEND, "send" }, { EAGER_WRITE, "write" }, { 0, NULL }
 };
 static const mca_base_var_enum_value_t rendezvous_modes[] = { { RENDEZVOUS_WRITE, "write" },
-                                                             { RENDEZVOUS_READ, "read" },
-                                                             { 0, NULL } };
+                                                              { RENDEZVOUS_READ, "read" },
+                                                              { 0, NULL } };
 
 static int register_int(const char *name, const char *help, mca_base_var_enum_t *choices,
                         int *value)

@@ -96,8 +96,8 @@ static void post_receive(struct rail_link *link, uint32_t slot)
         .lkey = connection->regions[link->path->device->index]->lkey,
     };
     struct ibv_recv_wr wr = { .wr_id = (uintptr_t)&link->receives[slot],
-                                   .sg_list = &sge,
-                                   .num_sge = 1 },
+                              .sg_list = &sge,
+                              .num_sge = 1 },
                        *bad;
 
     if (ibv_post_recv(link->qp, &wr, &bad))

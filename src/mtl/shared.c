@@ -29,10 +29,10 @@ struct data_ref {
 };
 
 struct ring {
-    cache_aligned uint64_t sender; /* process name, written before the first message */
+    cache_aligned uint64_t sender;           /* process name, written before the first message */
     cache_aligned _Atomic uint32_t consumed; /* cells, written by the owner of the inbox */
     _Atomic uint64_t freed;                  /* bytes of the data ring */
-    cache_aligned coop_word coop;          /* the message of the sender that both copy */
+    cache_aligned coop_word coop;            /* the message of the sender that both copy */
     cache_aligned struct cell cells[CELLS];
     char data[DATA_BYTES];
 };

@@ -45,8 +45,8 @@ static int modify_to_rts(void)
     struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT,
                                 .port_num = devices.path[0].port,
                                 .qkey = QKEY };
-    int err = ibv_modify_qp(ud->qp, &attr,
-                            IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY);
+    int err =
+        ibv_modify_qp(ud->qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY);
 
     for (uint32_t i = 0; i < RECV_DEPTH && !err; i++) {
         ud->recv_work[i] = (struct work){ .kind = WORK_WIREUP_RECV, .index = i };

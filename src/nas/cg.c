@@ -290,7 +290,7 @@ static int cg_run(struct nas_run *run)
 
     if ((uint32_t)run->ranks > cg.order)
         return run_error(run, "%u rows support at most as many ranks, not %d", cg.order,
-                          run->ranks);
+                         run->ranks);
     run->iterations = sizes[run->class].iterations;
     run->operations = operations(run);
     snprintf(run->problem, sizeof(run->problem), "order %u, %u nonzeros a vector", cg.order,

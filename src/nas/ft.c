@@ -170,7 +170,7 @@ static void exchange(struct ft *ft)
     if (ft->run->ranks == 1)
         return;
     comm_alltoall(given, 2 * (ft->points / ft->run->ranks), MPI_DOUBLE, ft->exchanged,
-                      MPI_COMM_WORLD);
+                  MPI_COMM_WORLD);
     ft->field = ft->exchanged;
     ft->exchanged = given;
 }

@@ -176,8 +176,8 @@ static void exchange_keys(struct is *is)
         start += is->in_counts[i];
     }
     is->received_count = start;
-    comm_alltoallv(is->bucketed, is->out_counts, is->out_starts, is->received,
-                             is->in_counts, is->in_starts, MPI_UINT32_T, MPI_COMM_WORLD);
+    comm_alltoallv(is->bucketed, is->out_counts, is->out_starts, is->received, is->in_counts,
+                   is->in_starts, MPI_UINT32_T, MPI_COMM_WORLD);
 }
 
 static void count_keys(struct is *is)
@@ -297,8 +297,8 @@ static int is_run(struct nas_run *run)
     };
 
     if ((uint32_t)run->ranks > is.buckets)
-        return run_error(run, "%u buckets support at most as many ranks, not %d",
-                          is.buckets, run->ranks);
+        return run_error(run, "%u buckets support at most as many ranks, not %d", is.buckets,
+                         run->ranks);
     snprintf(run->problem, sizeof(run->problem), "2^%u keys below 2^%u", size->keys_log2,
              size->limit_log2);
     run->iterations = ITERATIONS;

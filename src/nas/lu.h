@@ -35,23 +35,23 @@ struct lu {
     int below;                    /* rows that are kept below begin_y */
     int blocks;                   /* of a plane of constant z */
     int first_block, last_block;  /* that have points between the boundaries */
-    int slots;                   /* of a block */
+    int slots;                    /* of a block */
     /* Which points are not on the boundary: all bits set or none. By rows as they are kept, and
      * along x backwards, as the lanes of a slot have them. */
     int64_t inner_y[LU_EDGE_MAX + 2 * LU_LANES];
     int64_t inner_x[LU_EDGE_MAX + 2 * LU_LANES];
     double dt;
-    double t1, t2;      /* 1 / h^2 and 1 / 2h */
-    struct lu_slot *u; /* the state */
-    struct lu_slot *r; /* the residual, then the correction; zero on the boundary of the cube */
+    double t1, t2;         /* 1 / h^2 and 1 / 2h */
+    struct lu_slot *u;     /* the state */
+    struct lu_slot *r;     /* the residual, then the correction; zero on the boundary of the cube */
     struct lu_slot *force; /* what makes the exact solution a steady one */
-    double *faces[4];       /* out and in, lower and higher */
+    double *faces[4];      /* out and in, lower and higher */
 };
 
 /* A block of rows, from the slot of x = 0 in its first lane. Beyond the first and the last block
  * there is nothing that counts, and any will do. */
-static inline struct lu_slot *lu_block(const struct lu *lu, const struct lu_slot *cells,
-                                        int block, int z)
+static inline struct lu_slot *lu_block(const struct lu *lu, const struct lu_slot *cells, int block,
+                                       int z)
 {
     int within = block < 0 ? 0 : block < lu->blocks ? block : lu->blocks - 1;
 
@@ -89,8 +89,7 @@ struct lu_box {
 
 /* All components of the points of a box, one point after the other. */
 void lu_pack(const struct lu *lu, const struct lu_slot *cells, struct lu_box box, double *buffer);
-void lu_unpack(const struct lu *lu, struct lu_slot *cells, struct lu_box box,
-               const double *buffer);
+void lu_unpack(const struct lu *lu, struct lu_slot *cells, struct lu_box box, const double *buffer);
 
 /* The exact solution at a point of the cube. */
 void lu_exact(const struct lu *lu, int x, int y, int z, double value[LU_COMPONENTS]);

@@ -15,10 +15,10 @@ static void exchange_layers(const struct lu *lu, int low, int high, struct lu_bo
 
     if (low != MPI_PROC_NULL)
         comm_irecv(lu->faces[IN_LOW], count, MPI_DOUBLE, low, TAG_TO_HIGH, MPI_COMM_WORLD,
-                           &requests[waiting++]);
+                   &requests[waiting++]);
     if (high != MPI_PROC_NULL)
         comm_irecv(lu->faces[IN_HIGH], count, MPI_DOUBLE, high, TAG_TO_LOW, MPI_COMM_WORLD,
-                           &requests[waiting++]);
+                   &requests[waiting++]);
     if (low != MPI_PROC_NULL) {
         lu_pack(lu, lu->u, inner_low, lu->faces[OUT_LOW]);
         comm_send(lu->faces[OUT_LOW], count, MPI_DOUBLE, low, TAG_TO_LOW, MPI_COMM_WORLD);
@@ -163,7 +163,7 @@ lu_inline void rows_of(const struct sources *sources, int distance, int slot, st
 {
     const struct lu_slot *same = &sources->u[REACH][slot + distance];
     const struct lu_slot *next = distance < 0 ? &sources->low[slot + distance + LU_LANES]
-                                               : &sources->high[slot + distance - LU_LANES];
+                                              : &sources->high[slot + distance - LU_LANES];
 
 #pragma GCC unroll 5
     for (int m = 0; m < LU_COMPONENTS; m++)
@@ -171,7 +171,7 @@ lu_inline void rows_of(const struct sources *sources, int distance, int slot, st
 }
 
 lu_inline void residual_slot(const struct lu *lu, const struct sources *sources, int slot,
-                              lu_lanes sum[LU_COMPONENTS])
+                             lu_lanes sum[LU_COMPONENTS])
 {
     const struct lu_slot *u = &sources->u[REACH][slot];
     const struct lu_slot *along_x[POINTS], *along_y[POINTS], *along_z[POINTS];

@@ -114,9 +114,9 @@ static void exchange_faces(const struct mg_grid *grid, double *cells, int axis)
     MPI_Request requests[2];
 
     comm_irecv(grid->buffers[IN_BELOW], count, MPI_DOUBLE, below, TAG_UP, MPI_COMM_WORLD,
-                       &requests[0]);
+               &requests[0]);
     comm_irecv(grid->buffers[IN_ABOVE], count, MPI_DOUBLE, above, TAG_DOWN, MPI_COMM_WORLD,
-                       &requests[1]);
+               &requests[1]);
     copy_face(packed(lowest, grid->buffers[OUT_BELOW]), lowest);
     comm_send(grid->buffers[OUT_BELOW], count, MPI_DOUBLE, below, TAG_DOWN, MPI_COMM_WORLD);
     copy_face(packed(highest, grid->buffers[OUT_ABOVE]), highest);

@@ -188,7 +188,7 @@ static struct results *make_results(const struct tally *tally, const char *comma
     results_metadata_set(&result->settings, "ranks", "%d", run->ranks);
     results_metadata_set(&result->settings, "mpi", "%s", tally->library);
     results_metadata_set(&result->notes, "verification", "%s",
-                      run_verified(run) ? "successful" : "failed");
+                         run_verified(run) ? "successful" : "failed");
     if (!run_verified(run))
         result_failed(result, "the values are not the official ones");
     add_series(result, tally);

@@ -54,8 +54,8 @@ struct nas_run {
     unsigned int check_count;
 
     struct nas_block *blocks;
-    bool out_of_memory; /* on this rank; others may not know */
-    bool timing;        /* within the timed section */
+    bool out_of_memory;          /* on this rank; others may not know */
+    bool timing;                 /* within the timed section */
     double started, progress_at; /* times of the start and of the last progress message */
 };
 

@@ -39,8 +39,7 @@ void nas_work_begin(const char *kernel)
     snprintf(key, sizeof(key), "nas.%s", kernel);
     if (vtime.on && !vtime.parameter(key, &rate) && rate > 0)
         operation_ns = 1e3 / rate;
-    if (vtime.on && (vtime.parameter("nas.reach", &reach) ||
-                            vtime.parameter("nas.miss", &miss_ns)))
+    if (vtime.on && (vtime.parameter("nas.reach", &reach) || vtime.parameter("nas.miss", &miss_ns)))
         miss_ns = 0;
 }
 

@@ -88,8 +88,9 @@ int preload_show_state(const struct preload_attrs *attrs, char *out, size_t size
 
 int preload_show_phys_state(const struct preload_attrs *attrs, char *out, size_t size)
 {
-    static const char *const names[] = { [1] = "Sleep", [2] = "Polling", [3] = "Disabled",
-                                         [5] = "LinkUp" };
+    static const char *const names[] = {
+        [1] = "Sleep", [2] = "Polling", [3] = "Disabled", [5] = "LinkUp"
+    };
 
     return show_named(attrs->port.phys_state, names, ARRAY_SIZE(names), out, size);
 }

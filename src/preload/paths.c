@@ -12,10 +12,22 @@
 #define HCA                 "/sys/class/infiniband/verbena%d"
 #define PORT                HCA "/ports/%p"
 
-#define DIRECTORY(path)       { .pattern = path, .kind = PRELOAD_DIRECTORY }
-#define DEVICE(path)          { .pattern = path, .kind = PRELOAD_DEVICE }
-#define TEXT(path, text)      { .pattern = path, .kind = PRELOAD_FILE, .content = text }
-#define SHOWN(path, function) { .pattern = path, .kind = PRELOAD_FILE, .show = function }
+#define DIRECTORY(path)                            \
+    {                                              \
+        .pattern = path, .kind = PRELOAD_DIRECTORY \
+    }
+#define DEVICE(path)                            \
+    {                                           \
+        .pattern = path, .kind = PRELOAD_DEVICE \
+    }
+#define TEXT(path, text)                                       \
+    {                                                          \
+        .pattern = path, .kind = PRELOAD_FILE, .content = text \
+    }
+#define SHOWN(path, function)                                   \
+    {                                                           \
+        .pattern = path, .kind = PRELOAD_FILE, .show = function \
+    }
 
 /*
  * '%d' stands for a device number from 0, '%p' for a port number from 1. The network interface is

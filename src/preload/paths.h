@@ -5,7 +5,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The sysfs entries and device files that a kernel driver would create for the software adapters. */
+/* The sysfs entries and device files that a kernel driver would create for the software adapters.
+ */
 enum preload_kind {
     PRELOAD_DIRECTORY,
     PRELOAD_FILE,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * File-system calls of the C library: handled here for paths of the software adapters, passed on for
- * all others. Defines both the 32- and the 64-bit names, so it needs the plain declarations of both.
+ * File-system calls of the C library: handled here for paths of the software adapters, passed on
+ * for all others. Defines both the 32- and the 64-bit names, so it needs the plain declarations of
+ * both.
  */
 #undef _FILE_OFFSET_BITS
 #undef _TIME_BITS
@@ -187,7 +188,7 @@ EXPORT struct dirent64 *readdir64(DIR *directory)
 }
 
 /* glibc's own scandir() does not call the functions above. */
-#define DEFINE_SCANDIR(name, type)                                                            \
+#define DEFINE_SCANDIR(name, type)                                                             \
     EXPORT int name(const char *path, struct type ***list, int (*filter)(const struct type *), \
                     int (*order)(const struct type **, const struct type **))                  \
     {                                                                                          \

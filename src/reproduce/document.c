@@ -14,8 +14,9 @@ static json_t *number_or_null(double number)
 
 static json_t *row_json(const struct reproduction *reproduction, const struct row_outcome *outcome)
 {
-    static const enum field copied[] = { FIELD_ID,     FIELD_PLATFORM, FIELD_EXPERIMENT, FIELD_SETUP,
-                                       FIELD_METRIC, FIELD_UNIT,     FIELD_KIND,       FIELD_NOTE };
+    static const enum field copied[] = { FIELD_ID,    FIELD_PLATFORM, FIELD_EXPERIMENT,
+                                         FIELD_SETUP, FIELD_METRIC,   FIELD_UNIT,
+                                         FIELD_KIND,  FIELD_NOTE };
     const struct outcome *now = &outcome->now, *before = &outcome->before;
     json_t *object = json_object();
 
@@ -32,12 +33,13 @@ static json_t *row_json(const struct reproduction *reproduction, const struct ro
         json_object_set_new(object, "before",
                             json_pack("{so so ss ss}", "ours", number_or_null(before->ours),
                                       "error", number_or_null(before->error), "verdict",
-                                      evaluate_verdict_name(before->verdict), "observed", before->text));
+                                      evaluate_verdict_name(before->verdict), "observed",
+                                      before->text));
     return object;
 }
 
-/* The curve is named after its series and, if given, its adapter. 'label' distinguishes curves of the
- * same name. */
+/* The curve is named after its series and, if given, its adapter. 'label' distinguishes curves of
+ * the same name. */
 static json_t *curve_json(const struct series *series, const char *adapter, const char *label)
 {
     json_t *points = json_array();
@@ -111,7 +113,8 @@ static void add_variation(json_t *object, const json_t *figure, const struct pap
     json_array_foreach(adapters, i, adapter)
     {
         const char *name = json_string_value(adapter);
-        const struct job *job = evaluate_job(evaluation, paper, paper_db_text(figure, "run"), name, NULL);
+        const struct job *job =
+            evaluate_job(evaluation, paper, paper_db_text(figure, "run"), name, NULL);
 
         if (when)
             add_curves(object, figure, job, several ? name : NULL, when);
@@ -136,7 +139,7 @@ static json_t *quoted_json(const struct reproduction *reproduction, const struct
         if (row->paper != paper || !at || strcmp(at, figure) || isnan(row->value) ||
             json_object_get(row->spec, "checks") ||
             paper_db_reference_read(row, json_object_get(row->spec, "value"), &reference, error,
-                           sizeof(error)))
+                                    sizeof(error)))
             continue;
         json_array_append_new(
             array, json_pack("{ss sf sf}", "name", row->fields[FIELD_ID], "x", reference.x, "y",
@@ -149,11 +152,12 @@ static json_t *figure_json(const struct reproduction *reproduction, const struct
                            const json_t *figure)
 {
     const char *log = paper_db_text(figure, "log");
-    json_t *object = json_pack(
-        "{ss ss ss ss ss ss s[] s[] so}", "id", paper_db_text(figure, "id"), "source",
-        paper_db_text(figure, "source"), "title", paper_db_text(figure, "title"), "text",
-        paper_db_text(figure, "text"), "quantity", paper_db_text(figure, "quantity"), "log", log ? log : "",
-        "commands", "curves", "quoted", quoted_json(reproduction, paper, paper_db_text(figure, "id")));
+    json_t *object =
+        json_pack("{ss ss ss ss ss ss s[] s[] so}", "id", paper_db_text(figure, "id"), "source",
+                  paper_db_text(figure, "source"), "title", paper_db_text(figure, "title"), "text",
+                  paper_db_text(figure, "text"), "quantity", paper_db_text(figure, "quantity"),
+                  "log", log ? log : "", "commands", "curves", "quoted",
+                  quoted_json(reproduction, paper, paper_db_text(figure, "id")));
 
     if (reproduction->changed)
         add_variation(object, figure, paper, &reproduction->before, "before");
@@ -180,8 +184,8 @@ static json_t *paper_json(const struct reproduction *reproduction, const struct 
     return json_pack("{ss ss ss ss ss ss so so}", "number", paper->number, "name", paper->name,
                      "short", paper_db_text(paper->document, "short"), "authors",
                      paper_db_text(paper->document, "authors"), "title",
-                     paper_db_text(paper->document, "title"), "about", paper_db_text(paper->document, "about"),
-                     "rows", rows, "figures", figures);
+                     paper_db_text(paper->document, "title"), "about",
+                     paper_db_text(paper->document, "about"), "rows", rows, "figures", figures);
 }
 
 static json_t *change_json(const struct reproduction *reproduction)
@@ -196,7 +200,7 @@ static json_t *change_json(const struct reproduction *reproduction)
 }
 
 json_t *document_json(const struct reproduction *reproduction, const char *version,
-                          const char *date, const char *command)
+                      const char *date, const char *command)
 {
     json_t *papers = json_array();
     const struct paper *paper = NULL;

@@ -34,8 +34,8 @@ void evaluate_apply_variation(const struct variation *variation, const char *ada
         *set_out = allocate_text(set ? set : variation->set);
 }
 
-const struct job *evaluate_job(const struct evaluation *evaluation, const struct paper *paper, const char *run,
-                            const char *adapter, const char *set)
+const struct job *evaluate_job(const struct evaluation *evaluation, const struct paper *paper,
+                               const char *run, const char *adapter, const char *set)
 {
     char *line = paper_db_run_line(paper, run, evaluation->quick), *whole_set;
     const char *name;
@@ -102,8 +102,8 @@ static int add_points(const struct series *series, const struct reference *refer
     return 0;
 }
 
-static int add_values(const struct evaluation *evaluation, const struct paper_row *row, const json_t *what,
-                      struct values *values, struct outcome *out)
+static int add_values(const struct evaluation *evaluation, const struct paper_row *row,
+                      const json_t *what, struct values *values, struct outcome *out)
 {
     struct reference reference;
     const struct series *series;
@@ -119,8 +119,8 @@ static int add_values(const struct evaluation *evaluation, const struct paper_ro
     return series ? add_points(series, &reference, values, out) : -1;
 }
 
-static int gather(const struct evaluation *evaluation, const struct paper_row *row, const json_t *list,
-                  struct values *values, struct outcome *out)
+static int gather(const struct evaluation *evaluation, const struct paper_row *row,
+                  const json_t *list, struct values *values, struct outcome *out)
 {
     const json_t *what;
     size_t i;
@@ -205,8 +205,8 @@ static void say_values(struct outcome *out, const struct values *values)
 }
 
 /* Appends the values to out->text. If the check fails, only its own values remain. */
-static int evaluate_check(const struct evaluation *evaluation, const struct paper_row *row, const json_t *check,
-                       struct outcome *out)
+static int evaluate_check(const struct evaluation *evaluation, const struct paper_row *row,
+                          const json_t *check, struct outcome *out)
 {
     const struct shape *shape = shape_of(check);
     struct values of, than = { 0 };
@@ -233,7 +233,8 @@ static int evaluate_check(const struct evaluation *evaluation, const struct pape
     return 0;
 }
 
-static int evaluate_shape(const struct evaluation *evaluation, const struct paper_row *row, struct outcome *out)
+static int evaluate_shape(const struct evaluation *evaluation, const struct paper_row *row,
+                          struct outcome *out)
 {
     const json_t *check;
     size_t i;
@@ -266,9 +267,10 @@ static double last_x_at_share(const struct values *values, double share)
     return found;
 }
 
-/* Computes the row's value: a point, the largest point of a curve, or by how many percent it is over
- * or under another. */
-static int compute(const struct evaluation *evaluation, const struct paper_row *row, struct outcome *out)
+/* Computes the row's value: a point, the largest point of a curve, or by how many percent it is
+ * over or under another. */
+static int compute(const struct evaluation *evaluation, const struct paper_row *row,
+                   struct outcome *out)
 {
     const json_t *over = json_object_get(row->spec, "over");
     const json_t *under = json_object_get(row->spec, "under");
@@ -287,13 +289,14 @@ static int compute(const struct evaluation *evaluation, const struct paper_row *
             mine.list[i] =
                 100 * (over ? mine.list[i] / other.list[i] - 1 : 1 - mine.list[i] / other.list[i]);
     }
-    out->ours = (peak_share ? last_x_at_share(&mine, json_number_value(peak_share))
-                            : largest(&mine)) *
-                (scale ? json_number_value(scale) : 1);
+    out->ours =
+        (peak_share ? last_x_at_share(&mine, json_number_value(peak_share)) : largest(&mine)) *
+        (scale ? json_number_value(scale) : 1);
     return 0;
 }
 
-static int evaluate_value(const struct evaluation *evaluation, const struct paper_row *row, struct outcome *out)
+static int evaluate_value(const struct evaluation *evaluation, const struct paper_row *row,
+                          struct outcome *out)
 {
     bool bound = !strcmp(row->fields[FIELD_KIND], "bound"), matches;
     const json_t *within = json_object_get(row->spec, "within");
@@ -308,7 +311,8 @@ static int evaluate_value(const struct evaluation *evaluation, const struct pape
     return 0;
 }
 
-void evaluate_row(const struct evaluation *evaluation, const struct paper_row *row, struct outcome *out)
+void evaluate_row(const struct evaluation *evaluation, const struct paper_row *row,
+                  struct outcome *out)
 {
     const char *reason = paper_db_text(row->spec, "not_run");
 
@@ -318,6 +322,6 @@ void evaluate_row(const struct evaluation *evaluation, const struct paper_row *r
         return;
     }
     if (json_object_get(row->spec, "checks") ? evaluate_shape(evaluation, row, out)
-                                            : evaluate_value(evaluation, row, out))
+                                             : evaluate_value(evaluation, row, out))
         out->verdict = VERDICT_NOT_RUN;
 }

@@ -33,7 +33,8 @@ struct outcome {
     char text[512]; /* the values behind a shape, or why the row was not run */
 };
 
-void evaluate_row(const struct evaluation *evaluation, const struct paper_row *row, struct outcome *out);
+void evaluate_row(const struct evaluation *evaluation, const struct paper_row *row,
+                  struct outcome *out);
 const char *evaluate_verdict_name(enum verdict verdict);
 
 /* Applies the variation to an adapter and its settings. The caller frees *set_out. */
@@ -41,7 +42,7 @@ void evaluate_apply_variation(const struct variation *variation, const char *ada
                               const char *set, const char **adapter_out, char **set_out);
 
 /* Returns the job for a paper's run under the variation, or NULL if there is none. */
-const struct job *evaluate_job(const struct evaluation *evaluation, const struct paper *paper, const char *run,
-                            const char *adapter, const char *set);
+const struct job *evaluate_job(const struct evaluation *evaluation, const struct paper *paper,
+                               const char *run, const char *adapter, const char *set);
 
 #endif

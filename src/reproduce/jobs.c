@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define ARGS_MAX   96
+#define ARGS_MAX    96
 #define POLL_US     10000
 #define GRACE       5 /* seconds between SIGTERM and SIGKILL */
 #define OUTPUT_MARK "{output}"
@@ -64,7 +64,7 @@ const struct job *jobs_find(const struct jobs *jobs, const char *adapter, const 
 }
 
 void jobs_add(struct jobs *jobs, const char *paper, const char *run, const char *adapter,
-               const char *set, const char *line)
+              const char *set, const char *line)
 {
     if (jobs_find(jobs, adapter, set, line))
         return;

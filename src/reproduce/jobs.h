@@ -35,7 +35,7 @@ struct jobs_spec {
 
 /* Adds a job unless an identical one exists. */
 void jobs_add(struct jobs *jobs, const char *paper, const char *run, const char *adapter,
-               const char *set, const char *line);
+              const char *set, const char *line);
 const struct job *jobs_find(const struct jobs *jobs, const char *adapter, const char *set,
                             const char *line);
 

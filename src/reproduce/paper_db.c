@@ -217,8 +217,8 @@ static int check_known(const struct paper_db *db, char *error, size_t size)
         json_object_foreach(rows, id, spec)
         {
             if (!has_row(db, id))
-                return refuse(error, size, "%s: rows: results.csv has no '%s'",
-                              db->papers[i].path, id);
+                return refuse(error, size, "%s: rows: results.csv has no '%s'", db->papers[i].path,
+                              id);
         }
     }
     return 0;
@@ -285,11 +285,12 @@ int paper_db_select(struct paper_db *db, const char *name, char *error, size_t s
         if (is_row_of(&db->rows[i], name))
             found = db->rows[i].selected = true;
     }
-    return found ? 0
-                 : refuse(error, size,
-                          "unknown paper, value or experiment '%s'; 'verbena list papers' shows them "
-                          "all",
-                          name);
+    return found
+               ? 0
+               : refuse(error, size,
+                        "unknown paper, value or experiment '%s'; 'verbena list papers' shows them "
+                        "all",
+                        name);
 }
 
 static int split_point(const char *point, struct reference *out, char *error, size_t size)
@@ -321,7 +322,8 @@ static const char *own_or(const json_t *what, const json_t *spec, const char *na
 int paper_db_reference_read(const struct paper_row *row, const json_t *what, struct reference *out,
                             char *error, size_t size)
 {
-    const char *point = json_is_string(what) ? json_string_value(what) : paper_db_text(what, "point");
+    const char *point =
+        json_is_string(what) ? json_string_value(what) : paper_db_text(what, "point");
 
     *out = (struct reference){
         .adapter = own_or(what, row->spec, "adapter"),
@@ -343,8 +345,8 @@ char *paper_db_run_line(const struct paper *paper, const char *run, bool quick)
     char *text;
 
     if (asprintf(&text, "%.*s%s%s%s%s%s", command, line, bench ? " " : "",
-                 bench ? paper_db_text(paper->document, "common") : "", line + command, more ? " " : "",
-                 more ? more : "") < 0)
+                 bench ? paper_db_text(paper->document, "common") : "", line + command,
+                 more ? " " : "", more ? more : "") < 0)
         abort();
     return text;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The values that the papers report, and the experiments that reproduce them: papers/results.csv and
- * papers/NAME.json. docs/reproduce.md describes the format. */
+/* The values that the papers report, and the experiments that reproduce them: papers/results.csv
+ * and papers/NAME.json. docs/reproduce.md describes the format. */
 #ifndef REPRODUCE_PAPER_DB_H
 #define REPRODUCE_PAPER_DB_H
 

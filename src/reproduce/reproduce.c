@@ -13,7 +13,7 @@ struct job_collector {
 };
 
 static void add_job(const struct job_collector *collector, const char *run, const char *adapter,
-                 const char *set)
+                    const char *set)
 {
     char *line = paper_db_run_line(collector->paper, run, collector->evaluation->quick), *whole_set;
     const char *name;
@@ -44,7 +44,8 @@ static void add_figure_jobs(const struct paper_db *db, struct job_collector *col
     }
 }
 
-void reproduce_add_jobs(const struct paper_db *db, const struct evaluation *evaluation, struct jobs *jobs)
+void reproduce_add_jobs(const struct paper_db *db, const struct evaluation *evaluation,
+                        struct jobs *jobs)
 {
     struct job_collector collector = { .evaluation = evaluation, .jobs = jobs };
 
@@ -131,8 +132,8 @@ void reproduce_print(const struct reproduction *reproduction, FILE *out)
 
         if (outcome->row->paper != paper) {
             paper = outcome->row->paper;
-            fprintf(out, "\n%s (%s)\n  %-24s %10s", paper_db_text(paper->document, "short"), paper->name,
-                    "ID", "PAPER");
+            fprintf(out, "\n%s (%s)\n  %-24s %10s", paper_db_text(paper->document, "short"),
+                    paper->name, "ID", "PAPER");
             if (reproduction->changed)
                 fprintf(out, " %10s", "BEFORE");
             fprintf(out, " %10s %-6s %8s  %s\n", "OURS", "UNIT", "ERROR", "VERDICT");

@@ -22,7 +22,8 @@ struct reproduction {
 };
 
 /* Adds the jobs that the selected rows and figures need. */
-void reproduce_add_jobs(const struct paper_db *db, const struct evaluation *evaluation, struct jobs *jobs);
+void reproduce_add_jobs(const struct paper_db *db, const struct evaluation *evaluation,
+                        struct jobs *jobs);
 
 /* Evaluates the selected rows. 'before' is NULL unless this is a what-if. */
 void reproduce_evaluate(const struct paper_db *db, const struct evaluation *now,
@@ -34,7 +35,7 @@ unsigned int reproduce_count(const struct reproduction *reproduction, enum verdi
 /* For the terminal, for programs, for spreadsheets. */
 void reproduce_print(const struct reproduction *reproduction, FILE *out);
 json_t *document_json(const struct reproduction *reproduction, const char *version,
-                          const char *date, const char *command);
+                      const char *date, const char *command);
 void document_csv(const struct reproduction *reproduction, FILE *out);
 void document_curves_csv(const json_t *reproduction, FILE *out);
 

@@ -28,7 +28,8 @@ const char *compare_change_name(enum change change)
 
 static void add_unmatched(struct comparison *out, struct unmatched unmatched)
 {
-    out->unmatched = allocate_one_more(out->unmatched, out->unmatched_count, sizeof(*out->unmatched));
+    out->unmatched =
+        allocate_one_more(out->unmatched, out->unmatched_count, sizeof(*out->unmatched));
     out->unmatched[out->unmatched_count++] = unmatched;
 }
 
@@ -40,7 +41,7 @@ static void add_condition(struct comparison *out, struct condition condition)
 }
 
 static void compare_metadata(struct comparison *out, const char *of, const struct metadata *a,
-                          const struct metadata *b)
+                             const struct metadata *b)
 {
     for (unsigned int i = 0; i < a->count; i++) {
         const struct metadata_entry *entry = &a->rows[i];
@@ -97,7 +98,8 @@ static int compare_series(struct comparing *comparing, const struct experiment_r
                  "%s, %s: %s in '%s' against '%s' (%s is better) in A, in '%s' against '%s' (%s) "
                  "in B",
                  experiment->name, a->name, a->quantity, a->unit, a->axis_unit,
-                 schema_better_name(a->better), b->unit, b->axis_unit, schema_better_name(b->better));
+                 schema_better_name(a->better), b->unit, b->axis_unit,
+                 schema_better_name(b->better));
         return -1;
     }
     for (unsigned int i = 0; i < a->count; i++) {
@@ -106,12 +108,13 @@ static int compare_series(struct comparing *comparing, const struct experiment_r
         if (other)
             compare_point(comparing, experiment, a, &a->points[i], other);
         else
-            add_unmatched(comparing->out, (struct unmatched){ true, experiment, a, &a->points[i], NULL });
+            add_unmatched(comparing->out,
+                          (struct unmatched){ true, experiment, a, &a->points[i], NULL });
     }
     for (unsigned int i = 0; i < b->count; i++) {
         if (!point_at(a, b->points[i].x))
             add_unmatched(comparing->out,
-                       (struct unmatched){ false, experiment, b, &b->points[i], NULL });
+                          (struct unmatched){ false, experiment, b, &b->points[i], NULL });
     }
     return 0;
 }
@@ -143,14 +146,14 @@ static int compare_experiment(struct comparing *comparing, const struct experime
 
         if (!other)
             add_unmatched(comparing->out,
-                       (struct unmatched){ true, a, &a->series[i], NULL, reason_of(b) });
+                          (struct unmatched){ true, a, &a->series[i], NULL, reason_of(b) });
         else if (compare_series(comparing, a, &a->series[i], other))
             return -1;
     }
     for (unsigned int i = 0; i < b->count; i++) {
         if (!series_like(a, &b->series[i]))
             add_unmatched(comparing->out,
-                       (struct unmatched){ false, b, &b->series[i], NULL, reason_of(a) });
+                          (struct unmatched){ false, b, &b->series[i], NULL, reason_of(a) });
     }
     return 0;
 }

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Up to this count the confidence interval uses the binomial distribution. Above, it uses the normal
- * distribution, which then differs by less than one rank. */
+/* Up to this count the confidence interval uses the binomial distribution. Above, it uses the
+ * normal distribution, which then differs by less than one rank. */
 #define BINOMIAL_MAX 200
 
 #define NORMAL_975   1.959963984540054

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The samples of a measurement, in a histogram whose buckets are at most a thousandth of their value
- * wide. Its size does not depend on the number of samples. */
+/* The samples of a measurement, in a histogram whose buckets are at most a thousandth of their
+ * value wide. Its size does not depend on the number of samples. */
 #ifndef RESULTS_HISTOGRAM_H
 #define RESULTS_HISTOGRAM_H
 
@@ -57,8 +57,8 @@ static inline void histogram_add(struct histogram *histogram, uint64_t value)
 /* Adds the samples of 'from' to 'into'. */
 void histogram_merge(struct histogram *into, const struct histogram *from);
 
-/* Drops the given share (0 to 0.5) of the largest samples. Mean and deviation are then computed from
- * the buckets. */
+/* Drops the given share (0 to 0.5) of the largest samples. Mean and deviation are then computed
+ * from the buckets. */
 void histogram_trim(struct histogram *histogram, double share);
 
 /* Multiplies every value by 'scale', which is positive. Without samples all values are zero. Count,

@@ -6,7 +6,8 @@
 #include <jansson.h>
 #include <stddef.h>
 
-/* Embeds 'data' in the template and writes the page. Returns 0, or -1 with the reason in 'error'. */
+/* Embeds 'data' in the template and writes the page. Returns 0, or -1 with the reason in 'error'.
+ */
 int page_write(const char *template_path, const json_t *data, const char *path, char *error,
                size_t size);
 

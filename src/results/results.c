@@ -88,7 +88,8 @@ void results_metadata_set(struct metadata *metadata, const char *name, const cha
     if (entry) {
         free(entry->value);
     } else {
-        metadata->rows = allocate_one_more(metadata->rows, metadata->count, sizeof(*metadata->rows));
+        metadata->rows =
+            allocate_one_more(metadata->rows, metadata->count, sizeof(*metadata->rows));
         entry = &metadata->rows[metadata->count++];
         entry->name = allocate_text(name);
     }

@@ -15,7 +15,8 @@ const struct statistic_field results_statistics[] = {
     { "ci_high", offsetof(struct summary, high) },
 };
 
-const unsigned int results_statistic_count = sizeof(results_statistics) / sizeof(*results_statistics);
+const unsigned int results_statistic_count =
+    sizeof(results_statistics) / sizeof(*results_statistics);
 
 const char *schema_better_name(enum better better)
 {

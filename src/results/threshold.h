@@ -51,8 +51,8 @@ struct thresholds {
 int thresholds_read(const char *text, struct thresholds *out, char *error, size_t size);
 void thresholds_free(struct thresholds *thresholds);
 
-/* Prints every point that meets a term's condition, and every term that applies to no point. Returns
- * the number of lines printed. */
+/* Prints every point that meets a term's condition, and every term that applies to no point.
+ * Returns the number of lines printed. */
 unsigned int thresholds_check(const struct thresholds *thresholds, const struct results *results,
                               FILE *out);
 

@@ -490,7 +490,7 @@ static void build_read_response(const struct transport_qp *qp,
 }
 
 static void pull_resource(struct transport_qp *qp, struct responder_resource *resource,
-                        struct packet *packet)
+                          struct packet *packet)
 {
     if (opcode_info(resource->opcode)->flags & OPCODE_READ) {
         build_read_response(qp, resource, packet);

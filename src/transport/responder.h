@@ -12,8 +12,8 @@ struct transport_qp;
 
 /* An accepted read or atomic: what is needed to respond to it, and to its duplicates. */
 struct responder_resource {
-    uint8_t opcode;  /* of the request; valid if packets is not 0 */
-    bool pending;    /* response packets are still to be sent */
+    uint8_t opcode; /* of the request; valid if packets is not 0 */
+    bool pending;   /* response packets are still to be sent */
     bool responded; /* all of them were sent once: the requester may have received them */
     uint32_t psn;
     uint32_t packets;

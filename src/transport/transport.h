@@ -111,15 +111,15 @@ struct transport_attributes {
     uint32_t send_psn;    /* of the first request */
     uint32_t receive_psn; /* of the first expected request */
 
-    uint32_t window;    /* request packets that may be unacknowledged; not 0 */
-    uint32_t ack_every; /* request an ACK every N packets; 0: at message ends only */
-    uint8_t timeout;    /* 4.096 us * 2^timeout; 0: wait for ever */
+    uint32_t window;     /* request packets that may be unacknowledged; not 0 */
+    uint32_t ack_every;  /* request an ACK every N packets; 0: at message ends only */
+    uint8_t timeout;     /* 4.096 us * 2^timeout; 0: wait for ever */
     uint8_t retry_count; /* retransmissions without progress */
     uint8_t rnr_retry_count;
     uint8_t max_reads; /* reads and atomics that may be outstanding; not 0 if any is posted */
 
     uint8_t responder_resources; /* for the peer's, up to RESPONDER_MAX_RESOURCES */
-    uint8_t rnr_timer;   /* code of the delay in our RNR NAKs */
+    uint8_t rnr_timer;           /* code of the delay in our RNR NAKs */
 };
 
 struct transport_counters {

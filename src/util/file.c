@@ -13,8 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define INITIAL_CAPACITY    4096
-#define TEMPORARY_MAX 100 /* for one file: killed processes leave theirs behind */
+#define INITIAL_CAPACITY 4096
+#define TEMPORARY_MAX    100 /* for one file: killed processes leave theirs behind */
 
 /* ---- reading ---- */
 
@@ -25,7 +25,8 @@ static const char *why_not_readable(const struct stat *status)
     return S_ISDIR(status->st_mode) ? strerror(EISDIR) : "is a device, not a file";
 }
 
-/* Reads up to limit + 1 bytes, so that the caller notices a larger file. Returns NULL with errno. */
+/* Reads up to limit + 1 bytes, so that the caller notices a larger file. Returns NULL with errno.
+ */
 static char *read_all(int fd, size_t limit, size_t *length)
 {
     size_t capacity = INITIAL_CAPACITY;
@@ -77,8 +78,7 @@ char *file_read(const char *path, size_t limit, size_t *length, char *error, siz
     if (why) {
         snprintf(error, size, "%s: %s", path, why);
     } else if (*length > limit) {
-        snprintf(error, size, "%s: larger than the limit of %zu MiB", path,
-                 limit >> 20);
+        snprintf(error, size, "%s: larger than the limit of %zu MiB", path, limit >> 20);
         free(text);
         text = NULL;
     }

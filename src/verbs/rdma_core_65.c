@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Calls that rdma-core added after version 44, up to 65; the system's headers may lack them. Without
- * these definitions, programs would reach the system's libibverbs with our contexts.
+ * Calls that rdma-core added after version 44, up to 65; the system's headers may lack them.
+ * Without these definitions, programs would reach the system's libibverbs with our contexts.
  */
 
 #include "verbs/verbs.h"
@@ -17,7 +17,7 @@ struct ibv_comp_cntr_caps;
 struct ibv_comp_cntr_init_attr;
 struct ibv_qp_attach_comp_cntr_attr;
 
-#define UNSUPPORTED(name, ...)        \
+#define UNSUPPORTED(name, ...)    \
     EXPORT int name(__VA_ARGS__); \
     EXPORT int name(__VA_ARGS__)  \
     {                             \
@@ -25,10 +25,10 @@ struct ibv_qp_attach_comp_cntr_attr;
     }
 
 #define UNSUPPORTED_OBJECT(type, name, ...) \
-    EXPORT type *name(__VA_ARGS__);     \
-    EXPORT type *name(__VA_ARGS__)      \
-    {                                   \
-        return fail(EOPNOTSUPP);        \
+    EXPORT type *name(__VA_ARGS__);         \
+    EXPORT type *name(__VA_ARGS__)          \
+    {                                       \
+        return fail(EOPNOTSUPP);            \
     }
 
 /* ---- buffers ---- */
@@ -96,8 +96,8 @@ static bool lies_within(const struct mr_init_attr *attr, const struct ibv_buf *b
            (size_t)(attr->addr - buf->addr) <= buf->size - attr->length;
 }
 
-EXPORT struct ibv_mr *verbs_reg_mr_ex(struct ibv_pd *pd, struct mr_init_attr *attr)
-    __asm__("ibv_reg_mr_ex");
+EXPORT struct ibv_mr *verbs_reg_mr_ex(struct ibv_pd *pd,
+                                      struct mr_init_attr *attr) __asm__("ibv_reg_mr_ex");
 EXPORT struct ibv_mr *verbs_reg_mr_ex(struct ibv_pd *pd, struct mr_init_attr *attr)
 {
     if (attr->comp_mask & ~(uint64_t)(REG_IOVA | REG_ADDR | REG_BUF))
@@ -115,7 +115,10 @@ EXPORT struct ibv_mr *ibv_reg_buf_mr(struct ibv_pd *pd, struct ibv_buf *buf, voi
 EXPORT struct ibv_mr *ibv_reg_buf_mr(struct ibv_pd *pd, struct ibv_buf *buf, void *addr,
                                      size_t length, int access)
 {
-    struct mr_init_attr attr = { .length = length, .access = access, .addr = addr, .buf = buf,
+    struct mr_init_attr attr = { .length = length,
+                                 .access = access,
+                                 .addr = addr,
+                                 .buf = buf,
                                  .comp_mask = REG_ADDR | REG_BUF };
 
     return verbs_reg_mr_ex(pd, &attr);
@@ -137,12 +140,12 @@ EXPORT int ibv_query_port_speed(struct ibv_context *context, uint32_t port_num, 
 /* ---- DMA handles, completion counters: not supported ---- */
 
 UNSUPPORTED_OBJECT(struct ibv_dmah, ibv_alloc_dmah, struct ibv_context *context,
-               struct ibv_dmah_init_attr *attr)
+                   struct ibv_dmah_init_attr *attr)
 UNSUPPORTED(ibv_dealloc_dmah, struct ibv_dmah *dmah)
 UNSUPPORTED(_ibv_query_comp_cntr_caps, struct ibv_context *context, struct ibv_comp_cntr_caps *caps,
-        size_t caps_size)
+            size_t caps_size)
 UNSUPPORTED_OBJECT(struct ibv_comp_cntr, ibv_create_comp_cntr, struct ibv_context *context,
-               struct ibv_comp_cntr_init_attr *attr)
+                   struct ibv_comp_cntr_init_attr *attr)
 UNSUPPORTED(ibv_destroy_comp_cntr, struct ibv_comp_cntr *counter)
 UNSUPPORTED(ibv_set_comp_cntr, struct ibv_comp_cntr *counter, uint64_t value)
 UNSUPPORTED(ibv_set_err_comp_cntr, struct ibv_comp_cntr *counter, uint64_t value)
@@ -151,7 +154,7 @@ UNSUPPORTED(ibv_inc_err_comp_cntr, struct ibv_comp_cntr *counter, uint64_t amoun
 UNSUPPORTED(ibv_read_comp_cntr, struct ibv_comp_cntr *counter, uint64_t *value)
 UNSUPPORTED(ibv_read_err_comp_cntr, struct ibv_comp_cntr *counter, uint64_t *value)
 UNSUPPORTED(ibv_qp_attach_comp_cntr, struct ibv_qp *qp, struct ibv_comp_cntr *counter,
-        struct ibv_qp_attach_comp_cntr_attr *attr)
+            struct ibv_qp_attach_comp_cntr_attr *attr)
 
 EXPORT int ibv_dm_export_dmabuf_fd(struct ibv_dm *dm);
 EXPORT int ibv_dm_export_dmabuf_fd(struct ibv_dm *dm)

@@ -29,7 +29,7 @@ void flow_defaults(const struct bench *bench, int peer, struct flow_spec *spec)
 }
 
 const char *flow_operation_refusal(const struct bench *bench, enum operation operation,
-                              enum transport transport)
+                                   enum transport transport)
 {
     bool atomic = operation_is_atomic(operation);
 

@@ -102,7 +102,7 @@ void flow_close(struct flow *flow);
 
 /* Why the device or the transport cannot do this operation, or NULL. */
 const char *flow_operation_refusal(const struct bench *bench, enum operation operation,
-                              enum transport transport);
+                                   enum transport transport);
 
 /* Whether the user chose this operation and it is possible; if it is not possible, notes why. */
 bool flow_operation_chosen(struct bench *bench, enum operation operation);

@@ -19,7 +19,7 @@ static int words_to_keep(char *const *words, int count)
 
 /* One item per line: protocol, version, rank, ranks, experiment, then the words. */
 int handshake_write(char text[HANDSHAKE_MAX], const struct assignment *assignment, bool remote,
-                   char *const *words, int count, const char *version, char *error, size_t size)
+                    char *const *words, int count, const char *version, char *error, size_t size)
 {
     int used = snprintf(text, HANDSHAKE_MAX, PROTOCOL "\n%s\n%d\n%d\n%s\n", version,
                         assignment->rank, assignment->ranks, assignment->experiment->name);
@@ -63,7 +63,7 @@ static int next_number(char **text)
 }
 
 int handshake_read(char *text, const char *version, struct assignment *out, char *refusal,
-                  size_t size)
+                   size_t size)
 {
     char *words[SETTINGS_WORDS_MAX], *protocol = next_line(&text), *theirs = next_line(&text);
     char *line, *name, error[CONTROL_TEXT_MAX / 2];
@@ -80,8 +80,7 @@ int handshake_read(char *text, const char *version, struct assignment *out, char
     name = next_line(&text);
     out->experiment = name ? experiment_find(name) : NULL;
     if (!out->experiment) {
-        snprintf(refusal, size, "the peer does not know the experiment '%.64s'",
-                 name ? name : "");
+        snprintf(refusal, size, "the peer does not know the experiment '%.64s'", name ? name : "");
         return -1;
     }
     if (out->rank < 1 || out->ranks <= out->rank || out->ranks > CONTROL_RANKS_MAX) {

@@ -17,11 +17,11 @@ struct assignment {
 /* 'words' are the rank's options; a 'remote' rank does not get options that are local to each host.
  * Returns 0, or -1 with the reason in 'error'. */
 int handshake_write(char text[HANDSHAKE_MAX], const struct assignment *assignment, bool remote,
-                   char *const *words, int count, const char *version, char *error, size_t size);
+                    char *const *words, int count, const char *version, char *error, size_t size);
 
-/* Splits the text, which must outlive the assignment. Returns 0, or -1 with the reply to the peer in
- * 'refusal'. */
+/* Splits the text, which must outlive the assignment. Returns 0, or -1 with the reply to the peer
+ * in 'refusal'. */
 int handshake_read(char *text, const char *version, struct assignment *out, char *refusal,
-                  size_t size);
+                   size_t size);
 
 #endif

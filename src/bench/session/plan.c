@@ -142,7 +142,7 @@ static int refuse_name(const char *where, const char *typed, const char *what)
     char near[512] = "";
     size_t used = 0;
 
-    for_each_experiment(row) {
+    for_each_experiment (row) {
         if (used < sizeof(near) && looks_like(row->name, typed))
             used += snprintf(near + used, sizeof(near) - used, "%s%s", used ? ", " : "", row->name);
     }
@@ -158,7 +158,7 @@ static int add_named(struct plan *plan, const struct session_spec *spec, const c
     int status = SESSION_OK;
 
     *found = false;
-    for_each_experiment(row) {
+    for_each_experiment (row) {
         if (strcmp(row->name, name) && strcmp(row->group, name) && strcmp("all", name))
             continue;
         *found = true;
@@ -237,8 +237,8 @@ static int add_sweep(struct plan *plan, const struct session_spec *spec, const c
     return status;
 }
 
-static int add_operand(struct plan *plan, const struct session_spec *spec,
-                       const char *operand, bool quick)
+static int add_operand(struct plan *plan, const struct session_spec *spec, const char *operand,
+                       bool quick)
 {
     struct options options = { .where = "", .quick = quick };
     bool found;

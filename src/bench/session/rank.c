@@ -93,13 +93,13 @@ static int agree_on_mtu(struct bench *bench, const struct placement *all)
     return BENCH_OK;
 }
 
-/* Collective. The processes on one machine divide its cores. In virtual time only one of them runs at
- * a time, so all use the core of the first. */
+/* Collective. The processes on one machine divide its cores. In virtual time only one of them runs
+ * at a time, so all use the core of the first. */
 static int place_process(struct bench *bench)
 {
     struct placement mine = { .machine = machine_id(),
-                                .mtu = bench->adapter->port_attributes.active_mtu,
-                                .core = sched_getcpu() };
+                              .mtu = bench->adapter->port_attributes.active_mtu,
+                              .core = sched_getcpu() };
     struct placement all[CONTROL_RANKS_MAX];
     int index = 0, processes = 0;
     char where[64];
@@ -126,8 +126,7 @@ static void explain_failure(struct bench *bench)
     char text[CONTROL_TEXT_MAX];
 
     if (ibv_query_port(adapter->context, adapter->port, &port))
-        snprintf(text, sizeof(text), "the device of process %d no longer responds",
-                 bench->rank);
+        snprintf(text, sizeof(text), "the device of process %d no longer responds", bench->rank);
     else if (port.state != IBV_PORT_ACTIVE)
         snprintf(text, sizeof(text), "port %u of process %d is %s now", adapter->port, bench->rank,
                  ibv_port_state_str(port.state));
@@ -141,13 +140,14 @@ void rank_run(struct bench *bench)
     struct adapter adapter;
 
     bench->adapter = &adapter;
-    /* In virtual time no rank uses the device before this barrier, so that the order of events does not
-     * depend on when the ranks were started. */
+    /* In virtual time no rank uses the device before this barrier, so that the order of events does
+     * not depend on when the ranks were started. */
     if (vtime.on && bench_barrier(bench))
         return;
     if (adapter_open(bench, &adapter))
         return;
-    if (!place_process(bench) && bench->experiment->run(bench) && bench->control->status == CONTROL_OK)
+    if (!place_process(bench) && bench->experiment->run(bench) &&
+        bench->control->status == CONTROL_OK)
         bench_fail(bench, "the experiment failed without a reason");
     if (bench->control->status == CONTROL_FAILED)
         explain_failure(bench);
@@ -193,11 +193,12 @@ static int take_assignment(int fd, const char *version, char *const *words, int 
     settings_init(&host);
     if (settings_read(&host, words, count, error, sizeof(error)))
         return -1;
-    if (control_receive_handshake(fd, is_local(fd) ? 0 : host.timeout, handshake, sizeof(handshake))) {
+    if (control_receive_handshake(fd, is_local(fd) ? 0 : host.timeout, handshake,
+                                  sizeof(handshake))) {
         log_peer(fd, "%s",
-                       errno == EPROTO ? "invalid handshake: not 'verbena bench'"
-                       : errno == ETIMEDOUT ? "connected but sent no handshake"
-                                            : "disconnected before the handshake");
+                 errno == EPROTO      ? "invalid handshake: not 'verbena bench'"
+                 : errno == ETIMEDOUT ? "connected but sent no handshake"
+                                      : "disconnected before the handshake");
         return -1;
     }
     if (handshake_read(handshake, version, out, refusal, sizeof(refusal))) {

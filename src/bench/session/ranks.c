@@ -34,8 +34,8 @@ void ranks_prepare_connection(int fd, unsigned int timeout_s)
     setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
 }
 
-/* In virtual time a rank may be silent for as long as the simulation takes. All ranks are local, and
- * their sockets close if they die. */
+/* In virtual time a rank may be silent for as long as the simulation takes. All ranks are local,
+ * and their sockets close if they die. */
 unsigned int ranks_idle_timeout(const struct settings *settings)
 {
     return vtime.on ? 0 : settings->timeout;
@@ -141,12 +141,13 @@ static int start_one(struct ranks *ranks, const struct assignment *assignment, c
     struct control *control = &ranks->control;
     char handshake[HANDSHAKE_MAX], error[CONTROL_TEXT_MAX / 2], text[CONTROL_TEXT_MAX];
 
-    if (handshake_write(handshake, assignment, remote, words, count, version, error, sizeof(error))) {
+    if (handshake_write(handshake, assignment, remote, words, count, version, error,
+                        sizeof(error))) {
         control_fail(control, CONTROL_FAILED, error);
         return -1;
     }
     if (remote ? connect_to(control, assignment->rank, &assignment->settings)
-             : start_here(ranks, assignment->rank)) {
+               : start_here(ranks, assignment->rank)) {
         snprintf(text, sizeof(text), "cannot start process %d: %s", assignment->rank,
                  strerror(errno));
         control_fail(control, CONTROL_FAILED, text);

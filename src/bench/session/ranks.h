@@ -10,8 +10,8 @@ struct ranks {
     int pids[CONTROL_RANKS_MAX]; /* of local ranks, else 0 */
 };
 
-/* Starts ranks 1 and up and sends their handshakes; 'words' are the options for all of them. On failure
- * the reason is in the control, and the caller must still call ranks_stop(). */
+/* Starts ranks 1 and up and sends their handshakes; 'words' are the options for all of them. On
+ * failure the reason is in the control, and the caller must still call ranks_stop(). */
 int ranks_start(struct ranks *ranks, const struct assignment *assignment, char *const *words,
                 int count, const char *version);
 

@@ -98,9 +98,7 @@ static int check_output(const struct session *session)
     if (!path)
         return SESSION_OK;
     if (!has_ending(path, ".json") && !has_ending(path, ".csv")) {
-        fprintf(stderr,
-                "verbena bench: --output must end in .json or .csv, not '%s'\n",
-                path);
+        fprintf(stderr, "verbena bench: --output must end in .json or .csv, not '%s'\n", path);
         return SESSION_USAGE;
     }
     if (!stat(path, &status) && !S_ISREG(status.st_mode)) {
@@ -162,7 +160,7 @@ int session_run(const struct session_spec *spec, const struct plan *plan)
     clock_start();
     metadata_of_machine(&session.results->machine);
     results_metadata_set(&session.results->machine, "harness overhead", "%.1f ns per round trip",
-              null_pingpong_ns());
+                         null_pingpong_ns());
     for (unsigned int i = 0; i < plan->count && !interrupt_seen() && !session.unreachable; i++) {
         run_one(&session, &plan->runs[i]);
         /* Write after each experiment, so that a later crash does not lose results. */

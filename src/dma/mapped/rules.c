@@ -108,7 +108,7 @@ static bool too_many_descriptors(const struct rule_input *q)
 }
 
 /* What a rule examines: the region, each range of its memory, the outcome of the exchange. */
-enum stage { REGION, RANGE,   OUTCOME };
+enum stage { REGION, RANGE, OUTCOME };
 
 struct rule {
     enum share_reason reason;
@@ -174,8 +174,8 @@ enum share_reason rules_for_region(const struct candidate *c)
     return judge(REGION, &(struct rule_input){ .c = c });
 }
 
-enum share_reason rules_for_range(const struct candidate *c, const struct vma *vma,
-                                    uint64_t start, uint64_t length)
+enum share_reason rules_for_range(const struct candidate *c, const struct vma *vma, uint64_t start,
+                                  uint64_t length)
 {
     return judge(RANGE, &(struct rule_input){ c, vma, start, length });
 }

@@ -46,8 +46,8 @@ struct candidate {
 /* Rules that do not depend on its mappings. */
 enum share_reason rules_for_region(const struct candidate *c);
 /* Rules for one range of its memory that is not exchanged yet. */
-enum share_reason rules_for_range(const struct candidate *c, const struct vma *vma,
-                                    uint64_t start, uint64_t length);
+enum share_reason rules_for_range(const struct candidate *c, const struct vma *vma, uint64_t start,
+                                  uint64_t length);
 /* The reason for an error of swap_for_file(). */
 enum share_reason rules_after_swap(int err);
 

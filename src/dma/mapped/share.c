@@ -109,7 +109,7 @@ struct share_range {
 };
 
 static enum share_reason find_ranges(const struct candidate *c, struct share_range *ranges,
-                                        unsigned *count)
+                                     unsigned *count)
 {
     uint64_t end = round_up(c->addr + c->length, PAGE_BYTES);
     enum share_reason reason = SHARED;

@@ -72,8 +72,8 @@ static bool source_in(const struct results *file, const struct wanted *wanted, s
     return false;
 }
 
-bool advice_source_find(const struct advice_input *input, const char *experiment, const char *series,
-                        const char *quantity, struct source *out)
+bool advice_source_find(const struct advice_input *input, const char *experiment,
+                        const char *series, const char *quantity, struct source *out)
 {
     struct wanted exact = { .experiment = experiment, .series = series, .quantity = quantity };
     struct wanted loose = { .experiment = experiment, .beginning = series, .quantity = quantity };

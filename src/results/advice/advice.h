@@ -67,10 +67,10 @@ struct source {
     const struct series *series;
 };
 
-/* Finds the series of that name, or else the first whose name begins with it, in the first file that
- * has one with points. A quantity of NULL matches any. */
-bool advice_source_find(const struct advice_input *input, const char *experiment, const char *series,
-                        const char *quantity, struct source *out);
+/* Finds the series of that name, or else the first whose name begins with it, in the first file
+ * that has one with points. A quantity of NULL matches any. */
+bool advice_source_find(const struct advice_input *input, const char *experiment,
+                        const char *series, const char *quantity, struct source *out);
 
 /* Finds the first series over that axis. */
 bool advice_source_along(const struct advice_input *input, const char *experiment, const char *axis,

@@ -12,7 +12,7 @@
 /* The acceptable cost of blocking, as a share of the wait. */
 #define AFFORDABLE 0.1
 
-#define MIN_RATIO 1.05
+#define MIN_RATIO  1.05
 
 struct waiting {
     struct source poll, block;

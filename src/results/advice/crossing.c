@@ -81,8 +81,8 @@ static bool stands_out(const struct gains *gains, unsigned int from, unsigned in
     return count && sum / count > fmax(MIN_GAIN, clear * gains->noise / sqrt(count));
 }
 
-/* Returns the split that best separates points where the first curve is better, below it, from points
- * where the second is. */
+/* Returns the split that best separates points where the first curve is better, below it, from
+ * points where the second is. */
 static unsigned int best_split(const struct gains *gains)
 {
     double score = 0, best = 0;
@@ -99,8 +99,8 @@ static unsigned int best_split(const struct gains *gains)
 }
 
 /* Most pairs of curves have costs that grow by a fixed amount per byte, block or connection. Such
- * costs differ by a + b u, where u is x or 1/x. A line through many points gives a more precise zero
- * than two points do. */
+ * costs differ by a + b u, where u is x or 1/x. A line through many points gives a more precise
+ * zero than two points do. */
 struct affine {
     const struct curve *first, *second;
     enum better better;
@@ -165,8 +165,8 @@ static bool affine_zero(struct affine *affine, const struct gains *gains, unsign
     return false;
 }
 
-/* Exact points need no averaging, and points further away may be beyond a corner. The neighbours only
- * decide which kind of line to use. */
+/* Exact points need no averaging, and points further away may be beyond a corner. The neighbours
+ * only decide which kind of line to use. */
 static bool exact_zero(struct affine *affine, const struct gains *gains, unsigned int split,
                        double *out)
 {
@@ -200,7 +200,8 @@ static double zero_of(struct affine *affine, const struct gains *gains, unsigned
     return exp(below + fmin(fmax(part, 0), 1) * (above - below));
 }
 
-/* Counts the consecutive points, from the given end, whose gain has that sign and exceeds the noise. */
+/* Counts the consecutive points, from the given end, whose gain has that sign and exceeds the
+ * noise. */
 static unsigned int clear_run(const struct gains *gains, bool from_end, int sign)
 {
     double clear = fmax(MIN_GAIN, CLEAR_POINT * gains->noise);
@@ -233,7 +234,7 @@ static void one_sided(const struct curve *curve, const struct gains *gains, stru
 }
 
 struct crossing crossing_find(const struct curve *first, const struct curve *second,
-                             enum better better)
+                              enum better better)
 {
     struct crossing out = { .kind = CROSSING_NONE };
     struct gains gains = gains_of(first, second, better);
@@ -255,7 +256,7 @@ struct crossing crossing_find(const struct curve *first, const struct curve *sec
 }
 
 bool crossing_gain(const struct curve *first, const struct curve *second, enum better better,
-                 double from, double *gain)
+                   double from, double *gain)
 {
     struct gains gains = gains_of(first, second, better);
     unsigned int start = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Features of noisy curves: where two of them cross, where one has a step, where it levels off, which
- * line it follows. */
+/* Features of noisy curves: where two of them cross, where one has a step, where it levels off,
+ * which line it follows. */
 #ifndef RESULTS_ADVICE_CURVE_H
 #define RESULTS_ADVICE_CURVE_H
 
@@ -35,12 +35,12 @@ struct crossing {
 
 /* Both curves must have the same x. */
 struct crossing crossing_find(const struct curve *first, const struct curve *second,
-                             enum better better);
+                              enum better better);
 
 /* Computes the mean gain of the second curve from x = 'from' on, as the logarithm of the ratio.
  * Returns false if the second is not clearly better. */
 bool crossing_gain(const struct curve *first, const struct curve *second, enum better better,
-                 double from, double *gain);
+                   double from, double *gain);
 
 /* A rise from one level to another. */
 struct step {
@@ -52,14 +52,14 @@ struct step {
 /* Returns false if there is no step: the curve is flat, noisy, or rises all along. */
 bool step_find(const struct curve *curve, struct step *out);
 
-/* Finds the first point that reaches 'share' of the curve's final level. Returns false if that is the
- * first or the last point of the curve. */
+/* Finds the first point that reaches 'share' of the curve's final level. Returns false if that is
+ * the first or the last point of the curve. */
 bool curve_levels_off(const struct curve *curve, enum better better, double share,
                       unsigned int *first, double *level);
 
 /* Fits y = base + slope x to the points with 'from' <= x <= 'to' by least relative squares.
- * 'residual' is the root mean square of the relative deviations. Returns false with fewer than three
- * points. */
+ * 'residual' is the root mean square of the relative deviations. Returns false with fewer than
+ * three points. */
 struct line {
     double base, slope, residual;
 };

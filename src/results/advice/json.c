@@ -34,7 +34,6 @@ json_t *advice_json(const struct advice *advice)
                             json_integer((json_int_t)advice->parameters[i].value));
     }
     return json_pack("{ss ss ss? ss? so so so}", "name", advice->adviser->name, "question",
-                     advice->adviser->question, "advice", advice->text, "reason",
-                     advice->reason, "found", found, "evidence", evidence_json(advice),
-                     "parameters", parameters);
+                     advice->adviser->question, "advice", advice->text, "reason", advice->reason,
+                     "found", found, "evidence", evidence_json(advice), "parameters", parameters);
 }

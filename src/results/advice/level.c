@@ -33,7 +33,8 @@ static void advise_level(const struct advice_input *input, const struct knob *kn
         advice_evidence(out, &source, curve.x[curve.count - 1]);
         advice_parameter(out, knob->parameter, curve.x[first]);
     } else {
-        advice_none(out, "the %s makes no difference, or the curve has not levelled off", knob->axis);
+        advice_none(out, "the %s makes no difference, or the curve has not levelled off",
+                    knob->axis);
     }
     curve_free(&curve);
 }

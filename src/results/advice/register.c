@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Copy or register: from which size on registering the user's buffer is cheaper than copying it into
- * a registered one. */
+/* Copy or register: from which size on registering the user's buffer is cheaper than copying it
+ * into a registered one. */
 #include "advisers.h"
 #include "pair.h"
 
@@ -34,7 +34,8 @@ static bool from_cache_experiment(const struct advice_input *input, struct advic
     return true;
 }
 
-/* Computes copy times at the sizes for which registration costs are known. MB/s are bytes per us. */
+/* Computes copy times at the sizes for which registration costs are known. MB/s are bytes per us.
+ */
 static void copy_times(const struct curve *cost, double bandwidth, struct curve *out)
 {
     for (unsigned int i = 0; i < cost->count; i++)

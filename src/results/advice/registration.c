@@ -35,7 +35,7 @@ static void advise_registration(const struct advice_input *input, struct advice 
     if (!cost_of(input, "mr-reg", "register", &on, &make) ||
         !cost_of(input, "mr-dereg", "deregister", &off, &drop)) {
         advice_none(out, "'mr-reg' and 'mr-dereg' do not follow a line below %s",
-                      advice_size_text(LARGEST));
+                    advice_size_text(LARGEST));
         return;
     }
     advice_say(

@@ -54,7 +54,7 @@ static void look_for_step(struct advice *out, const struct subject *subject,
             advice_parameter(out, subject->parameter, fits);
     } else {
         advice_none(out, "%s shows no step up to %.0f %s", source->series->quantity,
-                      curve.count ? curve.x[curve.count - 1] : 0, subject->things);
+                    curve.count ? curve.x[curve.count - 1] : 0, subject->things);
     }
     curve_free(&curve);
 }

@@ -30,7 +30,8 @@ static void advise_stripe(const struct advice_input *input, struct advice *out)
                    advice_size_text(pair.crossing.x));
         break;
     case CROSSING_AT:
-        advice_say(out, "Stripe messages from %s on over both ports; send smaller ones through one.",
+        advice_say(out,
+                   "Stripe messages from %s on over both ports; send smaller ones through one.",
                    advice_size_text(pair.crossing.x));
         break;
     }

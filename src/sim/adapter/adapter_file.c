@@ -60,8 +60,7 @@ static int walk_lines(char *text, const char *path,
             status = visit(&line, context);
             break;
         case -1:
-            snprintf(error, size, "%s:%u: expected 'key = value'", path,
-                     line.number);
+            snprintf(error, size, "%s:%u: expected 'key = value'", path, line.number);
             status = -1;
             break;
         }

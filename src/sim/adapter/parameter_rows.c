@@ -186,4 +186,5 @@ const struct parameter_row parameter_rows[] = {
 
 static_assert(sizeof(parameter_rows) / sizeof(*parameter_rows) <= PARAMETER_ROWS_MAX,
               "PARAMETER_ROWS_MAX is too small");
-static_assert(sizeof(enum icm_location) == sizeof(unsigned int), "choices are stored as unsigned int");
+static_assert(sizeof(enum icm_location) == sizeof(unsigned int),
+              "choices are stored as unsigned int");

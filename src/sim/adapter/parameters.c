@@ -32,7 +32,7 @@ struct reading {
     struct parameters *out;
     char *error;
     size_t size;
-    struct source sources[DEPTH_MAX];        /* each is based on the next one */
+    struct source sources[DEPTH_MAX];              /* each is based on the next one */
     struct location locations[PARAMETER_ROWS_MAX]; /* where each value was set */
 };
 
@@ -166,7 +166,7 @@ static const char *base_unit(enum parameter_unit unit)
 }
 
 static int fail_unit(struct reading *reading, const struct location *location,
-                       const struct parameter_row *row, const char *text)
+                     const struct parameter_row *row, const char *text)
 {
     return fail(reading, location, "%s takes %s, not '%s'", row->key,
                 parameter_unit_text(row->unit), text);

@@ -41,7 +41,7 @@ static uint32_t notifications_for(short events)
 }
 
 /* A pending signal interrupts even a call that does not wait. */
-#define RETRY_EINTR(call)                            \
+#define RETRY_EINTR(call)                     \
     ({                                        \
         int ready_;                           \
         do                                    \

@@ -14,13 +14,13 @@
 #include <unistd.h>
 
 #define CHECK_MIN_NS 200000   /* real time */
-#define CHECK_MAX_NS  50000000 /* for threads found to compute */
-#define STEPS         512
+#define CHECK_MAX_NS 50000000 /* for threads found to compute */
+#define STEPS        512
 /* A loop that counts while it spins looks like computing. After a second of that, others get to
  * run. */
 #define FUTILE_CHECKS_MAX 20
-#define COUNTING_NS   1000000 /* virtual time */
-#define TRAP_FLAG     0x100
+#define COUNTING_NS       1000000 /* virtual time */
+#define TRAP_FLAG         0x100
 
 #ifndef sigev_notify_thread_id
 #define sigev_notify_thread_id _sigev_un._tid

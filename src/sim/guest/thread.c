@@ -257,7 +257,7 @@ EXPORT int pthread_spin_unlock(pthread_spinlock_t *lock)
         if (err != EBUSY)                                          \
             return err;                                            \
         guest_enter();                                             \
-        while (err == EBUSY && wait_for_lock(SCHED_NEVER))          \
+        while (err == EBUSY && wait_for_lock(SCHED_NEVER))         \
             err = REAL(pthread_rwlock_try##kind##lock)(lock);      \
         guest_leave();                                             \
         return err;                                                \

@@ -58,7 +58,7 @@ static struct pool *block_class(uint64_t size)
     unsigned int class = SMALLEST_BLOCK;
 
     while ((1ull << class) < size)
-        class++;
+        class ++;
     pool_memory->blocks[class].size = 1u << class;
     return &pool_memory->blocks[class];
 }

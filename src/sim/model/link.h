@@ -18,14 +18,14 @@ struct sim_port;
 
 struct vl {
     struct sim_packet *first, *last; /* wait for the link, in order */
-    uint64_t buffered;  /* bytes on the link and in the receive buffer at its end */
+    uint64_t buffered;               /* bytes on the link and in the receive buffer at its end */
     uint64_t start_tag; /* start-time fair queueing: of the next packet, in weighted bytes */
 };
 
 /* One direction. */
 struct link {
     struct server server;
-    struct sim_port *from_port; /* NULL: the link leaves a switch */
+    struct sim_port *from_port;      /* NULL: the link leaves a switch */
     struct fabric_switch *to_switch; /* NULL: the link ends at to_port */
     struct sim_port *to_port;
     struct vl vls[VLS_MAX];

@@ -66,7 +66,7 @@ struct model {
     struct sim_port *ports; /* by LID, from 1 */
     struct fabric fabric;
     uint32_t vl_weights[VLS_MAX];
-    struct sim_qp **qp_table; /* by index of the QP number */
+    struct sim_qp **qp_table;           /* by index of the QP number */
     struct transport_counters counters; /* of destroyed and reset QPs */
 };
 

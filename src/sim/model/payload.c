@@ -36,10 +36,9 @@ static struct mem_ref mem_ref_of(const struct sim_wqe *wqe, uint32_t index)
 {
     const struct sim_sge *sge = &wqe->sge[index];
 
-    return (struct mem_ref){ .kind = sge->kind,
-                           .proc = wqe->qp->proc,
-                           .addr = sge->address,
-                           .length = sge->length };
+    return (struct mem_ref){
+        .kind = sge->kind, .proc = wqe->qp->proc, .addr = sge->address, .length = sge->length
+    };
 }
 
 static uint32_t mem_refs_of(const struct sim_wqe *wqe, struct mem_ref *refs)
@@ -65,7 +64,7 @@ static bool fetch(const struct mem_ref *refs, uint32_t count, uint8_t *to)
 
 /* Lists memory that this process can access directly. Returns false if any of it is elsewhere. */
 static bool make_local_list(const struct mem_ref *refs, uint32_t count, uint64_t length,
-                      struct local_list *list)
+                            struct local_list *list)
 {
     list->count = count;
     list->length = length;
@@ -84,7 +83,7 @@ static bool make_local_list(const struct mem_ref *refs, uint32_t count, uint64_t
 
 /* Lists the memory, after copying it to the staging buffer if this process cannot access it. */
 static bool make_local_list_copying(const struct mem_ref *refs, uint32_t count, uint64_t length,
-                         struct local_list *list)
+                                    struct local_list *list)
 {
     uint8_t *here;
 
@@ -100,7 +99,7 @@ static bool make_local_list_copying(const struct mem_ref *refs, uint32_t count, 
 
 /* Copies in one step if the target is memory that this process can access. */
 static bool copy_direct(const struct mem_ref *from, const struct mem_ref *to, uint32_t to_count,
-                      uint64_t length)
+                        uint64_t length)
 {
     struct local_list list;
 
@@ -162,13 +161,13 @@ static unsigned int access_flag(enum transport_access access)
 }
 
 static bool resolve_remote(struct sim_qp *qp, uint32_t srqn, enum transport_access access,
-                         uint32_t key, uint64_t address, uint64_t length, struct mem_ref *ref)
+                           uint32_t key, uint64_t address, uint64_t length, struct mem_ref *ref)
 {
     return responder_translate(qp->shared, srqn, key, address, length, access_flag(access), ref);
 }
 
 enum transport_status payload_check_remote(struct sim_qp *qp, enum transport_access access,
-                                         uint32_t key, uint64_t address, uint64_t length)
+                                           uint32_t key, uint64_t address, uint64_t length)
 {
     uint32_t srqn = qp->arriving ? qp->arriving->packet.srq : 0;
     struct mem_ref ref = { 0 };
@@ -253,7 +252,7 @@ static bool fetch_read_response(const struct sim_packet *pkt, uint8_t *to)
         return false;
     epoch_enter();
     good = resolve_remote(pkt->from, read->transport.remote_srq, TRANSPORT_ACCESS_READ,
-                        read->transport.remote_key, payload->offset, payload->length, &ref) &&
+                          read->transport.remote_key, payload->offset, payload->length, &ref) &&
            !copy_in(&piece, &ref);
     epoch_exit();
     return good;
@@ -288,9 +287,8 @@ static bool write_memory(struct sim_packet *last)
     struct local_list payload;
     struct mem_ref to, from;
 
-    if (!wqe->length ||
-        !resolve_remote(last->to, last->packet.srq, TRANSPORT_ACCESS_WRITE, twqe->remote_key,
-                      twqe->remote_address, wqe->length, &to))
+    if (!wqe->length || !resolve_remote(last->to, last->packet.srq, TRANSPORT_ACCESS_WRITE,
+                                        twqe->remote_key, twqe->remote_address, wqe->length, &to))
         return true;
     if (!saved_payload(wqe) && wqe->num_sge == 1) {
         from = mem_ref_of(wqe, 0);
@@ -380,15 +378,14 @@ static int place_read_data(const struct sim_wqe *wqe)
 
     if (!wqe->length)
         return IBV_WC_SUCCESS;
-    if (!from ||
-        !resolve_remote(from, wqe->transport.remote_srq, TRANSPORT_ACCESS_READ,
-                        wqe->transport.remote_key, wqe->transport.remote_address, wqe->length,
-                        &ref))
+    if (!from || !resolve_remote(from, wqe->transport.remote_srq, TRANSPORT_ACCESS_READ,
+                                 wqe->transport.remote_key, wqe->transport.remote_address,
+                                 wqe->length, &ref))
         return IBV_WC_REM_OP_ERR;
     if (copy_direct(&ref, refs, mem_refs_of(wqe, refs), wqe->length))
         return IBV_WC_SUCCESS;
     return make_local_list_copying(&ref, 1, wqe->length, &list) ? scatter_to_wqe(wqe, &list)
-                                                           : IBV_WC_REM_OP_ERR;
+                                                                : IBV_WC_REM_OP_ERR;
 }
 
 static int place_atomic_result(struct sim_wqe *wqe)

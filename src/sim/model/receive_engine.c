@@ -72,16 +72,14 @@ static bool prepare(struct sim_packet *pkt, enum stage stage)
 
     model_set_activity(pkt->to, pkt);
     if (stage == STAGE_NEW &&
-        postpone(pkt, icm_qpc(&hca->icm, &pkt->to->qpc, sched->now),
-                 STAGE_QPC))
+        postpone(pkt, icm_qpc(&hca->icm, &pkt->to->qpc, sched->now), STAGE_QPC))
         return false;
     if (stage < STAGE_RECV_WQE && needs_receive(pkt)) {
         uint64_t time;
 
         recv_claim_peek(pkt->to, pkt->packet.srq);
         time = bus_fetch_wqe(&hca->bus, sched->now,
-                                 p->hca.wqe_bytes +
-                                     (pkt->to->max_recv_sge - 1) * p->hca.sge_bytes);
+                             p->hca.wqe_bytes + (pkt->to->max_recv_sge - 1) * p->hca.sge_bytes);
         if (p->hca.recv_prefetch)
             time = sched->now; /* the transfer still occupies the bus */
         if (postpone(pkt, time + ns_of(p->hca.recv_wqe_time), STAGE_RECV_WQE))
@@ -155,8 +153,8 @@ static uint64_t target_address(const struct sim_packet *pkt)
     if (pkt->response) {
         asked = sim_qp_wqe(qp, qp->transport.requester.oldest.index);
         return asked ? sim_sge_address(asked->sge, asked->num_sge,
-                                       packet->payload.offset - asked->transport.remote_address) :
-                       0;
+                                       packet->payload.offset - asked->transport.remote_address)
+                     : 0;
     }
     if (opcode_info(packet->opcode)->flags & OPCODE_WRITE)
         return packet->remote_address + packet->payload.offset;

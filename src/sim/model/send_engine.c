@@ -23,8 +23,7 @@ static void fetch_next(struct sim_qp *qp)
     uint32_t ahead = qp->fetched - qp->transport.requester.current.index;
     uint64_t time = sched->now;
 
-    if (qp->fetching || qp->fetched == qp->rung ||
-        ahead >= model->parameters.hca.wqe_prefetch)
+    if (qp->fetching || qp->fetched == qp->rung || ahead >= model->parameters.hca.wqe_prefetch)
         return;
     qp->fetching = true;
     model_set_activity(qp, NULL);
@@ -94,8 +93,7 @@ static double wqe_service_time(const struct sim_packet *pkt)
 
     if (pkt->response || !pkt->wqe || !starts_message(pkt))
         return 0;
-    return p->hca.wqe_time +
-           (pkt->wqe->num_sge > 1 ? pkt->wqe->num_sge - 1 : 0) * p->hca.sge_time;
+    return p->hca.wqe_time + (pkt->wqe->num_sge > 1 ? pkt->wqe->num_sge - 1 : 0) * p->hca.sge_time;
 }
 
 static struct sim_qp *pop_ready(struct sim_port *port)
@@ -142,8 +140,7 @@ void send_engine_kick(struct sim_qp *qp)
 {
     struct sim_port *port = qp->port;
 
-    if (qp->is_ready || qp->in_engine || qp->dead ||
-        (qp->waits_for_ack && !qp->response_ready))
+    if (qp->is_ready || qp->in_engine || qp->dead || (qp->waits_for_ack && !qp->response_ready))
         return;
     qp->is_ready = true;
     qp->next_ready = NULL;
@@ -211,8 +208,7 @@ static bool has_slot(const struct send_engine *engine, const struct sim_packet *
 
     if (engine->in_flight_packets >= p->hca.engine_depth)
         return false;
-    return !p->hca.buffer || !hca->buffer_used ||
-           hca->buffer_used + pkt->payload <= p->hca.buffer;
+    return !p->hca.buffer || !hca->buffer_used || hca->buffer_used + pkt->payload <= p->hca.buffer;
 }
 
 /* The address of the payload, for the MTT lookup. */
@@ -268,8 +264,7 @@ void send_engine_payload_read(struct sim_packet *pkt)
 {
     struct sim_hca *hca = pkt->from->port->hca;
 
-    event_at(bus_read_return(&hca->bus, sched->now, pkt->payload), EVENT_PACKET_READY, pkt,
-             0);
+    event_at(bus_read_return(&hca->bus, sched->now, pkt->payload), EVENT_PACKET_READY, pkt, 0);
 }
 
 void send_engine_step(struct send_engine *engine)

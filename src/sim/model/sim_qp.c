@@ -20,8 +20,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define QP_TABLE_MASK ((1u << QP_INDEX_BITS) - 1)
-#define ACK_EVERY 64
+#define QP_TABLE_MASK  ((1u << QP_INDEX_BITS) - 1)
+#define ACK_EVERY      64
 #define WINDOW_PACKETS 4096
 
 /* ---- lookup and creation ---- */
@@ -170,8 +170,7 @@ void sim_qp_modified(struct hca_qp *hqp, enum ibv_qp_state from, enum ibv_qp_sta
     struct responder kept = qp->transport.responder;
     start_transport(qp, hqp);
     qp->transport.responder = kept;
-    qp->posted = qp->rung = qp->fetched = qp->completed =
-        qp->transport.requester.current.index;
+    qp->posted = qp->rung = qp->fetched = qp->completed = qp->transport.requester.current.index;
 }
 
 void sim_qp_fold_all_counters(void)
@@ -252,8 +251,7 @@ static bool copy_sge_list(struct hca_qp *hqp, const struct send_wqe *swqe, struc
                           &ref))
                 return false;
             wqe->in_device_memory |= ref.kind == MEM_SEGMENT;
-            wqe->sge[wqe->num_sge++] =
-                (struct sim_sge){ ref.addr, sge->length, ref.kind };
+            wqe->sge[wqe->num_sge++] = (struct sim_sge){ ref.addr, sge->length, ref.kind };
         }
         wqe->length += sge->length;
     }
@@ -328,8 +326,8 @@ void sim_qp_post(struct hca_qp *hqp, const struct send_wqe *swqe, uint64_t calle
     }
     if (swqe->opcode == IBV_WR_BIND_MW || swqe->opcode == IBV_WR_LOCAL_INV) {
         complete_locally(hqp, swqe,
-                      swqe->opcode == IBV_WR_BIND_MW ? mw_bind(hqp, swqe)
-                                                     : mw_invalidate(hqp, swqe));
+                         swqe->opcode == IBV_WR_BIND_MW ? mw_bind(hqp, swqe)
+                                                        : mw_invalidate(hqp, swqe));
         return;
     }
     wqe = qp ? new_wqe(qp, hqp, swqe, &good) : NULL;
@@ -361,12 +359,12 @@ static void queue_cqe(struct sim_wqe *wqe, uint8_t status)
     if (!cqe)
         return;
     *cqe = (struct sim_cqe){ .hca_qp = qp->hca_qp,
-                           .wr_id = wqe->wr_id,
-                           .sq_index = wqe->sq_index,
-                           .byte_len = wqe->length,
-                           .flags = wqe->flags,
-                           .opcode = wqe->opcode,
-                           .status = status };
+                             .wr_id = wqe->wr_id,
+                             .sq_index = wqe->sq_index,
+                             .byte_len = wqe->length,
+                             .flags = wqe->flags,
+                             .opcode = wqe->opcode,
+                             .status = status };
     if (list->last)
         list->last->next = cqe;
     else
@@ -381,9 +379,9 @@ void sim_qp_drain_cqes(void)
     while (list->first) {
         struct sim_cqe *cqe = list->first;
         struct send_wqe swqe = { .wr_id = cqe->wr_id,
-                                .sq_index = cqe->sq_index,
-                                .flags = cqe->flags,
-                                .opcode = cqe->opcode };
+                                 .sq_index = cqe->sq_index,
+                                 .flags = cqe->flags,
+                                 .opcode = cqe->opcode };
 
         list->first = cqe->next;
         if (!list->first)
@@ -474,8 +472,7 @@ static void report_completion(struct sim_wqe *wqe)
 static void finish_wqe(struct sim_wqe *wqe)
 {
     struct sim_qp *qp = wqe->qp;
-    bool visible =
-        wqe->flags & IBV_SEND_SIGNALED || wqe->status != TRANSPORT_SUCCESS;
+    bool visible = wqe->flags & IBV_SEND_SIGNALED || wqe->status != TRANSPORT_SUCCESS;
     uint64_t time = sched->now;
 
     wqe->marks[MARK_ACKED] = wqe->marks[MARK_COMPLETED] = time;
@@ -536,8 +533,7 @@ void sim_qp_schedule_work(struct sim_qp *qp)
         } else if (!qp->response_scheduled) {
             qp->response_scheduled = true;
             qp->refcount++;
-            event_at(sched->now + ns_of(model->parameters.hca.read_response), EVENT_RESPOND, qp,
-                     0);
+            event_at(sched->now + ns_of(model->parameters.hca.read_response), EVENT_RESPOND, qp, 0);
         }
     }
     if (qp->waits_for_ack && !qp->transport.requester.in_flight && !qp->ack_event_scheduled) {
@@ -736,8 +732,8 @@ static void failed(struct transport_qp *transport, enum transport_status why)
         return;
     }
     if (responder && arriving)
-        qp_fail(qp->shared, why == TRANSPORT_ACCESS_ERROR ? IBV_EVENT_QP_ACCESS_ERR :
-                                                               IBV_EVENT_QP_REQ_ERR);
+        qp_fail(qp->shared,
+                why == TRANSPORT_ACCESS_ERROR ? IBV_EVENT_QP_ACCESS_ERR : IBV_EVENT_QP_REQ_ERR);
     else
         qp_set_error(qp->shared);
     sched_wake(qp->proc, CHANGE_RECEIVED);

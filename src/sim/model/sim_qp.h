@@ -70,7 +70,7 @@ struct sim_qp {
     bool fetching;
     uint32_t max_send_sge, max_recv_sge;
     struct sim_wqe *done_first, *done_last; /* completed by the transport, not yet reported */
-    uint32_t refcount; /* lists, events and packets that point here */
+    uint32_t refcount;                      /* lists, events and packets that point here */
 
     struct sim_qp *next_ready;
     bool is_ready;           /* in the port's list of ready QPs */
@@ -80,7 +80,7 @@ struct sim_qp {
     bool waits_for_ack;
     bool ack_event_scheduled; /* EVENT_ACK_TURNAROUND is in the event queue */
     struct sim_packet *sending_first, *sending_last; /* started, not yet handed to the link */
-    struct server qpc_lock; /* packets in and out hold the QP context */
+    struct server qpc_lock;                          /* packets in and out hold the QP context */
     struct sim_packet *arrived_first, *arrived_last; /* not yet processed */
     uint64_t rx_earliest; /* arriving packets are processed in order, none before this time */
     uint64_t timer_at;    /* time of the EVENT_TIMEOUT in the event queue, or 0 */

@@ -143,8 +143,8 @@ int switch_init_all(void)
     return error;
 }
 
-void switch_each_trunk(void (*call)(void *context, struct link *link, uint32_t leaf,
-                                    uint32_t spine, bool up),
+void switch_each_trunk(void (*call)(void *context, struct link *link, uint32_t leaf, uint32_t spine,
+                                    bool up),
                        void *context)
 {
     struct fabric *fabric = &model->fabric;

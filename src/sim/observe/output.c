@@ -36,8 +36,7 @@ void output_failed(const char *path, int error)
     bool told;
 
     if (*observe->failures)
-        file =
-            syscall(SYS_openat, AT_FDCWD, observe->failures, O_WRONLY | O_APPEND | O_CLOEXEC);
+        file = syscall(SYS_openat, AT_FDCWD, observe->failures, O_WRONLY | O_APPEND | O_CLOEXEC);
     told = file >= 0 && !file_append(file, text, length);
     if (file >= 0)
         syscall(SYS_close, file);

@@ -117,8 +117,8 @@ static void packet_text(const struct sim_packet *pkt, char *text, size_t size)
 {
     int used =
         snprintf(text, size, "\"opcode\":\"%s\",\"qpn\":%u,\"to\":%u,\"psn\":%u,\"bytes\":%u",
-                 opcode_info(pkt->packet.opcode)->name, pkt->from->qpn,
-                 pkt->packet.destination_qpn, pkt->packet.psn, pkt->bytes);
+                 opcode_info(pkt->packet.opcode)->name, pkt->from->qpn, pkt->packet.destination_qpn,
+                 pkt->packet.psn, pkt->bytes);
 
     if (pkt->wqe)
         snprintf(text + used, size - used, ",\"wr_id\":%llu", LONG(pkt->wqe->wr_id));
@@ -173,8 +173,8 @@ void trace_wqe(const struct sim_wqe *wqe)
 
     for (int mark = MARK_DOORBELL; mark < MARK_COUNT; mark++)
         end = marks[mark] > end ? marks[mark] : end;
-    snprintf(arguments, sizeof(arguments), "\"qpn\":%u,\"wr_id\":%llu,\"bytes\":%llu",
-             wqe->qp->qpn, LONG(wqe->wr_id), LONG(wqe->length));
+    snprintf(arguments, sizeof(arguments), "\"qpn\":%u,\"wr_id\":%llu,\"bytes\":%llu", wqe->qp->qpn,
+             LONG(wqe->wr_id), LONG(wqe->length));
     put_span(&span, explain_operation(wqe->transport.operation), marks[MARK_CALLED], end,
              arguments);
     for (int part = 0; part < PART_COUNT; part++) {

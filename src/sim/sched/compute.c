@@ -17,7 +17,7 @@ static uint64_t sample_cost; /* CPU time that reading the CPU clock takes */
 
 static __thread struct {
     bool runs;
-    uint64_t since;  /* CPU time */
+    uint64_t since;   /* CPU time */
     uint64_t sampled; /* CPU time not yet known to be computing or waiting */
     uint64_t computed;
 } thread;

@@ -17,7 +17,7 @@ enum vthread_state {
     VTHREAD_BLOCKED,    /* the same, but only an interrupt wakes it */
     VTHREAD_IN_BARRIER, /* waits for other processes, outside virtual time */
     VTHREAD_WAITING,    /* until its deadline or a notification in 'waits_for' */
-    VTHREAD_DETACHED,    /* takes no part until its next call */
+    VTHREAD_DETACHED,   /* takes no part until its next call */
 };
 
 struct vthread {
@@ -51,7 +51,7 @@ struct vthread {
     uint64_t deadline;
     uint64_t calls;
     uint64_t last_action_at; /* its last call that interacted with others */
-    uint64_t yielded_at; /* when it last let other vthreads run */
+    uint64_t yielded_at;     /* when it last let other vthreads run */
 };
 
 /* Members wait for each other outside virtual time and continue at the same virtual time. */
@@ -67,13 +67,13 @@ struct sched {
     struct event_queue events;
     uint64_t now;
     uint64_t events_run;
-    uint64_t switches; /* to another vthread that had something to do */
+    uint64_t switches;        /* to another vthread that had something to do */
     _Atomic uint32_t running; /* vthread_id(), 0: none */
     struct shm_lock join_lock;
     uint32_t vthread_high;
-    bool woken;           /* the event being run has woken a vthread */
-    uint32_t guest_count; /* so far */
-    int32_t guest_core;   /* CPU that all guests run on; -1: not chosen yet */
+    bool woken;                          /* the event being run has woken a vthread */
+    uint32_t guest_count;                /* so far */
+    int32_t guest_core;                  /* CPU that all guests run on; -1: not chosen yet */
     uint64_t wake_send_ns, wake_recv_ns; /* from an interrupt to a running thread */
     struct vthread vthreads[VTHREADS_MAX];
     struct vthread_barrier barrier;

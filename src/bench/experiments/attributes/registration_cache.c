@@ -143,8 +143,9 @@ int registration_cache_run(struct bench *bench)
     double median[WAY_COUNT][NUMBERS_MAX];
 
     if (flow_operation_refusal(bench, OPERATION_WRITE, bench->settings->transport))
-        return bench_skip(bench, "%s",
-                          flow_operation_refusal(bench, OPERATION_WRITE, bench->settings->transport));
+        return bench_skip(
+            bench, "%s",
+            flow_operation_refusal(bench, OPERATION_WRITE, bench->settings->transport));
     bench_panel(bench, &(struct panel_spec){ .quantity = "time",
                                              .unit = "us",
                                              .axis = "size",

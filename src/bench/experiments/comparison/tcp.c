@@ -141,7 +141,8 @@ static ssize_t get(int fd, void *buffer, size_t size)
     return recv(fd, buffer, size, 0);
 }
 
-/* Transfers 'size' bytes; checks that the other side is alive whenever nothing moves for a while. */
+/* Transfers 'size' bytes; checks that the other side is alive whenever nothing moves for a while.
+ */
 static int transfer(struct tcp_pair *pair, transfer_fn *call, size_t size)
 {
     uint64_t since = 0;

@@ -185,7 +185,8 @@ static int sweep(struct bench *bench, const uint8_t *ports)
 static int choose_ports(struct bench *bench, uint8_t *ports)
 {
     struct adapter *adapter = bench->adapter;
-    const char *refusal = flow_operation_refusal(bench, OPERATION_WRITE, bench->settings->transport);
+    const char *refusal =
+        flow_operation_refusal(bench, OPERATION_WRITE, bench->settings->transport);
     struct ibv_port_attr second;
 
     if (refusal)
