@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Starts and supervises programs on the software adapter."""
 
+import atexit
+import functools
 import os
 import pathlib
 import re
@@ -19,23 +21,41 @@ ORDINARY_USER = 65534
 LISTEN = '0A'
 
 
+def as_ordinary_user():
+    return ['setpriv', f'--reuid={ORDINARY_USER}', f'--regid={ORDINARY_USER}', '--clear-groups',
+            '--inh-caps=-all']
+
+
+@functools.lru_cache(maxsize=None)
+def command_for_everybody():
+    """The command where an ordinary user can execute it: a project in root's home is installed elsewhere."""
+    own = BUILD / 'verbena'
+    if subprocess.run([*as_ordinary_user(), 'test', '-x', own, '-a', '-r', BUILD / 'lib'],
+                      check=False).returncode == 0:
+        return own
+    stage = tempfile.mkdtemp(prefix='verbena-install-')
+    atexit.register(shutil.rmtree, stage, ignore_errors=True)
+    os.chmod(stage, 0o755)
+    subprocess.run(['meson', 'install', '-C', BUILD, '--no-rebuild', '--quiet', '--destdir', stage],
+                   check=True, stdout=subprocess.DEVNULL)
+    return next(pathlib.Path(stage).rglob('bin/verbena'))
+
+
 def prefix(fabric, nodes=1, node=0, devices=1, ports=1, copy='auto', ordinary_user=False):
     """The command that runs a program on the adapter; the caller appends the program."""
     settings = {'fabric': fabric, 'nodes': nodes, 'node': node, 'devices': devices,
                 'ports': ports, 'copy': copy}
+    ordinary_user = ordinary_user and os.geteuid() == 0
     if (BUILD / 'verbena').exists():
-        command = [str(BUILD / 'verbena'), 'run']
+        verbena = command_for_everybody() if ordinary_user else BUILD / 'verbena'
+        command = [str(verbena), 'run']
         for name, value in settings.items():
             command += [f'--{name}', str(value)]
         command.append('--')
     else:
         command = ['env', f'LD_PRELOAD={BUILD}/lib/libverbena.so']
         command += [f'VERBENA_{name.upper()}={value}' for name, value in settings.items()]
-    if ordinary_user and os.geteuid() == 0:
-        drop = ['setpriv', f'--reuid={ORDINARY_USER}', f'--regid={ORDINARY_USER}',
-                '--clear-groups', '--inh-caps=-all']
-        command = drop + command
-    return command
+    return as_ordinary_user() + command if ordinary_user else command
 
 
 def clean_up_when_terminated():
