@@ -13,9 +13,9 @@
 
 #define VENDOR_ID      0x027662
 /* perftest uses inline data only with part ids that it knows, whatever the vendor id. This is that
- * of ConnectX-3 Pro: with newer ones perftest would post through ibv_wr_*(), which is slower here
- * than ibv_post_send(). */
-#define VENDOR_PART_ID 4103
+ * of QLogic's FastLinQ, for which it has no other rules: with newer ConnectX ids it posts through
+ * ibv_wr_*(), which is slower here, and with older ones it limits the MTU. */
+#define VENDOR_PART_ID 32880
 #define FIRMWARE       "0.1.0"
 
 /* ---- the list of devices ---- */
