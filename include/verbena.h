@@ -16,6 +16,16 @@ extern "C" {
  * IBV_EVENT_PORT_ACTIVE. No message passes a port that is down. Returns 0 or an errno value. */
 int verbena_set_port(struct ibv_context *context, uint8_t port_num, int up);
 
+/* What has passed a port since its fabric exists: packets, and octets from LRH to ICRC. The live
+ * adapter counts the packets that its messages would be on a link; it has no acknowledgements. */
+struct verbena_port_counters {
+    uint64_t xmit_bytes, xmit_packets, rcv_bytes, rcv_packets;
+};
+
+/* Returns 0 or an errno value. */
+int verbena_query_port_counters(struct ibv_context *context, uint8_t port_num,
+                                struct verbena_port_counters *counters);
+
 /* Virtual time. On a modelled adapter ("verbena run --adapter") a program reports with the calls
  * below what it does besides verbs calls. On any other device they do nothing. */
 

@@ -52,6 +52,9 @@ struct hca_engine {
     void (*attach_memory)(struct shared_mr *mr);
     void (*detach_memory)(struct shared_mr *mr);
 
+    /* What has passed the port since the fabric exists. */
+    void (*port_traffic)(uint16_t lid, struct traffic *sum);
+
     /* The rest is for a modelled fabric; NULL in the live engine. */
     /* Charges a call's duration to the calling thread. */
     void (*charge)(enum hca_call call, uint64_t amount);

@@ -110,6 +110,11 @@ struct proc_slot {
     struct thread_line threads[MAX_THREAD_LINES];
 } cache_aligned;
 
+/* What has passed a port. */
+struct traffic {
+    _Atomic uint64_t xmit_bytes, xmit_packets, rcv_bytes, rcv_packets;
+};
+
 struct mcast_entry {
     uint8_t gid[16];
     uint32_t lid;
@@ -155,6 +160,7 @@ struct segment {
     _Atomic uint64_t mr_dir[MR_CHUNKS];
     struct mcast_entry mcast[MCAST_ENTRIES];
     struct proc_slot procs[MAX_PROCS];
+    struct traffic port_traffic[MAX_FABRIC_PORTS]; /* of QPs that have gone, by LID */
     _Atomic uint16_t unit_owner[MAX_UNITS]; /* process slot + 1, 0: free */
 };
 
@@ -321,6 +327,9 @@ struct shared_qp {
     uint64_t xrcd;
     _Atomic uint32_t comm_est cache_aligned; /* a first message has arrived */
     struct event_box events;
+    /* Of the QP's own requests, counted by its owner; of its peers' requests, counted by them. */
+    struct traffic requests cache_aligned;
+    struct traffic responses cache_aligned;
 } cache_aligned;
 
 struct shared_srq {

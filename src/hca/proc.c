@@ -5,6 +5,7 @@
 #include "hca/epoch.h"
 #include "hca/notify.h"
 #include "hca/shm_lock.h"
+#include "hca/traffic.h"
 #include "util/log.h"
 
 #include <errno.h>
@@ -254,21 +255,25 @@ int proc_join(unsigned node)
     return epoch_init();
 }
 
-static void clear_directory(_Atomic uint64_t *dir, unsigned entries, unsigned proc)
+static void clear_directory(_Atomic uint64_t *dir, unsigned entries, unsigned proc,
+                            void (*before)(uint64_t chunk))
 {
     for (unsigned i = 0; i < entries; i++) {
         uint64_t offset = load_relaxed(&dir[i]);
         uint64_t unit = offset >> UNIT_SHIFT;
-        if (offset && unit < MAX_UNITS && load_relaxed(&seg->unit_owner[unit]) == proc + 1)
-            store_release(&dir[i], 0);
+        if (!offset || unit >= MAX_UNITS || load_relaxed(&seg->unit_owner[unit]) != proc + 1)
+            continue;
+        if (before)
+            before(offset);
+        store_release(&dir[i], 0);
     }
 }
 
 static void make_unfindable(unsigned index)
 {
-    clear_directory(seg->qp_dir, QP_CHUNKS, index);
-    clear_directory(seg->srq_dir, SRQ_CHUNKS, index);
-    clear_directory(seg->mr_dir, MR_CHUNKS, index);
+    clear_directory(seg->qp_dir, QP_CHUNKS, index, traffic_retire_chunk);
+    clear_directory(seg->srq_dir, SRQ_CHUNKS, index, NULL);
+    clear_directory(seg->mr_dir, MR_CHUNKS, index, NULL);
     atomic_fetch_add(&seg->share_drops, 1);
 }
 

@@ -13,6 +13,7 @@
 #include "hca/rq.h"
 #include "hca/srq.h"
 #include "hca/table.h"
+#include "hca/traffic.h"
 #include "util/list.h"
 
 #include <errno.h>
@@ -342,6 +343,7 @@ void qp_destroy(struct hca_qp *qp)
     purge_completions(qp);
     count_uses(qp, -1);
     rq_destroy(&qp->rq);
+    traffic_retire(qp->shared);
     table_free(&qp_table, QP_INDEX(qp->ibv.qp_num));
     free(qp);
 }
@@ -437,6 +439,7 @@ static int reset(struct hca_qp *qp, enum ibv_qp_state from)
     purge_completions(qp);
     if (qp->rq.shared)
         rq_reset(&qp->rq);
+    traffic_retire(qp->shared);
     store_relaxed(&qp->shared->comm_est, 0);
     store_relaxed(&qp->sq_freed, qp->sq_posted);
     qp->attr = blank;

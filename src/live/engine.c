@@ -7,6 +7,7 @@
 #include "hca/epoch.h"
 #include "hca/proc.h"
 #include "hca/qp.h"
+#include "hca/traffic.h"
 #include "transport/transport.h"
 #include "util/log.h"
 
@@ -272,4 +273,5 @@ const struct hca_engine live_engine = {
     .start_copy_agent = agent_start,
     .attach_memory = share_attach,
     .detach_memory = share_detach,
+    .port_traffic = traffic_of_port,
 };

@@ -23,4 +23,11 @@ void wqe_report_drops(void);
 /* ---- send_fast.c: a short send to a connected peer, with a cached route ---- */
 bool send_fast(struct hca_qp *qp, const struct ibv_sge *sge, unsigned flags);
 
+/* ---- count.c: port counters. With the send queue's lock held ---- */
+void count_short_send(struct hca_qp *qp, struct shared_qp *peer, uint32_t length);
+void count_message(struct hca_qp *qp, struct shared_qp *peer, const struct send_wqe *wqe,
+                   uint32_t byte_len);
+void count_datagram_sent(struct hca_qp *qp, const struct send_wqe *wqe, uint32_t length);
+void count_datagram_received(struct shared_qp *peer, const struct send_wqe *wqe, uint32_t length);
+
 #endif

@@ -95,6 +95,7 @@ static bool send_along(struct hca_qp *qp, const struct ibv_sge *sge, unsigned fl
     rq_advance(rq);
     cq_publish(cq, e, ticket, IBV_WC_SUCCESS, IBV_WC_RECV,
                CQE_IN_LINE | (flags & IBV_SEND_SOLICITED ? CQE_SOLICITED : 0));
+    count_short_send(qp, qp->route.peer, length);
     return true;
 }
 

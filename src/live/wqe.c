@@ -269,6 +269,7 @@ static void send_datagram(const struct hca_qp *qp, const struct delivery *m, uin
     if (addr_port_is_down(load_relaxed(&peer->lid)) ||
         addr_port_is_down(load_relaxed(&qp->shared->lid)))
         return drop(DROP_PORT_DOWN);
+    count_datagram_received(peer, m->wqe, m->length);
     int status = deliver_message(peer, m);
     if (status != IBV_WC_SUCCESS)
         drop(status == WAIT_RNR ? DROP_NO_RECEIVE : DROP_REFUSED);
@@ -322,6 +323,7 @@ static int run_datagram(struct hca_qp *qp, const struct send_wqe *w, uint32_t *b
                           .slid = load_relaxed(&qp->shared->lid),
                           .src_qp = qp->ibv.qp_num };
     *byte_len = local.length;
+    count_datagram_sent(qp, w, local.length);
     if (w->dlid < ADDR_MCAST_LID) {
         send_datagram(qp, &m, w->remote_qpn, w->dlid, false);
         return IBV_WC_SUCCESS;
@@ -357,6 +359,8 @@ static int run_connected(struct hca_qp *qp, const struct send_wqe *w, uint32_t *
 
     if (likely(peer))
         status = operations[w->opcode](qp, w, peer, byte_len);
+    if (likely(status == IBV_WC_SUCCESS))
+        count_message(qp, peer, w, *byte_len);
     if (qp->ibv.qp_type != IBV_QPT_UC || status == IBV_WC_SUCCESS ||
         status == IBV_WC_LOC_PROT_ERR || status == IBV_WC_LOC_LEN_ERR)
         return status;

@@ -12,7 +12,8 @@ static bool query_context(struct ibv_context *context, unsigned port, struct pre
     return !ibv_query_device(context, &attrs->device) &&
            !ibv_query_port(context, port, &attrs->port) &&
            !ibv_query_gid(context, port, 0, &attrs->gid) &&
-           !ibv_query_pkey(context, port, 0, &attrs->pkey);
+           !ibv_query_pkey(context, port, 0, &attrs->pkey) &&
+           !verbena_query_port_counters(context, port, &attrs->counters);
 }
 
 bool preload_query(const struct preload_node *node, struct preload_attrs *attrs)
@@ -143,4 +144,32 @@ int preload_show_gid(const struct preload_attrs *attrs, char *out, size_t size)
 int preload_show_pkey(const struct preload_attrs *attrs, char *out, size_t size)
 {
     return snprintf(out, size, "0x%04x\n", be16toh(attrs->pkey));
+}
+
+/* ---- counters of a port ---- */
+
+static int show_count(uint64_t count, char *out, size_t size)
+{
+    return snprintf(out, size, "%llu\n", (unsigned long long)count);
+}
+
+/* The specification counts data in words of four octets. */
+int preload_show_xmit_data(const struct preload_attrs *attrs, char *out, size_t size)
+{
+    return show_count(attrs->counters.xmit_bytes / 4, out, size);
+}
+
+int preload_show_rcv_data(const struct preload_attrs *attrs, char *out, size_t size)
+{
+    return show_count(attrs->counters.rcv_bytes / 4, out, size);
+}
+
+int preload_show_xmit_packets(const struct preload_attrs *attrs, char *out, size_t size)
+{
+    return show_count(attrs->counters.xmit_packets, out, size);
+}
+
+int preload_show_rcv_packets(const struct preload_attrs *attrs, char *out, size_t size)
+{
+    return show_count(attrs->counters.rcv_packets, out, size);
 }

@@ -6,13 +6,14 @@
 
 #include "preload/paths.h"
 
-#include <infiniband/verbs.h>
+#include "verbena.h"
 
 struct preload_attrs {
     struct ibv_device_attr device;
     struct ibv_port_attr port;
     union ibv_gid gid;
     __be16 pkey;
+    struct verbena_port_counters counters;
 };
 
 /* Queries the adapter. False with errno on failure. */
@@ -33,5 +34,9 @@ int preload_show_cap_mask(const struct preload_attrs *attrs, char *out, size_t s
 int preload_show_rate(const struct preload_attrs *attrs, char *out, size_t size);
 int preload_show_gid(const struct preload_attrs *attrs, char *out, size_t size);
 int preload_show_pkey(const struct preload_attrs *attrs, char *out, size_t size);
+int preload_show_xmit_data(const struct preload_attrs *attrs, char *out, size_t size);
+int preload_show_rcv_data(const struct preload_attrs *attrs, char *out, size_t size);
+int preload_show_xmit_packets(const struct preload_attrs *attrs, char *out, size_t size);
+int preload_show_rcv_packets(const struct preload_attrs *attrs, char *out, size_t size);
 
 #endif

@@ -32,7 +32,7 @@
 /*
  * '%d' stands for a device number from 0, '%p' for a port number from 1. The network interface is
  * the one whose addresses rdma_cm accepts. A file has fixed content, or one that the adapter tells.
- * Of the counters there are those for errors that memory does not make.
+ * The error counters are of errors that memory does not make.
  */
 static const struct row {
     const char *pattern;
@@ -75,6 +75,10 @@ static const struct row {
     DIRECTORY(PORT "/pkeys"),
     SHOWN(PORT "/pkeys/0", preload_show_pkey),
     DIRECTORY(PORT "/counters"),
+    SHOWN(PORT "/counters/port_xmit_data", preload_show_xmit_data),
+    SHOWN(PORT "/counters/port_rcv_data", preload_show_rcv_data),
+    SHOWN(PORT "/counters/port_xmit_packets", preload_show_xmit_packets),
+    SHOWN(PORT "/counters/port_rcv_packets", preload_show_rcv_packets),
     TEXT(PORT "/counters/symbol_error", "0\n"),
     TEXT(PORT "/counters/link_error_recovery", "0\n"),
     TEXT(PORT "/counters/port_rcv_errors", "0\n"),

@@ -202,6 +202,13 @@ static void sim_deregistered(uint64_t address, uint64_t length)
     }
 }
 
+static void sim_port_traffic(uint16_t lid, struct traffic *sum)
+{
+    const struct sim_port *port = hca_port_by_lid(lid);
+
+    *sum = (struct traffic){ port->bytes_out, port->packets_out, port->bytes_in, port->packets_in };
+}
+
 const struct hca_engine sim_engine = {
     .name = "sim",
     .base_address = SIM_BASE_ADDRESS,
@@ -212,6 +219,7 @@ const struct hca_engine sim_engine = {
     .start = sim_attach,
     .stop = sim_stop,
     .start_copy_agent = agent_start,
+    .port_traffic = sim_port_traffic,
     .charge = sim_charge,
     .poll_begin = sim_poll_begin,
     .poll_end = sim_poll_end,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Port state changes and their events. */
+/* Port state changes and their events; port counters. */
 
 #include "verbena.h"
 #include "verbs/verbs.h"
@@ -45,6 +45,20 @@ static void tell_everybody(unsigned node, unsigned device, unsigned port, enum i
             if (load_acquire(&slot->open[i].used) == 2 && slot->open[i].device == device)
                 async_raise(p, &slot->open[i].events[port - 1], type);
     }
+}
+
+EXPORT int verbena_query_port_counters(struct ibv_context *context, uint8_t port_num,
+                                       struct verbena_port_counters *counters)
+{
+    struct hca_context *c = to_context(context);
+    struct traffic sum;
+
+    if (port_num < 1 || port_num > seg->ports)
+        return EINVAL;
+    hca_engine->port_traffic(addr_lid(c->node, c->device->index, port_num), &sum);
+    *counters = (struct verbena_port_counters){ sum.xmit_bytes, sum.xmit_packets, sum.rcv_bytes,
+                                                sum.rcv_packets };
+    return 0;
 }
 
 EXPORT int verbena_set_port(struct ibv_context *context, uint8_t port_num, int up)

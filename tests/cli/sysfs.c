@@ -94,6 +94,8 @@ int main(void)
     CHECK(open(path_of("ports/3/lid"), O_RDONLY) == -1 && errno == ENOENT);
     CHECK(open(path_of("ports/2/lid"), O_RDWR) == -1 && errno == EACCES);
     int count = scandir(path_of("ports/2/counters"), &entries, is_error_counter, alphasort);
+    CHECK(number("ports/2/counters/port_xmit_data") == 0);
+    CHECK(number("ports/2/counters/port_rcv_packets") == 0);
     CHECK(count > 1 && strcmp(entries[0]->d_name, entries[1]->d_name) < 0);
     CHECK(scandir(path_of("ports/2/lid"), &entries, NULL, NULL) == -1 && errno == ENOTDIR);
     CHECK(!ibv_close_device(context));
