@@ -200,8 +200,7 @@ __attribute__((visibility("default"))) mca_mtl_base_component_2_0_0_t mca_mtl_ve
     .mtl_version = {
         MCA_MTL_BASE_VERSION_2_0_0,
         .mca_component_name = "verbena",
-        MCA_BASE_MAKE_VERSION(component, OMPI_MAJOR_VERSION, OMPI_MINOR_VERSION,
-                              OMPI_RELEASE_VERSION),
+        MCA_BASE_MAKE_VERSION(component, VERBENA_MAJOR, VERBENA_MINOR, VERBENA_PATCH),
         .mca_open_component = component_open,
         .mca_close_component = component_close,
         .mca_query_component = component_query,

@@ -16,7 +16,6 @@
  * of QLogic's FastLinQ, for which it has no other rules: with newer ConnectX ids it posts through
  * ibv_wr_*(), which is slower here, and with older ones it limits the MTU. */
 #define VENDOR_PART_ID 32880
-#define FIRMWARE       "0.1.0"
 
 /* ---- the list of devices ---- */
 
@@ -190,7 +189,7 @@ EXPORT int ibv_query_device(struct ibv_context *context, struct ibv_device_attr 
     struct hca_context *c = to_context(context);
 
     memset(attr, 0, sizeof(*attr));
-    strcpy(attr->fw_ver, FIRMWARE);
+    strcpy(attr->fw_ver, VERBENA_VERSION);
     attr->node_guid = htobe64(addr_node_guid(c->node, c->device->index));
     attr->sys_image_guid = attr->node_guid;
     attr->max_mr_size = UINT64_MAX;
