@@ -74,7 +74,6 @@ install: packages-build
 
 uninstall:
 	@tools/configure $(BUILD) release -Dprefix=$(abspath $(prefix))
-	@ninja -C $(BUILD) --quiet build.ninja
 	@DESTDIR="$(DESTDIR)" tools/uninstall $(BUILD)
 
 clean:
