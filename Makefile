@@ -4,12 +4,14 @@
 #   make            build into build/; build/verbena runs from there
 #   make run        build, then run the quick tour of the suite
 #   make test       build, and run every test
-#   make test-long  the NAS kernels in classes A and B, live and in virtual time; all of MPI
+#   make test-long  the NAS kernels in classes A and B, live and in virtual time; all of MPI; the packages
 #   make test-rxe   the suite on the kernel's RDMA stack, in virtual machines
 #   make bench      compare with UCX's shared memory, bare system calls, perftest and other MPIs
 #   make asan, tsan build with sanitizers into build-asan/, build-tsan/
 #   make fuzz       fuzz for longer than "make test" does (FUZZ_SECONDS=300)
 #   make mutants    mutation testing: do the tests notice random changes? (N=25 SEED=1)
+#   make deb        Debian packages, into build-deb/
+#   make dist-binary  a tarball that runs from any directory, into build-dist/
 #   make install    install (honours DESTDIR and prefix); make uninstall removes it
 #   make deps       install every package that any of the above needs
 #   make clean
@@ -37,6 +39,8 @@ packages-run:
 	@tools/setup build run
 packages-test deps:
 	@tools/setup build run test
+packages-long:
+	@tools/setup build run test long
 
 run: packages-run all
 	@tools/show $(BUILD)
@@ -44,8 +48,8 @@ run: packages-run all
 test: packages-test all
 	@tests/run
 
-test-long: packages-test all
-	@tests/run nas-long mpi-all mpi-seeds
+test-long: packages-long all
+	@tests/run nas-long mpi-all mpi-seeds packages-long
 
 test-rxe: packages-test all
 	@tests/run rxe-all
@@ -76,8 +80,15 @@ uninstall:
 	@tools/configure $(BUILD) release -Dprefix=$(abspath $(prefix))
 	@DESTDIR="$(DESTDIR)" tools/uninstall $(BUILD)
 
+deb:
+	@tools/deb build-deb
+
+dist-binary: all
+	@tools/dist-binary $(BUILD) build-dist
+
 clean:
 	rm -rf build build-*
 
 .PHONY: all run test test-long test-rxe bench asan tsan fuzz mutants install uninstall clean deps
-.PHONY: packages-build packages-run packages-test
+.PHONY: deb dist-binary
+.PHONY: packages-build packages-run packages-test packages-long
