@@ -38,7 +38,8 @@ static void forward_signals(const sigset_t *set)
     }
 }
 
-bool start_find(const char *name, char *path)
+/* The first file of that name in PATH that access() grants in this mode. */
+static bool find(const char *name, int mode, char *path)
 {
     const char *search = getenv("PATH");
 
@@ -53,16 +54,29 @@ bool start_find(const char *name, char *path)
         length = strcspn(search, ":");
         if (snprintf(path, PATH_MAX, "%.*s/%s", length ? length : 1, length ? search : ".", name) <
                 PATH_MAX &&
-            !access(path, X_OK))
+            !access(path, mode))
             return true;
     }
     return false;
+}
+
+bool start_find(const char *name, char *path)
+{
+    return find(name, X_OK, path);
 }
 
 static int exec_failure(const char *name, int cause)
 {
     cli_error("%s: %s", name, strerror(cause));
     return cause == ENOENT ? CLI_NOT_FOUND : CLI_NOT_EXECUTABLE;
+}
+
+/* execvp() reports EACCES, not ENOENT, if PATH has a directory that this user cannot search. */
+static int exec_cause(const char *name, int error)
+{
+    char path[PATH_MAX];
+
+    return error == EACCES && !find(name, F_OK, path) ? ENOENT : error;
 }
 
 int start_check(const char *name)
@@ -99,7 +113,7 @@ int start_and_wait(const char *path, char **words)
             _exit(CLI_FAILED);
         sigprocmask(SIG_SETMASK, &before, NULL);
         execvp(path, words);
-        _exit(exec_failure(words[0], errno));
+        _exit(exec_failure(words[0], exec_cause(path, errno)));
     }
     forward_signals(&set);
     sigprocmask(SIG_SETMASK, &before, NULL);

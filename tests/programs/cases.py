@@ -8,7 +8,8 @@ by the MPI the row names. Every expectation is a regular expression that must be
 import dataclasses
 
 HOST = '127.0.0.1'
-XRC_DOMAIN_FILE = '/tmp/xrc_domain'  # left behind by the programs that open an XRC domain
+# Programs that open an XRC domain leave these files behind.
+XRC_DOMAIN_FILES = '/tmp/xrc_domain', '/tmp/xrc_domain_client', '/tmp/xrc_domain_server'
 
 
 @dataclasses.dataclass
@@ -77,7 +78,7 @@ def pingpong_cases():
     for options in ('-c', '-e', '-o', '-q 64 -n 200', '-g 0 -c'):
         yield pingpong('srq', options)
     for options in ('', '-e', '-o', '-n 100'):
-        yield pingpong('xsrq', options, expect=r'remote.*SRQN', litter=(XRC_DOMAIN_FILE,))
+        yield pingpong('xsrq', options, expect=r'remote.*SRQN', litter=XRC_DOMAIN_FILES)
 
 
 def perftest(program, options='', size=None, iters=1000, **settings):
@@ -91,7 +92,7 @@ def perftest(program, options='', size=None, iters=1000, **settings):
     figures = rf'^\s*{size}\s+{counted}\s+[\d.]+\s+[\d.]*[1-9]'
     settings.setdefault('by_tcp', '-R' not in words)
     if 'XRC' in words:
-        settings['litter'] = (XRC_DOMAIN_FILE,)
+        settings['litter'] = XRC_DOMAIN_FILES
     return Case(f'{program} {options}'.strip(), command, f'{command} {HOST}',
                 client_expect=(r'Device\s+: verbena0', figures), **settings)
 

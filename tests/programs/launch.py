@@ -15,6 +15,9 @@ import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / 'tests' / 'common'))
+import preload
+
 BUILD = pathlib.Path(os.environ.get('VERBENA_BUILD', ROOT / 'build')).resolve()
 SHM_DIR = os.environ.get('VERBENA_SHM_DIR', '/dev/shm')
 ORDINARY_USER = 65534
@@ -53,7 +56,8 @@ def prefix(fabric, nodes=1, node=0, devices=1, ports=1, copy='auto', ordinary_us
             command += [f'--{name}', str(value)]
         command.append('--')
     else:
-        command = ['env', f'LD_PRELOAD={BUILD}/lib/libverbena.so']
+        command = ['env', *(f'{name}={value}' for name, value in
+                            preload.variables(BUILD / 'lib' / 'libverbena.so').items())]
         command += [f'VERBENA_{name.upper()}={value}' for name, value in settings.items()]
     return as_ordinary_user() + command if ordinary_user else command
 
