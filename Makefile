@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# Entry point for Meson and Ninja; tools/setup installs missing packages.
+# Entry point for Meson and Ninja.
 #
 #   make            build into build/; build/verbena runs from there
 #   make run        build, then run the quick tour of the suite
 #   make test       build, and run every test
-#   make test-long  the NAS kernels in classes A and B, live and in virtual time; all of MPI; the packages
+#   make test-long  the NAS kernels in classes A and B, live and in virtual time; all of MPI; the packages;
+#                   a build where paths have spaces
 #   make test-rxe   the suite on the kernel's RDMA stack, in virtual machines
 #   make bench      compare with UCX's shared memory, bare system calls, perftest and other MPIs
 #   make asan, tsan build with sanitizers into build-asan/, build-tsan/
@@ -16,7 +17,8 @@
 #   make deps       install every package that any of the above needs
 #   make clean
 #
-# SETUP=no installs no packages.
+# run, test, test-long, test-rxe, bench, fuzz, mutants and deps install missing packages first, unless SETUP=no.
+# The other targets never do: they name what is missing, and stop.
 
 BUILD        ?= build
 prefix       ?= /usr/local
@@ -29,27 +31,31 @@ export SETUP
 # Install packages before configuring, whatever -j says; ninja itself runs in parallel.
 .NOTPARALLEL:
 
-all: packages-build
-	@tools/configure $(BUILD) release
-	@ninja -C $(BUILD) --quiet
+all: check-packages
+	@tools/configure "$(BUILD)" release
+	@tools/build "$(BUILD)"
 
-packages-build:
-	@tools/setup build
+check-packages:
+	@tools/setup --check build
 packages-run:
 	@tools/setup build run
-packages-test deps:
+packages-test:
 	@tools/setup build run test
 packages-long:
 	@tools/setup build run test long
 
+deps: packages-test
+	@tools/npm-install report "$(BUILD)/report/modules"
+	@tools/npm-install tests/report "$(BUILD)/tests/report"
+
 run: packages-run all
-	@tools/show $(BUILD)
+	@tools/show "$(BUILD)"
 
 test: packages-test all
 	@tests/run
 
 test-long: packages-long all
-	@tests/run nas-long mpi-all mpi-seeds packages-long
+	@tests/run build-long nas-long mpi-all mpi-seeds packages-long
 
 test-rxe: packages-test all
 	@tests/run rxe-all
@@ -61,9 +67,9 @@ bench: packages-test all
 	@bench/model
 	@bench/nas
 
-asan tsan: packages-build
+asan tsan: check-packages
 	@tools/configure build-$@ $@
-	@ninja -C build-$@ --quiet
+	@tools/build build-$@
 
 fuzz: packages-test all
 	@tests/fuzz/run --seconds $(FUZZ_SECONDS)
@@ -71,24 +77,24 @@ fuzz: packages-test all
 mutants: packages-test
 	@tools/mutants --count $(N) --seed $(SEED) $(WHERE)
 
-install: packages-build
-	@tools/configure $(BUILD) release -Dprefix=$(abspath $(prefix))
-	@ninja -C $(BUILD) --quiet
-	@DESTDIR="$(DESTDIR)" meson install -C $(BUILD) --no-rebuild --quiet
+install: check-packages
+	@tools/configure "$(BUILD)" release -Dprefix="$$(realpath -ms "$(prefix)")"
+	@tools/build "$(BUILD)"
+	@DESTDIR="$(DESTDIR)" meson install -C "$(BUILD)" --no-rebuild --quiet
 
 uninstall:
-	@tools/configure $(BUILD) release -Dprefix=$(abspath $(prefix))
-	@DESTDIR="$(DESTDIR)" tools/uninstall $(BUILD)
+	@tools/configure "$(BUILD)" release -Dprefix="$$(realpath -ms "$(prefix)")"
+	@DESTDIR="$(DESTDIR)" tools/uninstall "$(BUILD)"
 
 deb:
 	@tools/deb build-deb
 
 dist-binary: all
-	@tools/dist-binary $(BUILD) build-dist
+	@tools/dist-binary "$(BUILD)" build-dist
 
 clean:
 	rm -rf build build-*
 
 .PHONY: all run test test-long test-rxe bench asan tsan fuzz mutants install uninstall clean deps
 .PHONY: deb dist-binary
-.PHONY: packages-build packages-run packages-test packages-long
+.PHONY: check-packages packages-run packages-test packages-long
