@@ -80,6 +80,7 @@ struct settings {
     uint64_t iterations;
     uint64_t warmup;
     uint64_t repetitions;
+    uint64_t rounds;
     double tolerance; /* % half width of the confidence interval, 0: do not ask */
     double cap;       /* s per point, when a tolerance is asked for */
     double trim;      /* % of the slowest samples */

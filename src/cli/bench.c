@@ -6,6 +6,7 @@
 #include "launch.h"
 #include "model.h"
 #include "probe.h"
+#include "rounds.h"
 #include "segment.h"
 #include "start.h"
 
@@ -212,12 +213,15 @@ int cli_bench(const struct invocation *invocation)
     struct words words;
     int status;
 
-    if (model_check(invocation))
+    if (model_check(invocation) || rounds_check(invocation))
         return CLI_USAGE;
     status = gather_words(invocation, &words);
-    if (!status)
-        status = option_value(invocation, "listen") ? listen_for_others(invocation, &words)
-                                                    : measure(invocation, &words);
+    if (!status && option_value(invocation, "listen"))
+        status = listen_for_others(invocation, &words);
+    else if (!status && option_number(invocation, "rounds", 1) > 1)
+        status = rounds_run(invocation, words.list, words.count);
+    else if (!status)
+        status = measure(invocation, &words);
     free_words(&words);
     return status;
 }

@@ -124,11 +124,13 @@ static const struct option_row doctor_options[] = {
 };
 
 static const struct option_row compare_options[] = {
-    { .name = "threshold", .argument = "PERCENT", .default_value = "2", .kind = OPTION_REAL,
-      .help = "ignore changes up to this" },
+    { .name = "threshold", .argument = "PERCENT", .default_value = "2; 0 in virtual time",
+      .kind = OPTION_REAL, .help = "ignore changes up to this" },
     { .name = "fail-if-worse", .kind = OPTION_FLAG,
-      .help = "exit with status 3 if any point is worse" },
-    JSON_ROW, { .name = NULL },
+      .help = "exit with status 3 if any point is worse, with 1 if no change could have been seen" },
+    JSON_ROW,
+    { .name = "csv", .kind = OPTION_FLAG, .help = "print comma-separated values instead of a table" },
+    { .name = NULL },
 };
 
 static const struct option_row advise_options[] = {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "report.h"
 #include "results/results.h"
+#include "util/vtime.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -175,6 +176,7 @@ static struct results *make_results(const struct tally *tally, const char *comma
 
     strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%SZ", gmtime(&now));
     results = results_new(VERBENA_VERSION, date, command);
+    results->deterministic = vtime_is_deterministic();
     if (!uname(&system)) {
         results_metadata_set(&results->machine, "host", "%s", system.nodename);
         results_metadata_set(&results->machine, "kernel", "%s %s", system.sysname, system.release);

@@ -33,6 +33,15 @@ static json_t *number_value(double number)
     return json_real(number);
 }
 
+static json_t *numbers_value(const double *numbers, unsigned int count)
+{
+    json_t *array = json_array();
+
+    for (unsigned int i = 0; i < count; i++)
+        json_array_append_new(array, number_value(numbers[i]));
+    return array;
+}
+
 static json_t *metadata_value(const struct metadata *metadata)
 {
     json_t *object = json_object();
@@ -54,6 +63,8 @@ static json_t *point_value(const struct point *point)
 
         json_object_set_new(object, row->name, number_value(*schema_statistic(row, &y)));
     }
+    if (point->round_count)
+        json_object_set_new(object, "rounds", numbers_value(point->rounds, point->round_count));
     return object;
 }
 
@@ -103,6 +114,9 @@ json_t *results_json(const struct results *results)
     json_object_set_new(object, "date", text_value(results->date));
     json_object_set_new(object, "command", text_value(results->command));
     json_object_set_new(object, "interrupted", json_boolean(results->interrupted));
+    json_object_set_new(object, "deterministic", json_boolean(results->deterministic));
+    if (results->load_count)
+        json_object_set_new(object, "loads", numbers_value(results->loads, results->load_count));
     json_object_set_new(object, "machine", metadata_value(&results->machine));
     json_object_set_new(object, "device", metadata_value(&results->device));
     for (unsigned int i = 0; i < results->count; i++)

@@ -132,6 +132,36 @@ static int read_array(const struct reader *reader, const struct node *object, co
     return 0;
 }
 
+static void add_round(void *point, double number)
+{
+    results_point_add_round(point, number);
+}
+
+static void add_load(void *results, double number)
+{
+    results_add_load(results, number);
+}
+
+/* Calls 'add' for every number of an array that not every file has. */
+static int read_numbers(const struct reader *reader, const struct node *object, const char *name,
+                        void (*add)(void *into, double number), void *into)
+{
+    struct node array, element;
+
+    if (!member(object, name, &array))
+        return 0;
+    if (!json_is_array(array.value))
+        return reject(reader, &array, "expected an array");
+    for (size_t i = 0; i < json_array_size(array.value); i++) {
+        element = (struct node){ .parent = &array, .index = i };
+        element.value = json_array_get(array.value, i);
+        if (!json_is_number(element.value))
+            return reject(reader, &element, "expected a number");
+        add(into, json_number_value(element.value));
+    }
+    return 0;
+}
+
 static int check_order(const struct reader *reader, const struct node *node,
                        const struct summary *y)
 {
@@ -154,6 +184,7 @@ static int check_order(const struct reader *reader, const struct node *node,
 
 static int read_point(const struct reader *reader, const struct node *node, void *into)
 {
+    struct series *series = into;
     struct summary y = { 0 };
     struct node count;
     double x = 0;
@@ -172,8 +203,8 @@ static int read_point(const struct reader *reader, const struct node *node, void
     }
     if (check_order(reader, node, &y))
         return -1;
-    results_series_add(into, x, &y);
-    return 0;
+    results_series_add(series, x, &y);
+    return read_numbers(reader, node, "rounds", add_round, &series->points[series->count - 1]);
 }
 
 static int read_better(const struct reader *reader, const struct node *object, enum better *out)
@@ -245,7 +276,11 @@ static int read_document(const struct reader *reader, const struct node *root,
     if (!member(root, "interrupted", &node) || !json_is_boolean(node.value))
         return reject(reader, &node, "expected true or false");
     results->interrupted = json_is_true(node.value);
-    if (read_metadata(reader, root, "machine", &results->machine) ||
+    if (member(root, "deterministic", &node) && !json_is_boolean(node.value))
+        return reject(reader, &node, "expected true or false");
+    results->deterministic = json_is_true(node.value);
+    if (read_numbers(reader, root, "loads", add_load, results) ||
+        read_metadata(reader, root, "machine", &results->machine) ||
         read_metadata(reader, root, "device", &results->device))
         return -1;
     return read_array(reader, root, "experiments", read_experiment, results);

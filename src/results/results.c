@@ -33,6 +33,8 @@ static void series_free(struct series *series)
     free(series->unit);
     free(series->axis);
     free(series->axis_unit);
+    for (unsigned int i = 0; i < series->count; i++)
+        free(series->points[i].rounds);
     free(series->points);
 }
 
@@ -60,6 +62,7 @@ void results_free(struct results *results)
     free(results->experiments);
     metadata_free(&results->machine);
     metadata_free(&results->device);
+    free(results->loads);
     free(results->path);
     free(results->version);
     free(results->date);
@@ -165,6 +168,12 @@ void results_series_add(struct series *series, double x, const struct summary *y
     series->points[series->count++] = (struct point){ .x = x, .y = *y };
 }
 
+void results_point_add_round(struct point *point, double median)
+{
+    point->rounds = allocate_one_more(point->rounds, point->round_count, sizeof(*point->rounds));
+    point->rounds[point->round_count++] = median;
+}
+
 const struct experiment_result *results_find(const struct results *results, const char *name)
 {
     for (unsigned int i = 0; i < results->count; i++) {
@@ -182,6 +191,49 @@ const struct series *result_find(const struct experiment_result *result, const c
 
         if (!strcmp(series->name, name) && (!quantity || !strcmp(series->quantity, quantity)))
             return series;
+    }
+    return NULL;
+}
+
+void results_add_load(struct results *results, double load)
+{
+    results->loads =
+        allocate_one_more(results->loads, results->load_count, sizeof(*results->loads));
+    results->loads[results->load_count++] = load;
+}
+
+struct experiment_result *results_counterpart(const struct results *results,
+                                              const struct results *others,
+                                              const struct experiment_result *like)
+{
+    unsigned int before = 0;
+
+    for (const struct experiment_result *other = others->experiments; other < like; other++)
+        before += !strcmp(other->name, like->name);
+    for (unsigned int i = 0; i < results->count; i++) {
+        if (!strcmp(results->experiments[i].name, like->name) && !before--)
+            return &results->experiments[i];
+    }
+    return NULL;
+}
+
+struct series *result_counterpart(const struct experiment_result *result, const struct series *like)
+{
+    for (unsigned int i = 0; i < result->count; i++) {
+        struct series *series = &result->series[i];
+
+        if (!strcmp(series->name, like->name) && !strcmp(series->quantity, like->quantity) &&
+            !strcmp(series->axis, like->axis))
+            return series;
+    }
+    return NULL;
+}
+
+struct point *results_point_at(const struct series *series, double x)
+{
+    for (unsigned int i = 0; i < series->count; i++) {
+        if (series->points[i].x == x)
+            return &series->points[i];
     }
     return NULL;
 }

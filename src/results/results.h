@@ -18,7 +18,9 @@ enum better {
 
 struct point {
     double x;
-    struct summary y; /* charts and tables show the median */
+    struct summary y; /* of the first round; charts and tables show the median */
+    unsigned int round_count;
+    double *rounds; /* the median of each round, if there were several */
 };
 
 /* One curve: 'quantity' in 'unit' against 'axis' in 'axis_unit'. */
@@ -62,6 +64,9 @@ struct results {
     char *date;    /* ISO 8601, UTC */
     char *command;
     bool interrupted;
+    bool deterministic; /* the same command would measure the same values */
+    unsigned int load_count;
+    double *loads; /* for each round, the share of all processor time that other programs used */
     struct metadata machine;
     struct metadata device;
     unsigned int count;
@@ -86,11 +91,22 @@ struct series *result_series(struct experiment_result *result, const char *name,
                              const char *quantity, const char *unit, const char *axis,
                              const char *axis_unit, enum better better);
 void results_series_add(struct series *series, double x, const struct summary *y);
+void results_point_add_round(struct point *point, double median);
+void results_add_load(struct results *results, double load);
 
 /* Return the first match, or NULL. A quantity of NULL matches any. */
 const struct experiment_result *results_find(const struct results *results, const char *name);
 const struct series *result_find(const struct experiment_result *result, const char *name,
                                  const char *quantity);
+
+/* The counterparts in another run, or NULL: the n-th occurrence of an experiment is that of the
+ * n-th, a series has the same name, quantity and axis. */
+struct experiment_result *results_counterpart(const struct results *results,
+                                              const struct results *others,
+                                              const struct experiment_result *like);
+struct series *result_counterpart(const struct experiment_result *result,
+                                  const struct series *like);
+struct point *results_point_at(const struct series *series, double x);
 
 const char *schema_better_name(enum better better); /* "lower", "higher", "neither" */
 

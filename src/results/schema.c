@@ -43,6 +43,10 @@ static bool point_finite(const struct point *point)
         if (!isfinite(*schema_statistic(&results_statistics[i], &y)))
             return false;
     }
+    for (unsigned int i = 0; i < point->round_count; i++) {
+        if (!isfinite(point->rounds[i]))
+            return false;
+    }
     return isfinite(point->x);
 }
 

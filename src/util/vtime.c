@@ -3,6 +3,8 @@
 
 #include <dlfcn.h>
 #include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
 
 struct vtime vtime;
 
@@ -33,4 +35,11 @@ void vtime_find(void)
         *calls[i].slot = dlsym(RTLD_DEFAULT, calls[i].name);
         vtime.on = vtime.on && *calls[i].slot;
     }
+}
+
+bool vtime_is_deterministic(void)
+{
+    const char *compute = getenv("VERBENA_COMPUTE");
+
+    return vtime.on && (!compute || strncmp(compute, "measured", strlen("measured")));
 }

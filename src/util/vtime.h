@@ -26,4 +26,7 @@ extern struct vtime vtime;
 
 void vtime_find(void);
 
+/* Virtual time in which computation does not take the CPU time that it used. */
+bool vtime_is_deterministic(void);
+
 #endif

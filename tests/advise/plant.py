@@ -10,15 +10,18 @@ DENSE = list(range(4, 321, 4))
 class Planter:
     """A run of experiments whose points are off by a random share."""
 
-    def __init__(self, seed, noise):
+    def __init__(self, seed, noise, rounds=0):
         self.random = random.Random(seed)
         self.noise = noise
+        self.rounds = rounds
         self.experiments = {}
 
     def point(self, x, true):
         median = true * max(0.5, self.random.gauss(1, self.noise))
         spread = median * self.noise
-        return {'x': x, 'count': 1000, 'min': median - 2 * spread, 'median': median,
+        rounds = [true * self.random.gauss(1, self.noise) for _ in range(self.rounds)]
+        return {**({'rounds': rounds} if rounds else {}),
+                'x': x, 'count': 1000, 'min': median - 2 * spread, 'median': median,
                 'mean': median, 'p99': median + 3 * spread, 'p999': median + 4 * spread,
                 'max': median + 5 * spread, 'stddev': spread, 'ci_low': median - spread,
                 'ci_high': median + spread}

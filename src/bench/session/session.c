@@ -2,11 +2,13 @@
 #include "bench/session/session.h"
 #include "bench/metadata.h"
 #include "bench/interrupt.h"
+#include "bench/other_load.h"
 #include "bench/session/null.h"
 #include "bench/session/ranks.h"
 #include "bench/report.h"
 
 #include <errno.h>
+#include <math.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -144,7 +146,9 @@ static int finish(struct session *session, const struct plan *plan)
 int session_run(const struct session_spec *spec, const struct plan *plan)
 {
     struct session session = { .spec = spec };
+    struct other_load before;
     char error[512], date[32];
+    double load;
     int status;
 
     settings_init(&session.settings);
@@ -161,12 +165,17 @@ int session_run(const struct session_spec *spec, const struct plan *plan)
     metadata_of_machine(&session.results->machine);
     results_metadata_set(&session.results->machine, "harness overhead", "%.1f ns per round trip",
                          null_pingpong_ns());
+    session.results->deterministic = vtime_is_deterministic();
+    other_load_read(&before);
     for (unsigned int i = 0; i < plan->count && !interrupt_seen() && !session.unreachable; i++) {
         run_one(&session, &plan->runs[i]);
         /* Write after each experiment, so that a later crash does not lose results. */
         if (i + 1 < plan->count && write_results(&session))
             break;
     }
+    load = other_load_since(&before);
+    if (!isnan(load))
+        results_add_load(session.results, load);
     status = finish(&session, plan);
     report_free(session.report);
 free_results:
