@@ -9,6 +9,7 @@
 #include "list_adapters.h"
 #include "list_papers.h"
 #include "probe.h"
+#include "util/nearest.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -143,6 +144,7 @@ static int list_experiments(const struct invocation *invocation)
 int cli_list(const struct invocation *invocation)
 {
     const char *what = invocation->operand_count ? invocation->operands[0] : "";
+    struct nearest nearest;
 
     if (invocation->operand_count > 1)
         return cli_usage_error(invocation->command, "name one of adapters, devices, experiments, papers");
@@ -154,6 +156,9 @@ int cli_list(const struct invocation *invocation)
         return list_adapters(invocation);
     if (!strcmp(what, "papers"))
         return list_papers(invocation);
-    return cli_usage_error(invocation->command, "name what to list: adapters, devices, experiments or "
-                                                "papers");
+    nearest_begin(&nearest, what, strlen(what));
+    nearest_try_words(&nearest, "adapters devices experiments papers");
+    return cli_usage_error(invocation->command,
+                           "name what to list: adapters, devices, experiments or papers%s",
+                           nearest_text(&nearest));
 }

@@ -4,6 +4,7 @@
 #include "results/csv.h"
 #include "results/json.h"
 #include "util/file.h"
+#include "util/nearest.h"
 #include "util/option.h"
 
 #include <errno.h>
@@ -273,6 +274,20 @@ static bool is_row_of(const struct paper_row *row, const char *name)
            !strcmp(row->paper->number, name) || is_of_experiment(row, name);
 }
 
+static int refuse_name(const struct paper_db *db, const char *name, char *error, size_t size)
+{
+    struct nearest nearest;
+
+    nearest_begin(&nearest, name, strlen(name));
+    for (unsigned int i = 0; i < db->paper_count; i++)
+        nearest_try(&nearest, db->papers[i].name);
+    for (unsigned int i = 0; i < db->row_count; i++)
+        nearest_try(&nearest, db->rows[i].fields[FIELD_ID]);
+    return refuse(error, size, "unknown paper, value or experiment '%s'%s", name,
+                  nearest.count ? nearest_text(&nearest)
+                                : "; 'verbena list papers' shows them all");
+}
+
 int paper_db_select(struct paper_db *db, const char *name, char *error, size_t size)
 {
     bool found = false;
@@ -285,12 +300,7 @@ int paper_db_select(struct paper_db *db, const char *name, char *error, size_t s
         if (is_row_of(&db->rows[i], name))
             found = db->rows[i].selected = true;
     }
-    return found
-               ? 0
-               : refuse(error, size,
-                        "unknown paper, value or experiment '%s'; 'verbena list papers' shows them "
-                        "all",
-                        name);
+    return found ? 0 : refuse_name(db, name, error, size);
 }
 
 static int split_point(const char *point, struct reference *out, char *error, size_t size)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "option.h"
+#include "nearest.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -70,6 +71,22 @@ const struct option_row *option_of_word(const struct option_row *rows, const cha
     return NULL;
 }
 
+void option_unknown(const struct option_row *rows, unsigned int hidden, const char *word,
+                    char *error, size_t size)
+{
+    size_t length = strcspn(word, "= \t\r\n"), dashes = strspn(word, "-");
+    struct nearest nearest;
+    char name[NEAREST_NAME];
+
+    nearest_begin(&nearest, word + (dashes == 2 ? 0 : length), dashes == 2 ? length : 0);
+    for (; rows->name; rows++) {
+        snprintf(name, sizeof(name), "--%s", rows->name);
+        if (!(rows->tags & hidden))
+            nearest_try(&nearest, name);
+    }
+    snprintf(error, size, "unknown option '%.*s'%s", (int)length, word, nearest_text(&nearest));
+}
+
 int option_read_words(const struct option_row *rows, unsigned int hidden, int count, char **words,
                       void *base, char *error, size_t size)
 {
@@ -78,7 +95,7 @@ int option_read_words(const struct option_row *rows, unsigned int hidden, int co
         const char *value = strchr(words[i], '=');
 
         if (!row || row->tags & hidden) {
-            snprintf(error, size, "unknown option '%s'", words[i]);
+            option_unknown(rows, hidden, words[i], error, size);
             return -1;
         }
         if (!value && ++i == count) {
@@ -203,6 +220,29 @@ static bool real_read(const char *text, double *out)
     return end != text && !*end && *out >= 0 && isfinite(*out);
 }
 
+/* The word of the list that is no choice. */
+static const char *wrong_choice(const struct option_row *row, const char *value, size_t *length)
+{
+    for (;; value += *length + 1) {
+        *length = row->kind == OPTION_CHOICES ? strcspn(value, ",") : strlen(value);
+        if (!value[*length] || choice_index(row->choices, value, *length) < 0)
+            return value;
+    }
+}
+
+static void refuse_choice(const struct option_row *row, const char *value, char *error, size_t size)
+{
+    struct nearest nearest;
+    size_t length;
+    const char *wrong = wrong_choice(row, value, &length);
+
+    nearest_begin(&nearest, wrong, length);
+    nearest_try_words(&nearest, row->choices);
+    snprintf(error, size, "--%s takes %s '%s', not '%s'%s", row->name,
+             row->kind == OPTION_CHOICES ? "a comma-separated list of" : "one of", row->choices,
+             value, nearest_text(&nearest));
+}
+
 static int refuse(const struct option_row *row, const char *value, char *error, size_t size)
 {
     char low[24], high[24];
@@ -224,11 +264,8 @@ static int refuse(const struct option_row *row, const char *value, char *error, 
                  value);
         break;
     case OPTION_CHOICE:
-        snprintf(error, size, "--%s takes one of '%s', not '%s'", row->name, row->choices, value);
-        break;
     case OPTION_CHOICES:
-        snprintf(error, size, "--%s takes a comma-separated list of '%s', not '%s'", row->name,
-                 row->choices, value);
+        refuse_choice(row, value, error, size);
         break;
     case OPTION_NAME:
         snprintf(error, size, "--%s takes 1 to %d letters, digits, '_', '.' or '-', not '%s'",

@@ -34,9 +34,11 @@ struct option_row {
     const char *environment;   /* the library's variable that takes the value, if any */
     const char *choices;       /* words separated by blanks */
     const char *help;
+    const char *heading; /* subject of this row and those behind it, for the help; NULL: as before */
     enum option_kind kind;
     char letter;       /* short form, if any */
     bool writes;       /* the value names a file that the command writes */
+    bool takes_dash;   /* the value "-" is standard output */
     unsigned int tags; /* bits defined by the owner of the rows */
     uint64_t minimum;
     uint64_t maximum;
@@ -54,6 +56,11 @@ const struct option_row *option_find(const struct option_row *rows, const char *
 
 /* The row that "--name", "--name=value" or "-x" selects, or NULL. */
 const struct option_row *option_of_word(const struct option_row *rows, const char *word);
+
+/* Says that 'word' is no option of these rows, and which option it may stand for. Rows with any of
+ * the 'hidden' tags are not suggested. */
+void option_unknown(const struct option_row *rows, unsigned int hidden, const char *word,
+                    char *error, size_t size);
 
 /* Stores the values of "--name value", "--name=value" and "-x value". Rows with any of the
  * 'hidden' tags are unknown options. Returns 0, or -1 with the reason in 'error'. */

@@ -3,6 +3,7 @@
 #include "bench/session/session.h"
 #include "bench/session/experiments.h"
 #include "util/file.h"
+#include "util/nearest.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
@@ -10,7 +11,6 @@
 #include <unistd.h>
 
 #define BLANKS       " \t\r\n"
-#define NAME_LETTERS 32
 
 /* Options between an experiment's own and the user's. */
 struct options {
@@ -105,49 +105,17 @@ static int add_run(struct plan *plan, const struct session_spec *spec,
     return enough ? check_run(plan, run, options->where) : refuse("out of memory");
 }
 
-/* The Levenshtein distance. */
-static size_t distance(const char *a, const char *b)
-{
-    size_t row[NAME_LETTERS + 1], length = strnlen(b, NAME_LETTERS);
-
-    for (size_t k = 0; k <= length; k++)
-        row[k] = k;
-    for (size_t i = 0; a[i]; i++) {
-        size_t diagonal = row[0];
-
-        row[0] = i + 1;
-        for (size_t k = 1; k <= length; k++) {
-            size_t changed = diagonal + (a[i] != b[k - 1]);
-            size_t added = (row[k] < row[k - 1] ? row[k] : row[k - 1]) + 1;
-
-            diagonal = row[k];
-            row[k] = changed < added ? changed : added;
-        }
-    }
-    return row[length];
-}
-
-/* Whether one name contains the other, or they differ in a few letters. */
-static bool looks_like(const char *name, const char *typed)
-{
-    size_t length = strlen(typed);
-
-    if (length < 2 || length > NAME_LETTERS)
-        return false;
-    return strstr(name, typed) || strstr(typed, name) || distance(name, typed) <= 1 + length / 5;
-}
-
 static int refuse_name(const char *where, const char *typed, const char *what)
 {
-    char near[512] = "";
-    size_t used = 0;
+    struct nearest nearest;
 
+    nearest_begin(&nearest, typed, strlen(typed));
     for_each_experiment (row) {
-        if (used < sizeof(near) && looks_like(row->name, typed))
-            used += snprintf(near + used, sizeof(near) - used, "%s%s", used ? ", " : "", row->name);
+        nearest_try(&nearest, row->name);
+        nearest_try(&nearest, row->group);
     }
-    if (used)
-        return refuse("%sunknown %s '%s'; did you mean %s?", where, what, typed, near);
+    if (nearest.count)
+        return refuse("%sunknown %s '%s'%s", where, what, typed, nearest_text(&nearest));
     return refuse("%sunknown %s '%s'; 'verbena list experiments' shows all", where, what, typed);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "sim/adapter/faults.h"
+#include "util/nearest.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -76,6 +77,7 @@ static int read_rate(enum fault fault, const char *value, struct faults *out, ch
 
 static int read_word(char *word, struct faults *out, char *error, size_t size)
 {
+    struct nearest nearest;
     char *equals = strchr(word, '=');
 
     if (!equals) {
@@ -89,8 +91,12 @@ static int read_word(char *word, struct faults *out, char *error, size_t size)
         if (!strcmp(word, fault_names[fault]))
             return read_rate(fault, equals + 1, out, error, size);
     }
+    nearest_begin(&nearest, word, strlen(word));
+    for (int fault = 0; fault < FAULT_COUNT; fault++)
+        nearest_try(&nearest, fault_names[fault]);
     snprintf(error, size,
-             "--faults: unknown fault '%s': use drop, corrupt, duplicate, reorder or seed", word);
+             "--faults: unknown fault '%s': use drop, corrupt, duplicate, reorder or seed%s", word,
+             nearest_text(&nearest));
     return -1;
 }
 

@@ -2,6 +2,7 @@
 #include "sim/adapter/parameters.h"
 
 #include "sim/adapter/adapter_file.h"
+#include "util/nearest.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -228,6 +229,7 @@ static int store_word(struct reading *reading, const struct location *location,
                       const struct parameter_row *row, const char *text)
 {
     char *target = (char *)reading->out + row->offset;
+    struct nearest nearest;
     int index = word_index(row->unit == UNIT_YES_NO ? "no yes" : row->choices, text);
 
     if (row->unit == UNIT_YES_NO) {
@@ -236,9 +238,12 @@ static int store_word(struct reading *reading, const struct location *location,
         memcpy(target, &(bool){ index == 1 }, sizeof(bool));
         return 0;
     }
-    if (index < 0)
-        return fail(reading, location, "%s takes one of '%s', not '%s'", row->key, row->choices,
-                    text);
+    if (index < 0) {
+        nearest_begin(&nearest, text, strlen(text));
+        nearest_try_words(&nearest, row->choices);
+        return fail(reading, location, "%s takes one of '%s', not '%s'%s", row->key, row->choices,
+                    text, nearest_text(&nearest));
+    }
     memcpy(target, &(unsigned int){ index }, sizeof(unsigned int));
     return 0;
 }
@@ -307,6 +312,16 @@ static int read_base(struct part *part, const struct location *location, const c
     return read_file(reading, part->depth + 1);
 }
 
+static int refuse_key(struct reading *reading, const struct location *location, const char *key)
+{
+    struct nearest nearest;
+
+    nearest_begin(&nearest, key, strlen(key));
+    for (const struct parameter_row *row = parameter_rows; row->key; row++)
+        nearest_try(&nearest, row->key);
+    return fail(reading, location, "unknown key '%s'%s", key, nearest_text(&nearest));
+}
+
 static int read_value(struct part *part, const struct location *location,
                       const struct adapter_line *line)
 {
@@ -315,7 +330,7 @@ static int read_value(struct part *part, const struct location *location,
     size_t index;
 
     if (!row)
-        return fail(reading, location, "unknown key '%s'", line->key);
+        return refuse_key(reading, location, line->key);
     index = row - parameter_rows;
     if (part->given[index] && location->line)
         return fail(reading, location, "%s is already set in line %u", row->key,
@@ -508,6 +523,21 @@ int parameters_read(const char *path, const char *settings, struct parameters *o
     return status;
 }
 
+static void try_adapter(const char *name, void *nearest)
+{
+    nearest_try(nearest, name);
+}
+
+static void refuse_adapter(const char *name, const char *directory, char *error, size_t size)
+{
+    struct nearest nearest;
+    char unused[PATH_MAX];
+
+    nearest_begin(&nearest, name, strlen(name));
+    adapter_list(try_adapter, &nearest, unused, sizeof(unused));
+    snprintf(error, size, "no adapter '%s' in %s%s", name, directory, nearest_text(&nearest));
+}
+
 int parameters_find(const char *name, char *path, size_t path_size, char *error, size_t size)
 {
     char directory[PATH_MAX];
@@ -527,7 +557,7 @@ int parameters_find(const char *name, char *path, size_t path_size, char *error,
         if (is_path)
             snprintf(error, size, "%s: %s", path, strerror(errno));
         else
-            snprintf(error, size, "no adapter '%s' in %s", name, directory);
+            refuse_adapter(name, directory, error, size);
         return -1;
     }
     return 0;
