@@ -9,39 +9,50 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void print_evidence(const struct evidence *evidence, bool several)
+/* Counts on the axis are exact; whatever was measured is not. */
+static void print_evidence(FILE *out, const struct evidence *evidence, bool several)
 {
     const struct series *series = evidence->series;
+    char count[32];
 
-    printf("    %s, %s: %s %.9g%s%s, %s %.5g %s", evidence->experiment->name, series->name,
-           series->axis, evidence->x, *series->axis_unit ? " " : "", series->axis_unit,
-           series->quantity, evidence->value, series->unit);
-    printf(several ? " (%s)\n" : "\n", evidence->file->path);
+    snprintf(count, sizeof(count), "%.0f", evidence->x);
+    fprintf(out, "    %s, %s: %s %s, %s %s", evidence->experiment->name, series->name, series->axis,
+            *series->axis_unit ? advice_quantity_text(evidence->x, series->axis_unit) : count,
+            series->quantity, advice_quantity_text(evidence->value, series->unit));
+    if (several)
+        fprintf(out, " (%s)", evidence->file->path);
+    fputc('\n', out);
 }
 
-static void print_text(const struct advice_input *body, const struct advice *advices, bool verbose)
+static void print_parameter(FILE *out, const struct parameter *parameter)
+{
+    fprintf(out, "    %s", parameter->is_default ? "the default is right: " : "-> ");
+    advice_parameter_put(parameter, out);
+}
+
+static void print_text(FILE *out, const struct advice_input *body, const struct advice *advices,
+                       bool verbose)
 {
     unsigned int found = 0;
 
     for (const struct advice *advice = advices; advice->adviser; advice++) {
         if (!advice->text) {
             if (verbose)
-                printf("%s: no advice: %s\n", advice->adviser->name, advice->reason);
+                fprintf(out, "%s: no advice: %s\n", advice->adviser->name, advice->reason);
             continue;
         }
-        printf("%s: %s\n", advice->adviser->name, advice->text);
+        fprintf(out, "%s: %s\n", advice->adviser->name, advice->text);
         for (unsigned int i = 0; i < advice->evidence_count; i++)
-            print_evidence(&advice->evidence[i], body->count > 1);
+            print_evidence(out, &advice->evidence[i], body->count > 1);
         for (unsigned int i = 0; i < advice->parameter_count; i++)
-            printf("    -> " ADVICE_PREFIX "%s = %.0f\n", advice->parameters[i].name,
-                   advice->parameters[i].value);
+            print_parameter(out, &advice->parameters[i]);
         found++;
     }
     if (!found && !verbose)
-        puts("No advice: the results lack what it needs ('--verbose' prints what is missing).");
+        fputs("No advice: the results lack what it needs ('--verbose' prints what is missing).\n", out);
 }
 
-static void print_json(const struct advice *advices, bool verbose)
+static void print_json(FILE *out, const struct advice *advices, bool verbose)
 {
     json_t *array = json_array();
 
@@ -49,9 +60,19 @@ static void print_json(const struct advice *advices, bool verbose)
         if (advice->text || verbose)
             json_array_append_new(array, advice_json(advice));
     }
-    json_dumpf(array, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(6));
-    putchar('\n');
+    json_dumpf(array, out, JSON_INDENT(1) | JSON_REAL_PRECISION(6));
+    fputc('\n', out);
     json_decref(array);
+}
+
+static void put_parameters(const struct advice *advice, FILE *out)
+{
+    fprintf(out, "\n# %s\n", advice->text);
+    for (unsigned int i = 0; i < advice->parameter_count; i++) {
+        if (advice->parameters[i].is_default)
+            fputs("# The default is right: ", out);
+        advice_parameter_put(&advice->parameters[i], out);
+    }
 }
 
 static int write_parameters(const struct advice_input *body, const struct advice *advices,
@@ -68,10 +89,7 @@ static int write_parameters(const struct advice_input *body, const struct advice
         fprintf(out, "# From %s, measured %s.\n", body->files[i]->path, body->files[i]->date);
     for (const struct advice *advice = advices; advice->adviser; advice++) {
         if (advice->parameter_count)
-            fprintf(out, "\n# %s\n", advice->text);
-        for (unsigned int i = 0; i < advice->parameter_count; i++)
-            fprintf(out, ADVICE_PREFIX "%s = %.0f\n", advice->parameters[i].name,
-                    advice->parameters[i].value);
+            put_parameters(advice, out);
     }
     if (!file_end(&file, path))
         return CLI_OK;
@@ -84,12 +102,13 @@ static int advise_and_print(const struct invocation *invocation, const struct ad
     struct advice *advices = advice_make(body);
     const char *path = option_value(invocation, "mca");
     bool verbose = option_value(invocation, "verbose");
+    FILE *out = path && !strcmp(path, "-") ? stderr : stdout;
     int status = CLI_OK;
 
     if (option_value(invocation, "json"))
-        print_json(advices, verbose);
+        print_json(out, advices, verbose);
     else
-        print_text(body, advices, verbose);
+        print_text(out, body, advices, verbose);
     if (path)
         status = write_parameters(body, advices, path);
     advice_free(advices);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* MCA parameters, one row each: "mtl_verbena_NAME" on Open MPI's command line and in its files. */
 #include "mtl/mtl.h"
-#include "mtl/wire.h"
+#include "mtl/parameter_rows.h"
 
 #include <opal/mca/base/mca_base_var.h>
 #include <opal/mca/base/mca_base_var_enum.h>
@@ -16,42 +16,10 @@ struct parameter {
     const char *help;
 };
 
-#define ROW(name, default_value, minimum, maximum, help)                                    \
-    {                                                                                       \
-#name, offsetof(struct mtl_parameters, name), default_value, minimum, maximum, help \
-    }
+#define ROW(name, default_value, minimum, maximum, help) \
+    { #name, offsetof(struct mtl_parameters, name), default_value, minimum, maximum, help },
 
-static const struct parameter numbers[] = {
-    ROW(priority, 5, 0, 100, "Priority of this component among the MTLs"),
-    ROW(ports, 0, 0, PORTS_MAX, "Ports to use of each device; 0: all active ports"),
-    ROW(qps, 1, 1, RAILS_MAX, "Queue pairs on each port to each process"),
-    ROW(bind, -1, -1, RAILS_MAX - 1,
-        "Rail of the policy 'binding', and of short messages of other policies; -1: the processes "
-        "of a host are distributed over the ports"),
-    ROW(gid_index, -1, -1, 255, "GID index; -1: chosen by link layer"),
-    ROW(mtu, 0, 0, 4096, "Path MTU in bytes; 0: the active MTU of the port"),
-    ROW(eager_limit, 8192, 64, 1 << 20,
-        "Longest message sent eagerly over rails, in bytes; longer ones use rendezvous"),
-    ROW(shared_memory_limit, 8192, 64, 32768,
-        "Longest message copied through shared memory, in bytes"),
-    ROW(coop_copy_min, 65536, 0, INT32_MAX,
-        "Shortest message within a node that sender and receiver copy together, in bytes; 0: none"),
-    ROW(stripe_threshold, RAILS_STRIPE_THRESHOLD, 1, INT32_MAX,
-        "Shortest message that is striped over rails, in bytes"),
-    ROW(minimum_stripe, RAILS_MINIMUM_STRIPE, 1, INT32_MAX,
-        "Shortest piece of a striped message, in bytes"),
-    ROW(stripe_cost, RAILS_STRIPE_COST_NS, 0, INT32_MAX,
-        "Cost of one more piece for an adapter, in nanoseconds, for the policy 'adaptive'"),
-    ROW(inline_limit, 128, 0, 1024, "Longest inline send, in bytes"),
-    ROW(window, 32, 4, 1024, "Slots of each rail: messages in flight"),
-    ROW(signal_interval, 16, 1, 512, "Messages per signaled completion"),
-    ROW(active_qps, 0, 0, INT32_MAX,
-        "Queue pair contexts that fit into the adapter's cache: jobs with many processes use fewer "
-        "queue pairs for each; 0: no limit"),
-    ROW(registrations, 1024, 1, 1 << 20, "Capacity of the registration cache for user memory"),
-    ROW(retry_count, 7, 0, 7, "Transport retries before a rail fails"),
-    ROW(timeout, 14, 0, 31, "Transport timeout: 4.096 us times 2 to this power"),
-};
+static const struct parameter numbers[] = { MTL_NUMBER_ROWS(ROW) };
 
 static const struct {
     const char *name;

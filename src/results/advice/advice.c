@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "advice.h"
 #include "results/allocate.h"
-#include "util/option.h"
 
-#include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -142,20 +140,4 @@ void advice_evidence(struct advice *advice, const struct source *source, double 
         };
         return;
     }
-}
-
-void advice_parameter(struct advice *advice, const char *name, double value)
-{
-    advice->parameters =
-        allocate_one_more(advice->parameters, advice->parameter_count, sizeof(*advice->parameters));
-    advice->parameters[advice->parameter_count++] = (struct parameter){ name, round(value) };
-}
-
-const char *advice_size_text(double size)
-{
-    static _Thread_local char texts[4][32];
-    static _Thread_local unsigned int next;
-    char *text = texts[next++ % 4];
-
-    return option_number_text((uint64_t)round(size), text, sizeof(texts[0]));
 }

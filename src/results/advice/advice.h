@@ -5,6 +5,9 @@
 #define RESULTS_ADVICE_ADVICE_H
 
 #include "curve.h"
+#include "mtl/parameter_rows.h"
+
+#include <stdio.h>
 
 /* A measured value that supports the advice. */
 struct evidence {
@@ -22,10 +25,11 @@ struct found {
     double value;
 };
 
-/* A parameter of the Open MPI component, without its prefix. */
+/* A parameter of the Open MPI component. */
 struct parameter {
-    const char *name;
-    double value;
+    const char *name; /* without its prefix */
+    uint64_t value;
+    bool is_default; /* nothing needs to be set */
 };
 
 struct advice {
@@ -87,9 +91,18 @@ void advice_none(struct advice *advice, const char *format, ...)
 
 void advice_found(struct advice *advice, const char *name, double value, const char *unit);
 void advice_evidence(struct advice *advice, const struct source *source, double x);
-void advice_parameter(struct advice *advice, const char *name, double value);
 
-/* Formats a size, such as 64K. The result is valid for the next three calls. */
+/* Rounds the value to what the measurements support, and limits it to what the component accepts. */
+void advice_parameter(struct advice *advice, enum mtl_number number, double value);
+
+/* Prints "mtl_verbena_NAME = VALUE", as files of Open MPI have it. */
+void advice_parameter_put(const struct parameter *parameter, FILE *out);
+
+/* Format a number with three significant digits and a prefix: 64K, 3.2 us, 1.25 GB/s. The result is
+ * valid for the next seven calls. */
+#define ADVICE_TEXT 64
 const char *advice_size_text(double size);
+const char *advice_time_text(double us);
+const char *advice_quantity_text(double value, const char *unit);
 
 #endif

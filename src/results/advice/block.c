@@ -75,14 +75,13 @@ static void advise_block(const struct advice_input *input, struct advice *out)
     } else {
         advice_say(
             out,
-            "Being woken costs %.3g us: poll for %.3g us before blocking; block at once only "
-            "where the expected wait is above %.3g us, ten times that cost.",
-            extra, extra, extra / AFFORDABLE);
+            "Being woken costs %s: poll for %s before blocking; block at once only "
+            "where the expected wait is above %s, ten times that cost.",
+            advice_time_text(extra), advice_time_text(extra), advice_time_text(extra / AFFORDABLE));
         advice_found(out, "blocking_cost", extra, "us");
         advice_found(out, "affordable_wait", extra / AFFORDABLE, "us");
         advice_evidence(out, &waiting.poll, poll.x[at]);
         advice_evidence(out, &waiting.block, block.x[at]);
-        advice_parameter(out, "spin_us", fmax(1, extra));
     }
     curve_free(&poll);
     curve_free(&block);

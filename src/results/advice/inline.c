@@ -45,7 +45,7 @@ static void advise_inline(const struct advice_input *input, struct advice *out)
     }
     advice_found(out, "inline_limit", limit, "B");
     pair_evidence(out, &pair);
-    advice_parameter(out, "inline_limit", limit);
+    advice_parameter(out, MTL_inline_limit, limit);
 }
 
 const struct adviser inline_adviser = {

@@ -29,6 +29,8 @@ json_t *advice_json(const struct advice *advice)
     for (unsigned int i = 0; i < advice->parameter_count; i++) {
         char name[128];
 
+        if (advice->parameters[i].is_default)
+            continue;
         snprintf(name, sizeof(name), ADVICE_PREFIX "%s", advice->parameters[i].name);
         json_object_set_new(parameters, name,
                             json_integer((json_int_t)advice->parameters[i].value));

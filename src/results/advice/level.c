@@ -7,7 +7,8 @@
 struct knob {
     const char *experiment;
     const char *axis;
-    const char *parameter;
+    const char *found;
+    enum mtl_number parameter;
     const char *before, *after; /* the advice before and after the number */
 };
 
@@ -25,9 +26,11 @@ static void advise_level(const struct advice_input *input, const struct knob *kn
     }
     curve_of(source.series, &curve);
     if (curve_levels_off(&curve, source.series->better, ENOUGH, &first, &level)) {
-        advice_say(out, "%s %.0f %s: that reaches %.3g %s; more gives %.3g.", knob->before,
-                   curve.x[first], knob->after, curve.y[first], source.series->unit, level);
-        advice_found(out, knob->parameter, curve.x[first], "requests");
+        advice_say(out, "%s %.0f %s: that reaches %s; more gives %s.", knob->before,
+                   curve.x[first], knob->after,
+                   advice_quantity_text(curve.y[first], source.series->unit),
+                   advice_quantity_text(level, source.series->unit));
+        advice_found(out, knob->found, curve.x[first], "requests");
         advice_evidence(out, &source, curve.x[0]);
         advice_evidence(out, &source, curve.x[first]);
         advice_evidence(out, &source, curve.x[curve.count - 1]);
@@ -41,7 +44,8 @@ static void advise_level(const struct advice_input *input, const struct knob *kn
 
 static void advise_window(const struct advice_input *input, struct advice *out)
 {
-    static const struct knob window = { "bw", "window", "window", "Keep", "requests outstanding" };
+    static const struct knob window = { "bw",       "window", "window",
+                                        MTL_window, "Keep",   "requests outstanding" };
 
     advise_level(input, &window, out);
 }
@@ -55,7 +59,7 @@ const struct adviser window_adviser = {
 static void advise_signal(const struct advice_input *input, struct advice *out)
 {
     static const struct knob interval = { "signal", "interval", "signal_interval",
-                                          "Ask for one completion in", "sends" };
+                                          MTL_signal_interval, "Ask for one completion in", "sends" };
 
     advise_level(input, &interval, out);
 }

@@ -75,9 +75,10 @@ static void advise_loggp(const struct advice_input *input, struct advice *out)
     wire = fmax(0, latency.value - send.value - overhead);
     gap = 1 / rate.value;
     advice_say(out,
-               "LogGP: L %.3g us, o_s %.3g us, o_r %.3g us, g %.3g us, G %.3g ns/B (a line through "
-               "the latencies from %s on, off by %.1f%%).",
-               wire, send.value, overhead, gap, 1000 * line.slope, advice_size_text(LONG),
+               "LogGP: L %s, o_s %s, o_r %s, g %s, G %.3g ns/B (a line through the latencies from %s "
+               "on, off by %.1f%%).",
+               advice_time_text(wire), advice_time_text(send.value), advice_time_text(overhead),
+               advice_time_text(gap), 1000 * line.slope, advice_size_text(LONG),
                100 * line.residual);
     advice_found(out, "L", wire, "us");
     advice_found(out, "o_s", send.value, "us");

@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define MTUS 8
@@ -97,6 +98,14 @@ static void evidence(struct advice *out, const struct candidates *candidates, un
     advice_evidence(out, &candidates->source[i], curve->x[curve->count - 1]);
 }
 
+/* The component uses the port's MTU unless it is told to use a smaller one. */
+static double parameter_of(const struct results *file, double mtu)
+{
+    const char *active = results_metadata_get(&file->device, "active MTU");
+
+    return active && mtu >= strtod(active, NULL) ? 0 : mtu;
+}
+
 static void advise_mtu(const struct advice_input *input, struct advice *out)
 {
     struct candidates rates, times;
@@ -132,8 +141,10 @@ static void advise_mtu(const struct advice_input *input, struct advice *out)
                    -100 * expm1(-time_gain), times.mtu[slow_time]);
     else
         advice_none(out, "no 'mtu' experiment, or the MTU makes no clear difference");
-    if (by_rate || by_time)
-        advice_parameter(out, "mtu", by_rate ? rates.mtu[rate] : times.mtu[time]);
+    if (by_rate)
+        advice_parameter(out, MTL_mtu, parameter_of(rates.source[rate].file, rates.mtu[rate]));
+    else if (by_time)
+        advice_parameter(out, MTL_mtu, parameter_of(times.source[time].file, times.mtu[time]));
     candidates_free(&rates);
     candidates_free(&times);
 }

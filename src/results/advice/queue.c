@@ -39,7 +39,6 @@ static void advise_queue(const struct advice_input *input, struct advice *out)
     }
     advice_found(out, "shared_from", from, "connections");
     pair_evidence(out, &pair);
-    advice_parameter(out, "shared_cq_from", from);
 }
 
 const struct adviser queue_adviser = {

@@ -7,7 +7,7 @@
 static void conclude(struct advice *out, double size)
 {
     advice_found(out, "break_even", size, "B");
-    advice_parameter(out, "eager_limit", size);
+    advice_parameter(out, MTL_eager_limit, size);
 }
 
 static bool from_cache_experiment(const struct advice_input *input, struct advice *out)

@@ -40,9 +40,10 @@ static void advise_registration(const struct advice_input *input, struct advice 
     }
     advice_say(
         out,
-        "Registering takes %.3g us and %.3g us for each 4 KB, deregistering %.3g and %.3g: keep "
-        "buffers registered that are used again.",
-        make.base, make.slope, drop.base, drop.slope);
+        "Registering takes %s and %s for each 4 KB, deregistering %s and %s: keep buffers registered "
+        "that are used again.",
+        advice_time_text(make.base), advice_time_text(make.slope), advice_time_text(drop.base),
+        advice_time_text(drop.slope));
     advice_found(out, "register_call", make.base, "us");
     advice_found(out, "register_page", make.slope, "us");
     advice_found(out, "deregister_call", drop.base, "us");

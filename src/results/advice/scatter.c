@@ -40,8 +40,6 @@ static void advise_scatter(const struct advice_input *input, struct advice *out)
     }
     advice_found(out, "scatter_from", pair.crossing.x, pair.first.series->axis_unit);
     pair_evidence(out, &pair);
-    if (!strcmp(axis, "block"))
-        advice_parameter(out, "scatter_block", pair.crossing.x);
 }
 
 const struct adviser scatter_adviser = {

@@ -8,9 +8,10 @@
 #define NUMBER_RATIO 1.15
 
 struct subject {
-    const char *things;    /* queue pairs or regions */
-    const char *cached;    /* what the adapter caches for each */
-    const char *parameter; /* or NULL */
+    const char *things; /* queue pairs or regions */
+    const char *cached; /* what the adapter caches for each */
+    bool is_qps;        /* else nothing can be set: a smaller cache of registrations would register more
+                         * often, which costs more than the misses */
 };
 
 static void say(struct advice *out, const struct subject *subject, const struct source *source,
@@ -21,16 +22,19 @@ static void say(struct advice *out, const struct subject *subject, const struct 
 
     if (spills <= NUMBER_RATIO * fits)
         advice_say(out,
-                   "Keep no more than %.0f %s busy: beyond, %s rises by %.0f%%, from %.3g to %.3g "
-                   "%s; the adapter seems to cache %s of about %.0f.",
-                   fits, subject->things, series->quantity, rise, step->low, step->high,
-                   series->unit, subject->cached, fits);
+                   "Keep no more than %.0f %s busy: beyond, %s rises by %.0f%%, from %s to %s; the "
+                   "adapter seems to cache %s of about %.0f.",
+                   fits, subject->things, series->quantity, rise,
+                   advice_quantity_text(step->low, series->unit),
+                   advice_quantity_text(step->high, series->unit), subject->cached, fits);
     else
         advice_say(out,
-                   "Keep no more than %.0f %s busy: at %.0f, %s has risen by %.0f%%, from %.3g to "
-                   "%.3g %s; the adapter seems to cache %s of %.0f to %.0f.",
-                   fits, subject->things, spills, series->quantity, rise, step->low, step->high,
-                   series->unit, subject->cached, fits, spills - 1);
+                   "Keep no more than %.0f %s busy: at %.0f, %s has risen by %.0f%%, from %s to %s; "
+                   "the adapter seems to cache %s of %.0f to %.0f.",
+                   fits, subject->things, spills, series->quantity, rise,
+                   advice_quantity_text(step->low, series->unit),
+                   advice_quantity_text(step->high, series->unit), subject->cached, fits,
+                   spills - 1);
 }
 
 static void look_for_step(struct advice *out, const struct subject *subject,
@@ -50,8 +54,8 @@ static void look_for_step(struct advice *out, const struct subject *subject,
         advice_found(out, "rise", step.high / step.low, "times");
         advice_evidence(out, source, curve.x[step.last_low]);
         advice_evidence(out, source, spills);
-        if (subject->parameter)
-            advice_parameter(out, subject->parameter, fits);
+        if (subject->is_qps)
+            advice_parameter(out, MTL_active_qps, fits);
     } else {
         advice_none(out, "%s shows no step up to %.0f %s", source->series->quantity,
                     curve.count ? curve.x[curve.count - 1] : 0, subject->things);
@@ -61,7 +65,7 @@ static void look_for_step(struct advice *out, const struct subject *subject,
 
 static void advise_spill(const struct advice_input *input, struct advice *out)
 {
-    static const struct subject queue_pairs = { "queue pairs", "the contexts", "active_qps" };
+    static const struct subject queue_pairs = { "queue pairs", "the contexts", true };
     struct source source;
 
     if (advice_source_find(input, "icm-qp", "first QP", "latency", &source) ||
@@ -79,7 +83,7 @@ const struct adviser spill_adviser = {
 
 static void advise_region(const struct advice_input *input, struct advice *out)
 {
-    static const struct subject regions = { "regions", "the translations", "registrations" };
+    static const struct subject regions = { "regions", "the translations", false };
     struct source source;
 
     if (advice_source_along(input, "icm-mtt", "regions", &source) &&

@@ -37,7 +37,7 @@ static void advise_stripe(const struct advice_input *input, struct advice *out)
     }
     advice_found(out, "threshold", pair.crossing.x, "B");
     pair_evidence(out, &pair);
-    advice_parameter(out, "stripe_threshold", pair.crossing.x);
+    advice_parameter(out, MTL_stripe_threshold, pair.crossing.x);
 }
 
 const struct adviser stripe_adviser = {
