@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #define CURVES_MAX 64
@@ -13,6 +14,7 @@ struct report {
     struct results *results;
     FILE *out;
     bool progress; /* standard error is a terminal */
+    time_t start;
     unsigned int planned;
     unsigned int done;
 
@@ -37,6 +39,7 @@ struct report *report_new(struct results *results, FILE *out, unsigned int plann
     report->out = out;
     report->planned = planned;
     report->progress = isatty(STDERR_FILENO);
+    report->start = time(NULL);
     return report;
 }
 
@@ -51,11 +54,28 @@ static void progress_clear(struct report *report)
         fputs("\r\033[K", stderr);
 }
 
+/* The remaining experiments are taken to last as long as those so far did. */
+const char *report_time_left(double seconds, unsigned int done, unsigned int planned, char *text,
+                             size_t size)
+{
+    double left = done ? seconds / done * planned - seconds : 0;
+
+    text[0] = '\0';
+    if (done && left >= 1)
+        snprintf(text, size, left < 100 ? ", about %.0f s left" : ", about %.0f min left",
+                 left < 100 ? left : left / 60);
+    return text;
+}
+
 static void progress_show(struct report *report)
 {
+    char left[48];
+
     if (report->progress)
-        fprintf(stderr, "\r\033[K[%u/%u] %s ...", report->done + 1, report->planned,
-                report->result->name);
+        fprintf(stderr, "\r\033[K[%u/%u] %s%s ...", report->done + 1, report->planned,
+                report->result->name,
+                report_time_left(time(NULL) - report->start, report->done, report->planned, left,
+                                 sizeof(left)));
 }
 
 void report_begin(struct report *report, const struct experiment *experiment,

@@ -10,6 +10,10 @@ struct report;
 struct report *report_new(struct results *results, FILE *out, unsigned int planned);
 void report_free(struct report *report);
 
+/* ", about 40 s left", or an empty string as long as that is unknown or less than a second. */
+const char *report_time_left(double seconds, unsigned int done, unsigned int planned, char *text,
+                             size_t size);
+
 void report_begin(struct report *report, const struct experiment *experiment,
                   const struct settings *settings);
 void report_panel(struct report *report, const struct panel_spec *spec);

@@ -9,6 +9,7 @@
 #include "rounds.h"
 #include "segment.h"
 #include "start.h"
+#include "util/file.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -139,6 +140,15 @@ static int run_on_software(const struct invocation *invocation, const struct wor
     return model_finish(status);
 }
 
+/* With -o -, standard output is for the results alone. */
+static void inform(const struct invocation *invocation, const char *text)
+{
+    FILE *out = file_is_stdout(option_value(invocation, "output")) ? stderr : stdout;
+
+    fprintf(out, "%s\n", text);
+    fflush(out);
+}
+
 static int measure(const struct invocation *invocation, struct words *words)
 {
     char *command = options_invocation_text(invocation, NULL);
@@ -156,13 +166,12 @@ static int measure(const struct invocation *invocation, struct words *words)
 
     if (!status) {
         if (!invocation->operand_count && !spec.software)
-            puts("No experiment named: the quick tour of all of them.");
+            inform(invocation, "No experiment named: the quick tour of all of them.");
         if (spec.software || !wants_software(invocation)) {
             status = session_run(&spec, &plan);
         } else {
             if (!option_value(invocation, "adapter"))
-                puts("No RDMA device here: measuring the built-in software adapter.");
-            fflush(stdout);
+                inform(invocation, "No RDMA device here: measuring the built-in software adapter.");
             status = run_on_software(invocation, words,
                                      option_value(invocation, "connect") ? CONTROL_RANKS_MAX
                                                                          : plan.ranks);

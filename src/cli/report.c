@@ -7,6 +7,7 @@
 #include "results/advice/json.h"
 #include "results/json.h"
 #include "results/page.h"
+#include "util/file.h"
 
 #include <libgen.h>
 #include <stdlib.h>
@@ -150,7 +151,7 @@ int cli_report(const struct invocation *invocation)
     if (!status)
         status = find_template(template) ? write_page(template, document, path) : CLI_FAILED;
     json_decref(document);
-    if (!status)
+    if (!status && !file_is_stdout(path))
         printf("%s\n", path);
     return status;
 }

@@ -2,6 +2,7 @@
 /* verbena reproduce: the papers' values on modelled adapters. */
 #include "commands.h"
 #include "launch.h"
+#include "bench/report.h"
 #include "report.h"
 #include "reproduce/reproduce.h"
 #include "results/schema.h"
@@ -9,6 +10,7 @@
 #include "util/file.h"
 
 #include <errno.h>
+#include <ftw.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -73,12 +75,17 @@ static int check_adapters(const struct invocation *invocation, const struct jobs
 static void show_progress(unsigned int done, unsigned int all, double seconds,
                           const struct job *last)
 {
-    double left = seconds / done * (all - done);
     bool terminal = isatty(STDERR_FILENO);
+    char left[48];
 
-    fprintf(stderr, "%s%u of %u, about %.0f s left: %s%s%s", terminal ? "\r\033[K" : "", done, all,
-            left, last->name, last->failure ? " failed: " : "", last->failure ? last->failure : "");
-    fputs(terminal && done < all && !last->failure ? "" : "\n", stderr);
+    if (last->failure)
+        fprintf(stderr, "%s%s failed: %s\n", terminal ? "\r\033[K" : "", last->name, last->failure);
+    if (!terminal)
+        return;
+    fprintf(stderr, "\r\033[K[%u/%u] %s%s ...", done, all, last->name,
+            report_time_left(seconds, done, all, left, sizeof(left)));
+    if (done == all)
+        fputs("\r\033[K", stderr);
 }
 
 /* Files written beside runs/; the last is the page. */
@@ -144,6 +151,11 @@ static int check_adapter_file(const struct invocation *invocation)
     return CLI_OK;
 }
 
+static bool writes_to_stdout(const struct invocation *invocation)
+{
+    return file_is_stdout(option_value(invocation, "output"));
+}
+
 static int conclude(const struct invocation *invocation, const struct reproduction *reproduction)
 {
     const char *directory = option_value_or_default(invocation, "output");
@@ -153,17 +165,41 @@ static int conclude(const struct invocation *invocation, const struct reproducti
 
     results_now(date, sizeof(date));
     document = document_json(reproduction, VERBENA_VERSION, date, command);
-    status = write_files(reproduction, document, directory);
+    if (writes_to_stdout(invocation))
+        status = write_one(reproduction, document, WRITTEN_JSON, directory);
+    else
+        status = write_files(reproduction, document, directory);
     json_decref(document);
     free(command);
-    reproduce_print(reproduction, stdout);
+    reproduce_print(reproduction, writes_to_stdout(invocation) ? stderr : stdout);
     if (status)
         return status;
-    printf("report: %s/report.html\n", directory);
+    if (!writes_to_stdout(invocation))
+        printf("report: %s/report.html\n", directory);
     return option_value(invocation, "strict") &&
                    reproduce_count(reproduction, VERDICT_MATCHES) < reproduction->count
                ? CLI_LIMIT
                : CLI_OK;
+}
+
+static int remove_entry(const char *path, const struct stat *status, int kind, struct FTW *ftw)
+{
+    return remove(path);
+}
+
+/* The results of the commands; of a reproduction on standard output, they are temporary. */
+static int make_runs(const struct invocation *invocation, char *directory, char *runs)
+{
+    const char *path = option_value_or_default(invocation, "output");
+
+    if (!writes_to_stdout(invocation))
+        return make_directories(path, runs);
+    strcpy(directory, "/tmp/verbena-reproduce-XXXXXX");
+    if (mkdtemp(directory))
+        return make_directories(directory, runs);
+    cli_error("%s: %s", directory, strerror(errno));
+    *directory = '\0';
+    return CLI_FAILED;
 }
 
 static int run_and_evaluate(const struct invocation *invocation, const struct paper_db *db,
@@ -179,7 +215,7 @@ static int run_and_evaluate(const struct invocation *invocation, const struct pa
     };
     struct evaluation before = now;
     bool changed = change->adapter || change->set;
-    char runs[PATH_MAX];
+    char temporary[32] = "", runs[PATH_MAX];
     struct jobs_spec spec = {
         .directory = runs,
         .at_once = option_number(invocation, "jobs", 0),
@@ -195,7 +231,7 @@ static int run_and_evaluate(const struct invocation *invocation, const struct pa
         reproduce_add_jobs(db, &before, &jobs);
     status = check_adapters(invocation, &jobs);
     if (!status)
-        status = make_directories(option_value_or_default(invocation, "output"), runs);
+        status = make_runs(invocation, temporary, runs);
     if (!status && (signal = jobs_run(&jobs, &spec)))
         status = CLI_SIGNALLED + signal;
     if (!status) {
@@ -204,6 +240,8 @@ static int run_and_evaluate(const struct invocation *invocation, const struct pa
         reproduce_free(&reproduction);
     }
     jobs_free(&jobs);
+    if (*temporary)
+        nftw(temporary, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
     return status;
 }
 

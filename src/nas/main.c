@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* verbena-nas: the NAS kernels, an ordinary MPI program. */
 #include "report.h"
+#include "util/file.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -78,6 +79,10 @@ static int run_words(int count, char **words)
         if (!run.rank)
             fprintf(stderr, "verbena-nas: %s\n", error);
         return STATUS_USAGE;
+    }
+    if (file_is_stdout(settings.output) && file_claim_stdout()) {
+        perror("verbena-nas: standard output");
+        return STATUS_FAILED;
     }
     run.kernel = kernels[settings.kernel];
     run.class = settings.class;

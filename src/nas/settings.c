@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "settings.h"
+#include "util/file.h"
 
 #include <errno.h>
 #include <libgen.h>
@@ -60,8 +61,10 @@ int nas_check_output(const char *path, char *error, size_t size)
     size_t length = strlen(path), end = sizeof(ending) - 1;
     char directory[PATH_MAX];
 
+    if (file_is_stdout(path))
+        return 0;
     if (length <= end || strcmp(path + length - end, ending)) {
-        snprintf(error, size, "--output needs a name that ends in .json, not '%s'", path);
+        snprintf(error, size, "--output needs -, or a name that ends in .json, not '%s'", path);
         return -1;
     }
     snprintf(directory, sizeof(directory), "%s", path);

@@ -197,6 +197,23 @@ static int append_and_close(int fd, const void *bytes, size_t size)
     return status;
 }
 
+static int standard_output = STDOUT_FILENO;
+
+int file_claim_stdout(void)
+{
+    int copy = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+
+    if (copy < 0 || fflush(stdout) || dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
+        return -1;
+    standard_output = copy;
+    return 0;
+}
+
+bool file_is_stdout(const char *path)
+{
+    return path && !strcmp(path, "-");
+}
+
 int file_write(const char *path, const void *bytes, size_t size)
 {
     char target[PATH_MAX], temporary[PATH_MAX];
@@ -204,6 +221,8 @@ int file_write(const char *path, const void *bytes, size_t size)
     bool exists = !stat(path, &status);
     int fd, error;
 
+    if (file_is_stdout(path))
+        return fflush(stdout) ? -1 : file_append(standard_output, bytes, size);
     if (exists && !S_ISREG(status.st_mode)) {
         fd = open_for_writing(path, 0);
         return fd < 0 ? -1 : append_and_close(fd, bytes, size);

@@ -30,9 +30,16 @@ int file_end(struct file_text *file, const char *path);
 /* Frees the text without writing a file. */
 void file_drop(struct file_text *file);
 
+/* Whether the path is "-". */
+bool file_is_stdout(const char *path);
+
+/* From now on, file_write() to "-" alone writes to standard output; whatever else this process or its
+ * children print there goes to standard error. Returns 0, or -1 with errno. */
+int file_claim_stdout(void);
+
 /* Writes a temporary file beside 'path' and renames it, so 'path' is always complete. Writes
- * directly to anything but a regular file, such as a pipe or /dev/stdout. Returns 0, or -1 with
- * errno. */
+ * directly to anything but a regular file, such as a pipe, and "-" is standard output. Returns 0, or
+ * -1 with errno. */
 int file_write(const char *path, const void *bytes, size_t size);
 
 /* Writes all bytes. Exceeding the file size limit gives EFBIG, not SIGXFSZ. Returns 0, or -1 with

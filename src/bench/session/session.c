@@ -6,6 +6,7 @@
 #include "bench/session/null.h"
 #include "bench/session/ranks.h"
 #include "bench/report.h"
+#include "util/file.h"
 
 #include <errno.h>
 #include <math.h>
@@ -80,7 +81,8 @@ static bool has_ending(const char *path, const char *ending)
 
 static int report_output_error(const char *path)
 {
-    fprintf(stderr, "verbena bench: %s: %s\n", path, strerror(errno));
+    fprintf(stderr, "verbena bench: %s: %s\n", file_is_stdout(path) ? "standard output" : path,
+            strerror(errno));
     return SESSION_FAILED;
 }
 
@@ -99,8 +101,10 @@ static int check_output(const struct session *session)
 
     if (!path)
         return SESSION_OK;
+    if (file_is_stdout(path))
+        return file_claim_stdout() ? report_output_error(path) : SESSION_OK;
     if (!has_ending(path, ".json") && !has_ending(path, ".csv")) {
-        fprintf(stderr, "verbena bench: --output must end in .json or .csv, not '%s'\n", path);
+        fprintf(stderr, "verbena bench: --output must be -, or end in .json or .csv, not '%s'\n", path);
         return SESSION_USAGE;
     }
     if (!stat(path, &status) && !S_ISREG(status.st_mode)) {
@@ -120,9 +124,9 @@ static void print_totals(const struct session *session, unsigned int planned)
     if (started < planned)
         printf(", %u not started", planned - started);
     puts(session->results->interrupted ? "; interrupted, results so far are kept" : "");
-    if (session->settings.output)
+    if (session->settings.output && !file_is_stdout(session->settings.output))
         printf("results: %s\n", session->settings.output);
-    else if (!session->spec->operand_count)
+    else if (!session->settings.output && !session->spec->operand_count)
         puts("-o FILE.json saves the results; 'verbena advise FILE.json' interprets them");
 }
 
@@ -170,7 +174,8 @@ int session_run(const struct session_spec *spec, const struct plan *plan)
     for (unsigned int i = 0; i < plan->count && !interrupt_seen() && !session.unreachable; i++) {
         run_one(&session, &plan->runs[i]);
         /* Write after each experiment, so that a later crash does not lose results. */
-        if (i + 1 < plan->count && write_results(&session))
+        if (i + 1 < plan->count && !file_is_stdout(session.settings.output) &&
+            write_results(&session))
             break;
     }
     load = other_load_since(&before);
