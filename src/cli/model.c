@@ -3,6 +3,7 @@
 #include "sim/sched/compute.h"
 #include "sim/adapter/faults.h"
 #include "sim/adapter/parameters.h"
+#include "util/output_limit.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -24,6 +25,9 @@ int model_check(const struct invocation *invocation)
     static const char *const only_modelled[] = { "set",     "faults", "compute", "stats-file",
                                                  "explain", "trace",  "pcap" };
 
+    if ((option_value(invocation, "trace-limit") && !option_value(invocation, "trace")) ||
+        (option_value(invocation, "pcap-limit") && !option_value(invocation, "pcap")))
+        return cli_usage_error(invocation->command, "a limit needs its file: --trace or --pcap");
     if (is_modelled(invocation))
         return CLI_OK;
     for (size_t i = 0; i < sizeof(only_modelled) / sizeof(*only_modelled); i++) {
@@ -60,10 +64,11 @@ static int check_compute(const struct invocation *invocation)
 
 static const struct {
     const char *option, *variable;
+    bool can_be_large;
 } files[] = {
-    { "trace", "VERBENA_TRACE" },
-    { "pcap", "VERBENA_PCAP" },
-    { "stats-file", "VERBENA_STATS_FILE" },
+    { "trace", "VERBENA_TRACE", true },
+    { "pcap", "VERBENA_PCAP", true },
+    { "stats-file", "VERBENA_STATS_FILE", false },
 };
 
 /* A memfd in which processes report files that they could not write; -1: no output files. */
@@ -118,22 +123,42 @@ static void remove_if_empty(const char *path)
         remove(path);
 }
 
+static void print_size(const char *option, const char *path)
+{
+    static const char *const units[] = { "bytes", "KiB", "MiB", "GiB", "TiB" };
+    struct stat status;
+    int unit = 0;
+    double size;
+
+    if (!path || stat(path, &status) || !S_ISREG(status.st_mode))
+        return;
+    for (size = status.st_size; size >= 1024; unit++)
+        size /= 1024;
+    cli_error("--%s %s: %.*f %s", option, path, unit ? 1 : 0, size, units[unit]);
+}
+
 int model_finish(int status)
 {
     char text[2 * PATH_MAX], *rest = text, *line;
+    bool failed = false;
     ssize_t length;
 
     if (failures < 0)
         return status;
-    for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++)
+    for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++) {
         remove_if_empty(getenv(files[i].variable));
+        if (files[i].can_be_large)
+            print_size(files[i].option, getenv(files[i].variable));
+    }
     length = pread(failures, text, sizeof(text) - 1, 0);
-    if (length <= 0)
-        return status;
-    text[length] = '\0';
-    while ((line = strsep(&rest, "\n")) && *line)
-        cli_error("%s", line);
-    return status ? status : CLI_FAILED;
+    text[length > 0 ? length : 0] = '\0';
+    while ((line = strsep(&rest, "\n")) && *line) {
+        bool note = !strncmp(line, OUTPUT_NOTE, strlen(OUTPUT_NOTE));
+
+        cli_error("%s", line + (note ? strlen(OUTPUT_NOTE) : 0));
+        failed |= !note;
+    }
+    return failed && !status ? CLI_FAILED : status;
 }
 
 int model_export(const struct invocation *invocation)

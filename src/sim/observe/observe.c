@@ -10,6 +10,8 @@
 #include "sim/model/observer.h"
 #include "util/file.h"
 #include "util/log.h"
+#include "util/option.h"
+#include "util/output_limit.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -27,10 +29,27 @@ static int read_path(const char *variable, char *path)
     return ENAMETOOLONG;
 }
 
+static int read_limit(const char *variable, uint64_t *limit)
+{
+    const char *text = getenv(variable), *end;
+
+    if (!text || !*text)
+        text = OUTPUT_LIMIT;
+    if (option_read_number(text, &end, limit) && !*end && *limit >= OUTPUT_LIMIT_MIN &&
+        *limit <= OUTPUT_LIMIT_MAX)
+        return 0;
+    log_error("%s=%s: expected a number of bytes from %llu on", variable, text, OUTPUT_LIMIT_MIN);
+    return EINVAL;
+}
+
 int observe_init(void)
 {
     int error = read_path("VERBENA_TRACE", observe->trace);
 
+    if (!error)
+        error = read_limit("VERBENA_TRACE_LIMIT", &observe->trace_size.limit);
+    if (!error)
+        error = read_limit("VERBENA_PCAP_LIMIT", &observe->pcap_size.limit);
     if (!error)
         error = read_path("VERBENA_PCAP", observe->pcap);
     if (!error)

@@ -9,6 +9,12 @@
 
 #include <limits.h>
 
+/* How large a file has become, and may become. */
+struct observe_size {
+    uint64_t bytes, limit;
+    bool full; /* it has ended before the run did */
+};
+
 struct observe {
     char trace[PATH_MAX]; /* path, or empty */
     char pcap[PATH_MAX];
@@ -19,6 +25,7 @@ struct observe {
     struct explain explain;
     struct stats stats;
     uint64_t trace_count; /* messages and packets in the trace */
+    struct observe_size trace_size, pcap_size;
 };
 
 /* Set by sim_attach(). */

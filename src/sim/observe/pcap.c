@@ -4,6 +4,7 @@
 #include "hca/addr.h"
 #include "sim/model/payload.h"
 #include "sim/model/hca.h"
+#include "sim/observe/observe.h"
 #include "sim/observe/output.h"
 #include "transport/frame.h"
 
@@ -47,7 +48,7 @@ int pcap_open(const char *path, bool first)
                                   .minor = 4,
                                   .snapshot = PCAP_SNAPSHOT,
                                   .link = PCAP_LINK_ERF };
-    int error = output_open(&output, path, first);
+    int error = output_open(&output, path, &observe->pcap_size, first);
 
     if (error)
         return error;

@@ -9,6 +9,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #define RECORD_MAX 512
 
@@ -83,7 +84,7 @@ static void put_names(void)
 
 int trace_open(const char *path, bool first)
 {
-    int error = output_open(&output, path, first);
+    int error = output_open(&output, path, &observe->trace_size, first);
 
     if (error)
         return error;
@@ -102,7 +103,9 @@ void trace_flush(void)
 
 void trace_close(void)
 {
-    put("\n]\n");
+    static const char end[] = "\n]\n";
+
+    output_end(&output, end, strlen(end));
     output_flush(&output);
 }
 
@@ -146,6 +149,9 @@ void trace_busy(const struct server *server, uint64_t start, uint64_t end)
         server->node, server->track, TIME_OF(start), TIME_OF(end - start), work_name(), arguments);
 }
 
+/* A message or packet is in the trace with all its stages, or not at all. */
+#define SPANS_MAX (2 * RECORD_MAX * (PART_COUNT + 1))
+
 struct span {
     const char *category;
     const char *suffix; /* of the id: overlapping spans need different ids */
@@ -171,6 +177,8 @@ void trace_wqe(const struct sim_wqe *wqe)
     uint64_t end = marks[MARK_POSTED];
     char arguments[RECORD_MAX / 2];
 
+    if (!output_fits(&output, SPANS_MAX))
+        return;
     for (int mark = MARK_DOORBELL; mark < MARK_COUNT; mark++)
         end = marks[mark] > end ? marks[mark] : end;
     snprintf(arguments, sizeof(arguments), "\"qpn\":%u,\"wr_id\":%llu,\"bytes\":%llu", wqe->qp->qpn,
@@ -193,6 +201,8 @@ void trace_packet(const struct sim_packet *pkt)
     char arguments[RECORD_MAX / 2];
     uint64_t end = 0;
 
+    if (!output_fits(&output, SPANS_MAX))
+        return;
     for (int i = 0; i < PACKET_MARKS; i++)
         end = pkt->marks[i] > end ? pkt->marks[i] : end;
     packet_text(pkt, arguments, sizeof(arguments));
