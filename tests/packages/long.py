@@ -16,7 +16,6 @@ KEPT = os.path.join(ROOT, 'build-packages')
 BASE = os.path.join(KEPT, 'base.tar')
 OURS = ['libverbena', 'verbena', 'verbena-openmpi', 'libverbena-dev', 'verbena-doc']
 PROGRAMS = 'perftest ucx-utils ibverbs-utils' # what a user may have installed besides
-IMAGE_PROGRAMS = 'ibverbs-utils perftest'
 USER = 'tester'
 
 # Each starts a server and a client, and shows what the client prints. $! is the server.
@@ -123,32 +122,27 @@ def buildah(*words, patience=1800):
                 '--storage-driver', 'vfs', *words, patience=patience)
 
 
-def volumes():
-    """This machine's certificates and settings of npm, for registries that need them."""
-    return [word for path in fresh.SETTINGS if os.path.exists(path) and 'ssl' in path or path == '/etc/npmrc'
-            if os.path.exists(path) for word in ('--volume', f'{path}:{path}:ro')]
-
-
 def test_image(scratch):
     why_not = fresh.reason_why_not() or (None if shutil.which('buildah') else 'buildah is not installed')
     if why_not:
         return why_not
-    os.makedirs(KEPT, exist_ok=True)
-    fresh.make_base(BASE)
+    root = fresh_root(scratch)
     base = re.search(r'^FROM (\S+)', text_of('Containerfile'), re.M).group(1)
     try:
         container = buildah('from', 'scratch').split()[-1]
-        buildah('add', '--quiet', container, BASE, '/')
+        buildah('add', '--quiet', container, root.path, '/')
         buildah('commit', '--quiet', container, base)
-        buildah('build', '--isolation', 'chroot', '--pull=never', '--network', 'host', *volumes(), '--tag', 'verbena',
+        buildah('rm', container)
+        buildah('build', '--isolation', 'chroot', '--pull=never', '--network', 'host', '--tag', 'verbena',
                 '--file', os.path.join(ROOT, 'Containerfile'), ROOT)
         used = buildah('from', '--pull-never', 'verbena').split()[-1]
         shown = buildah('run', '--isolation', 'chroot', used, '--', 'sh', '-c',
-                        'verbena --version; VERBENA_SHM_DIR=/tmp verbena run -- ibv_devinfo; ls /src /packages')
+                        'verbena --version && VERBENA_SHM_DIR=/tmp verbena run -- ibv_devinfo && ls -A / && du -xsm /')
     finally:
         shutil.rmtree(KEPT + '/images', ignore_errors=True)
         shutil.rmtree(KEPT + '/run', ignore_errors=True)
     require(f'verbena {version()}' in shown and 'verbena0' in shown, f'it prints {shown[-300:]}')
+    require('src' not in shown.split(), 'the sources are in the image')
     return None
 
 
