@@ -267,7 +267,7 @@ static struct rail_link *planned_rail(struct connection *connection, const struc
         *next = (struct sent){
             .planned = true, .class = class, .begun = plan.begun, .sharing = plan.sharing
         };
-    next->rails = plan.piece[0];
+    next->rails = plan.stripe[0];
     return &connection->rails[next->rails.rail];
 }
 

@@ -10,7 +10,7 @@
 
 #include "mtl/endpoint.h"
 
-struct piece;
+struct stripe;
 
 enum work_kind {
     WORK_MESSAGE,
@@ -31,12 +31,12 @@ struct work {
 
 /* A message in a slot, until it is known to have arrived. */
 struct sent {
-    struct piece *piece; /* the data written before it, if it is a FIN */
+    struct stripe *stripe; /* the data written before it, if it is a FIN */
     bool planned;        /* the policy chose the rail, and must be told when the message is done */
     enum rails_class class;
     uint32_t sequence; /* if planned */
     uint64_t begun, sharing;
-    struct rails_piece rails;
+    struct rails_stripe rails;
 };
 
 struct rail_link {
@@ -62,7 +62,7 @@ struct rail_link {
     struct work *sends;
     struct work credit_work;
     struct work head_work;
-    struct piece *head_piece; /* only its head has been posted */
+    struct stripe *head_stripe; /* only its head has been posted */
     _Atomic uint32_t *credit; /* the peer writes here how many messages it has consumed */
 
     uint32_t consumed, reported; /* messages received, and how many of them the peer knows of */
@@ -161,8 +161,8 @@ struct remote_copy {
 };
 
 void rail_write(struct rail_link *link, const struct remote_copy *copy);
-/* Writes the head of a piece; calls rendezvous_head_done() when half of it has arrived. */
-void rail_write_head(struct rail_link *link, const struct remote_copy *copy, struct piece *piece);
+/* Writes the head of a stripe; calls rendezvous_head_done() when half of it has arrived. */
+void rail_write_head(struct rail_link *link, const struct remote_copy *copy, struct stripe *stripe);
 bool rail_can_read(const struct rail_link *link);
 void rail_read(struct rail_link *link, const struct remote_copy *copy, struct work *work);
 

@@ -32,7 +32,7 @@ static const struct counter {
     COUNTER(registrations, 1, "Registrations of user memory"),
     COUNTER(rail_failures, 1, "Failures of rails"),
     COUNTER(rail_recoveries, 1, "Failed rails that were reconnected"),
-    COUNTER(resent, 1, "Messages and pieces sent again after a failure"),
+    COUNTER(resent, 1, "Messages and stripes sent again after a failure"),
 };
 
 static int read_counter(const mca_base_pvar_t *variable, void *value, void *object)

@@ -27,9 +27,9 @@
     ROW(stripe_threshold, RAILS_STRIPE_THRESHOLD, 1, INT32_MAX, \
         "Shortest message that is striped over rails, in bytes") \
     ROW(minimum_stripe, RAILS_MINIMUM_STRIPE, 1, INT32_MAX, \
-        "Shortest piece of a striped message, in bytes") \
+        "Shortest stripe of a striped message, in bytes") \
     ROW(stripe_cost, RAILS_STRIPE_COST_NS, 0, INT32_MAX, \
-        "Cost of one more piece for an adapter, in nanoseconds, for the policy 'adaptive'") \
+        "Cost of one more stripe for an adapter, in nanoseconds, for the policy 'adaptive'") \
     ROW(inline_limit, 128, 0, 1024, "Longest inline send, in bytes") \
     ROW(window, 32, 4, 1024, "Slots of each rail: messages in flight") \
     ROW(signal_interval, 16, 1, 512, "Messages per signaled completion") \

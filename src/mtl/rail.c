@@ -15,7 +15,7 @@
 #define COPY_MAX       (1ull << 30) /* bytes of one work request */
 #define FULL           0x80000000u
 
-/* A process that writes does not read: the heads of pieces use the entries of the reads. */
+/* A process that writes does not read: the heads of stripes use the entries of the reads. */
 static uint32_t send_depth(const struct connection *connection)
 {
     return 2 * connection->window + 2 * CREDIT_SIGNALS + READS_MAX;
@@ -214,7 +214,7 @@ void rail_send(struct rail_link *link, struct message *message, const struct sen
     }
     if (sge.length <= (uint32_t)mtl.parameters.inline_limit)
         wr.send_flags |= IBV_SEND_INLINE;
-    if (sent->piece || (link->posted + 1) % connection->signal_interval == 0)
+    if (sent->stripe || (link->posted + 1) % connection->signal_interval == 0)
         wr.send_flags |= IBV_SEND_SIGNALED;
     link->sends[slot].index = link->posted;
     link->sent[slot] = *sent;
@@ -254,11 +254,11 @@ void rail_write(struct rail_link *link, const struct remote_copy *copy)
     }
 }
 
-void rail_write_head(struct rail_link *link, const struct remote_copy *copy, struct piece *piece)
+void rail_write_head(struct rail_link *link, const struct remote_copy *copy, struct stripe *stripe)
 {
     uint64_t half = copy->length / 2;
 
-    link->head_piece = piece;
+    link->head_stripe = stripe;
     write_range(link, copy, 0, half, &link->head_work);
     if (link->up)
         write_range(link, copy, half, copy->length - half, NULL);
@@ -267,7 +267,7 @@ void rail_write_head(struct rail_link *link, const struct remote_copy *copy, str
 static void read_failed(struct work *work)
 {
     work->link->reads--;
-    rendezvous_read_failed((struct piece *)work);
+    rendezvous_read_failed((struct stripe *)work);
 }
 
 bool rail_can_read(const struct rail_link *link)
@@ -348,7 +348,7 @@ static void end_planned(struct rail_link *link, const struct sent *sent)
     plan.begun = sent->begun;
     plan.sharing = sent->sharing;
     plan.count = 1;
-    plan.piece[0] = sent->rails;
+    plan.stripe[0] = sent->rails;
     rails_ended(&link->connection->set, &plan);
 }
 
@@ -451,8 +451,8 @@ static void complete_until(struct rail_link *link, uint32_t end)
     while ((int32_t)(end - link->completed) > 0) {
         struct sent *sent = &link->sent[link->completed++ % link->connection->window];
 
-        if (sent->piece)
-            rendezvous_piece_done(sent->piece);
+        if (sent->stripe)
+            rendezvous_stripe_done(sent->stripe);
     }
 }
 
@@ -494,11 +494,11 @@ static void completed(const struct ibv_wc *completion)
         break;
     case WORK_READ:
         work->link->reads--;
-        rendezvous_piece_done((struct piece *)work);
+        rendezvous_stripe_done((struct stripe *)work);
         break;
     case WORK_HEAD:
-        if (work->link->head_piece)
-            rendezvous_head_done(work->link->head_piece);
+        if (work->link->head_stripe)
+            rendezvous_head_done(work->link->head_stripe);
         break;
     default:
         break;
@@ -582,9 +582,9 @@ void rail_peer_drained(struct rail_link *link)
     if (link->connected || link->peer_drained)
         return;
     link->peer_drained = true;
-    if (link->head_piece)
-        rendezvous_piece_lost(link->head_piece);
-    link->head_piece = NULL;
+    if (link->head_stripe)
+        rendezvous_stripe_lost(link->head_stripe);
+    link->head_stripe = NULL;
     for (; link->completed != link->posted; link->completed++) {
         uint32_t slot = link->completed % connection->window;
         struct sent *sent = &link->sent[slot];
@@ -592,8 +592,8 @@ void rail_peer_drained(struct rail_link *link)
             (struct wire_header *)(link->staging + (uint64_t)slot * connection->slot_size);
 
         mtl.counters.resent++;
-        if (sent->piece)
-            rendezvous_piece_lost(sent->piece);
+        if (sent->stripe)
+            rendezvous_stripe_lost(sent->stripe);
         else
             endpoint_resend(connection->endpoint, header, header + 1);
     }

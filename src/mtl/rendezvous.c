@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-#define HEAD_MIN_PIECE (1ull << 20) /* shorter pieces have no head */
+#define HEAD_MIN_STRIPE (1ull << 20) /* shorter stripes have no head */
 #define HEAD_FRACTION  8
 #define HEAD_MAX       (2ull << 20)
 
@@ -139,54 +139,54 @@ bool rendezvous_make_rts(struct mtl_request *request, struct wire_rts *rts)
     return !reads_data(request->endpoint) || register_data(transfer, rts->rkeys);
 }
 
-/* ---- pieces over rails ---- */
+/* ---- stripes over rails ---- */
 
-static struct rail_link *rail_of(const struct piece *piece)
+static struct rail_link *rail_of(const struct stripe *stripe)
 {
-    return &piece->transfer->endpoint->connection->rails[piece->rails.rail];
+    return &stripe->transfer->endpoint->connection->rails[stripe->rails.rail];
 }
 
-static void assign(struct piece *piece)
+static void assign(struct stripe *stripe)
 {
-    rails_given(&piece->transfer->endpoint->connection->set, &piece->rails, mtl_now());
-    piece->generation = rail_of(piece)->generation;
+    rails_given(&stripe->transfer->endpoint->connection->set, &stripe->rails, mtl_now());
+    stripe->generation = rail_of(stripe)->generation;
 }
 
-/* False if the rail has failed since the piece was assigned to it, even if it is up again. */
-static bool rail_is_valid(const struct piece *piece)
+/* False if the rail has failed since the stripe was assigned to it, even if it is up again. */
+static bool rail_is_valid(const struct stripe *stripe)
 {
-    const struct rail_link *link = rail_of(piece);
+    const struct rail_link *link = rail_of(stripe);
 
-    return link->up && link->generation == piece->generation;
+    return link->up && link->generation == stripe->generation;
 }
 
-static void plan_pieces(struct transfer *transfer, enum rails_class class)
+static void plan_stripes(struct transfer *transfer, enum rails_class class)
 {
     struct connection *connection = transfer->endpoint->connection;
     struct rails_message message = { .class = class, .size = transfer->length };
 
     if (!rails_plan(&connection->set, &message, &transfer->plan))
         return; /* the endpoint is about to fail, and this transfer with it */
-    transfer->pieces_left = transfer->plan.count;
+    transfer->stripes_left = transfer->plan.count;
     for (uint32_t i = 0; i < transfer->plan.count; i++) {
-        transfer->piece[i] =
-            (struct piece){ .transfer = transfer, .rails = transfer->plan.piece[i] };
-        assign(&transfer->piece[i]);
+        transfer->stripe[i] =
+            (struct stripe){ .transfer = transfer, .rails = transfer->plan.stripe[i] };
+        assign(&transfer->stripe[i]);
     }
 }
 
-/* The part of a piece after its head. */
-static void fill_copy(const struct piece *piece, const struct rail_link *link,
+/* The part of a stripe after its head. */
+static void fill_copy(const struct stripe *stripe, const struct rail_link *link,
                       struct remote_copy *copy)
 {
-    const struct transfer *transfer = piece->transfer;
+    const struct transfer *transfer = stripe->transfer;
     uint32_t device = link->path->device->index;
-    uint64_t offset = piece->rails.offset + piece->head_length;
+    uint64_t offset = stripe->rails.offset + stripe->head_length;
 
     *copy = (struct remote_copy){
         .local = (uintptr_t)transfer->data + offset,
         .remote = transfer->peer_address + offset,
-        .length = piece->rails.length - piece->head_length,
+        .length = stripe->rails.length - stripe->head_length,
         .lkey = transfer->registration->regions[device]->lkey,
         .rkey = transfer->peer_rkeys[device],
     };
@@ -194,101 +194,101 @@ static void fill_copy(const struct piece *piece, const struct rail_link *link,
 
 /* A process that sends and receives at once often gets a CTS just before an RTS. Its answer to the
  * RTS must not wait behind all of the data, or the two directions would run one after the other. */
-static bool should_send_head(const struct piece *piece, const struct rail_link *link)
+static bool should_send_head(const struct stripe *stripe, const struct rail_link *link)
 {
-    return !piece->head_length && !link->head_piece && piece->rails.length >= HEAD_MIN_PIECE &&
+    return !stripe->head_length && !link->head_stripe && stripe->rails.length >= HEAD_MIN_STRIPE &&
            match_any_posted(&mtl.matching);
 }
 
-static void write_head(struct piece *piece, struct rail_link *link)
+static void write_head(struct stripe *stripe, struct rail_link *link)
 {
     struct remote_copy copy;
 
-    fill_copy(piece, link, &copy);
+    fill_copy(stripe, link, &copy);
     copy.length = copy.length / HEAD_FRACTION < HEAD_MAX ? copy.length / HEAD_FRACTION : HEAD_MAX;
-    piece->head_length = copy.length;
-    rail_write_head(link, &copy, piece);
+    stripe->head_length = copy.length;
+    rail_write_head(link, &copy, stripe);
 }
 
-static void write_piece(struct piece *piece, struct rail_link *link)
+static void write_stripe(struct stripe *stripe, struct rail_link *link)
 {
-    struct transfer *transfer = piece->transfer;
+    struct transfer *transfer = stripe->transfer;
     struct wire_fin body = { .recv_id = transfer->peer_id,
-                             .index = piece - transfer->piece,
+                             .index = stripe - transfer->stripe,
                              .count = transfer->plan.count };
     struct message message = { .header = { .type = WIRE_FIN },
                                .body = &body,
                                .body_length = sizeof(body) };
-    struct sent sent = { .piece = piece };
+    struct sent sent = { .stripe = stripe };
     struct remote_copy copy;
 
-    if (should_send_head(piece, link)) {
-        write_head(piece, link);
+    if (should_send_head(stripe, link)) {
+        write_head(stripe, link);
         return;
     }
-    if (link->head_piece == piece)
-        link->head_piece = NULL;
-    fill_copy(piece, link, &copy);
+    if (link->head_stripe == stripe)
+        link->head_stripe = NULL;
+    fill_copy(stripe, link, &copy);
     rail_write(link, &copy);
     mtl_charge(mtl.costs.control);
     rail_send(link, &message, &sent);
 }
 
-static void read_piece(struct piece *piece, struct rail_link *link)
+static void read_stripe(struct stripe *stripe, struct rail_link *link)
 {
     struct remote_copy copy;
 
-    fill_copy(piece, link, &copy);
-    rail_read(link, &copy, &piece->work);
+    fill_copy(stripe, link, &copy);
+    rail_read(link, &copy, &stripe->work);
 }
 
-/* Assigns a piece to another rail. False if none is up. */
-static bool reassign_piece(struct piece *piece)
+/* Assigns a stripe to another rail. False if none is up. */
+static bool reassign_stripe(struct stripe *stripe)
 {
-    struct transfer *transfer = piece->transfer;
-    struct rails_message message = { .class = transfer->plan.class, .size = piece->rails.length };
+    struct transfer *transfer = stripe->transfer;
+    struct rails_message message = { .class = transfer->plan.class, .size = stripe->rails.length };
     struct rails_plan plan;
 
     if (!rails_replan(&transfer->endpoint->connection->set, &message, &plan))
         return false;
-    piece->rails.rail = plan.piece[0].rail;
-    assign(piece);
+    stripe->rails.rail = plan.stripe[0].rail;
+    assign(stripe);
     return true;
 }
 
-static bool post_piece(struct piece *piece)
+static bool post_stripe(struct stripe *stripe)
 {
-    struct transfer *transfer = piece->transfer;
+    struct transfer *transfer = stripe->transfer;
     struct rail_link *link;
 
-    if (!rail_is_valid(piece)) {
-        /* The head may still arrive, until rendezvous_piece_lost() is called. */
-        if (piece->head_length || !reassign_piece(piece))
+    if (!rail_is_valid(stripe)) {
+        /* The head may still arrive, until rendezvous_stripe_lost() is called. */
+        if (stripe->head_length || !reassign_stripe(stripe))
             return false;
     }
-    link = rail_of(piece);
+    link = rail_of(stripe);
     if (transfer->reading ? !rail_can_read(link) : !rail_can_send(link))
         return false;
-    /* Set first: the rail may fail inside, and call rendezvous_piece_lost(). */
-    piece->posted = true;
+    /* Set first: the rail may fail inside, and call rendezvous_stripe_lost(). */
+    stripe->posted = true;
     if (transfer->reading)
-        read_piece(piece, link);
+        read_stripe(stripe, link);
     else
-        write_piece(piece, link);
+        write_stripe(stripe, link);
     return true;
 }
 
-/* Returns how many pieces were posted; the transfer is deferred if some could not be. */
-static int post_pieces(struct transfer *transfer)
+/* Returns how many stripes were posted; the transfer is deferred if some could not be. */
+static int post_stripes(struct transfer *transfer)
 {
     int count = 0;
 
     for (uint32_t i = 0; i < transfer->plan.count; i++) {
-        struct piece *piece = &transfer->piece[i];
+        struct stripe *stripe = &transfer->stripe[i];
 
-        if (piece->posted)
+        if (stripe->posted)
             continue;
-        if (post_piece(piece))
+        if (post_stripe(stripe))
             count++;
         else
             rendezvous_defer(transfer);
@@ -296,16 +296,16 @@ static int post_pieces(struct transfer *transfer)
     return count;
 }
 
-void rendezvous_piece_done(struct piece *piece)
+void rendezvous_stripe_done(struct stripe *stripe)
 {
-    struct transfer *transfer = piece->transfer;
+    struct transfer *transfer = stripe->transfer;
     struct rails_set *set = &transfer->endpoint->connection->set;
 
     if (transfer->endpoint->failed)
         return;
-    if (rail_is_valid(piece))
-        rails_completed(set, &piece->rails, true, mtl_now());
-    if (--transfer->pieces_left)
+    if (rail_is_valid(stripe))
+        rails_completed(set, &stripe->rails, true, mtl_now());
+    if (--transfer->stripes_left)
         return;
     rails_ended(set, &transfer->plan);
     if (!transfer->sending)
@@ -313,24 +313,24 @@ void rendezvous_piece_done(struct piece *piece)
     rendezvous_complete(transfer);
 }
 
-void rendezvous_head_done(struct piece *piece)
+void rendezvous_head_done(struct stripe *stripe)
 {
-    piece->posted = false;
-    if (!post_piece(piece))
-        rendezvous_defer(piece->transfer);
+    stripe->posted = false;
+    if (!post_stripe(stripe))
+        rendezvous_defer(stripe->transfer);
 }
 
-void rendezvous_piece_lost(struct piece *piece)
+void rendezvous_stripe_lost(struct stripe *stripe)
 {
-    piece->posted = false;
-    piece->head_length = 0;
-    rendezvous_defer(piece->transfer);
+    stripe->posted = false;
+    stripe->head_length = 0;
+    rendezvous_defer(stripe->transfer);
 }
 
-void rendezvous_read_failed(struct piece *piece)
+void rendezvous_read_failed(struct stripe *stripe)
 {
-    if (!piece->transfer->endpoint->failed)
-        rendezvous_piece_lost(piece);
+    if (!stripe->transfer->endpoint->failed)
+        rendezvous_stripe_lost(stripe);
 }
 
 /* ---- receiving ---- */
@@ -359,8 +359,8 @@ static void receive_over_rails(struct transfer *transfer, const struct wire_rts 
     transfer->reading = true;
     transfer->peer_address = rts->address;
     memcpy(transfer->peer_rkeys, rts->rkeys, sizeof(rts->rkeys));
-    plan_pieces(transfer, rts->class < RAILS_CLASSES ? rts->class : RAILS_NONBLOCKING);
-    post_pieces(transfer);
+    plan_stripes(transfer, rts->class < RAILS_CLASSES ? rts->class : RAILS_NONBLOCKING);
+    post_stripes(transfer);
 }
 
 void rendezvous_receive(struct mtl_request *request, struct endpoint *endpoint,
@@ -393,8 +393,8 @@ static void fin_arrived(const struct wire_fin *body)
 
     if (!transfer)
         return;
-    transfer->pieces_seen |= 1u << (body->index % RAILS_MAX);
-    if (__builtin_popcount(transfer->pieces_seen) == (int)body->count)
+    transfer->stripes_seen |= 1u << (body->index % RAILS_MAX);
+    if (__builtin_popcount(transfer->stripes_seen) == (int)body->count)
         rendezvous_complete(transfer);
 }
 
@@ -414,8 +414,8 @@ static void cts_arrived(const struct wire_cts *body)
         endpoint_fail(transfer->endpoint);
         return;
     }
-    plan_pieces(transfer, transfer->request->class);
-    post_pieces(transfer);
+    plan_stripes(transfer, transfer->request->class);
+    post_stripes(transfer);
 }
 
 static void ack_arrived(const struct wire_ack *body)
@@ -467,15 +467,16 @@ int rendezvous_progress(void)
         transfer->deferred = false;
         if (transfer->endpoint->failed)
             continue;
-        count += transfer->plan.count && transfer->pieces_left ? post_pieces(transfer)
-                                                               : intranode_send_fragments(transfer);
+        count += transfer->plan.count && transfer->stripes_left
+                     ? post_stripes(transfer)
+                     : intranode_send_fragments(transfer);
     }
     return count;
 }
 
 /* ---- failure and shutdown ---- */
 
-/* The transfer is not reused: completions of its pieces may still arrive. */
+/* The transfer is not reused: completions of its stripes may still arrive. */
 static void fail_one(enum request_id_kind kind, void *object, void *endpoint)
 {
     struct mtl_request *request = object;
@@ -486,7 +487,7 @@ static void fail_one(enum request_id_kind kind, void *object, void *endpoint)
         if (transfer->endpoint != endpoint)
             return;
         request = transfer->request;
-        if (transfer->pieces_left)
+        if (transfer->stripes_left)
             rails_ended(&transfer->endpoint->connection->set, &transfer->plan);
         forget(transfer);
     } else {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The rendezvous protocol for long messages. The sender sends an RTS; once it has matched, the data
- * go from user memory to user memory, in as many pieces as the policy plans. */
+ * go from user memory to user memory, in as many stripes as the policy plans. */
 #ifndef MTL_RENDEZVOUS_H
 #define MTL_RENDEZVOUS_H
 
@@ -11,11 +11,11 @@
 struct transfer;
 
 /* The part of a message that goes over one rail. */
-struct piece {
+struct stripe {
     struct work work; /* first: a completion's wr_id points at it */
     struct transfer *transfer;
-    struct rails_piece rails;
-    uint32_t generation; /* of the rail when the piece was assigned to it */
+    struct rails_stripe rails;
+    uint32_t generation; /* of the rail when the stripe was assigned to it */
     bool posted;
     uint64_t head_length; /* bytes at its beginning that are sent ahead */
 };
@@ -38,10 +38,10 @@ struct transfer {
     uint64_t peer_id;
     uint64_t peer_address;
     uint32_t peer_rkeys[DEVICES_MAX];
-    uint32_t pieces_left;
-    uint32_t pieces_seen; /* bit mask of the pieces whose FIN has arrived */
+    uint32_t stripes_left;
+    uint32_t stripes_seen; /* bit mask of the stripes whose FIN has arrived */
     struct rails_plan plan;
-    struct piece piece[RAILS_MAX];
+    struct stripe stripe[RAILS_MAX];
 };
 
 /* Puts the transfer on the list that rendezvous_progress() retries. */
@@ -65,17 +65,17 @@ void rendezvous_arrived(struct endpoint *endpoint, const struct wire_header *hea
 /* Whether peers on this node still have to copy long messages of this process. */
 bool rendezvous_has_shared_sends(void);
 
-/* Retries deferred transfers. Returns how many pieces or fragments were posted. */
+/* Retries deferred transfers. Returns how many stripes or fragments were posted. */
 int rendezvous_progress(void);
 
 /* Completes all transfers with that endpoint with an error. */
 void rendezvous_fail(struct endpoint *endpoint);
 void rendezvous_free(void);
 
-/* Events of a piece, called by the rail. */
-void rendezvous_piece_done(struct piece *piece); /* its FIN, or the RDMA read, has completed */
-void rendezvous_head_done(struct piece *piece);  /* half of its head has arrived */
-void rendezvous_piece_lost(struct piece *piece); /* the rail failed, and is drained */
-void rendezvous_read_failed(struct piece *piece);
+/* Events of a stripe, called by the rail. */
+void rendezvous_stripe_done(struct stripe *stripe); /* its FIN, or the RDMA read, has completed */
+void rendezvous_head_done(struct stripe *stripe);   /* half of its head has arrived */
+void rendezvous_stripe_lost(struct stripe *stripe); /* the rail failed, and is drained */
+void rendezvous_read_failed(struct stripe *stripe);
 
 #endif

@@ -14,7 +14,7 @@ enum wire_type {
     WIRE_EAGER = 1,     /* a message and its data */
     WIRE_RTS,           /* ready to send, the data stay with the sender: struct wire_rts */
     WIRE_CTS,           /* clear to send, write the data here: struct wire_cts */
-    WIRE_FIN,           /* one piece has been written: struct wire_fin */
+    WIRE_FIN,           /* one stripe has been written: struct wire_fin */
     WIRE_CTS_FRAGMENTS, /* clear to send, as WIRE_DATA fragments: struct wire_cts */
     WIRE_DATA,          /* one fragment: struct wire_data, then data */
     WIRE_COOP_COPY,     /* sender and receiver copy together: struct wire_coop_copy */
@@ -66,7 +66,7 @@ struct wire_cts {
 struct wire_fin {
     uint64_t recv_id;
     uint32_t index;
-    uint32_t count; /* pieces of the whole message */
+    uint32_t count; /* stripes of the whole message */
 };
 
 struct wire_data {

@@ -4,7 +4,7 @@
  * alone, a message gets all; among many, it goes whole to the rail that will be free first.
  * Messages so long that striping costs next to nothing are always striped, because whole messages
  * leave rails idle at the end. */
-#include "pieces.h"
+#include "stripes.h"
 #include "policies.h"
 
 #include <math.h>
@@ -19,7 +19,7 @@
 struct candidate {
     uint32_t rail;
     double rate;
-    double backlog; /* bytes ahead of a new piece on this rail */
+    double backlog; /* bytes ahead of a new stripe on this rail */
 };
 
 struct candidates {
@@ -45,7 +45,7 @@ static void gather(const struct rails_set *set, struct candidates *found)
 {
     double rate[RAILS_MAX];
 
-    pieces_rates(set, rate);
+    stripes_rates(set, rate);
     found->count = 0;
     for (uint32_t i = 0; i < set->count; i++) {
         uint32_t which = (set->next + i) % set->count;
@@ -82,7 +82,7 @@ static double finish(const struct candidate *candidate, uint64_t size)
     return (candidate->backlog + (double)size) / candidate->rate;
 }
 
-/* Sorts by the time at which a piece of this size would finish; stable. */
+/* Sorts by the time at which a stripe of this size would finish; stable. */
 static void sort(struct candidates *candidates, uint64_t size)
 {
     for (uint32_t i = 1; i < candidates->count; i++) {
@@ -130,7 +130,7 @@ static uint32_t rails_for(const struct rails_set *set, const struct candidates *
     double sharing = 1 + set->traffic->overlap[message->class];
     double each = candidates->count / sharing;
 
-    if (!pieces_may_stripe(set, message->size))
+    if (!stripes_allowed(set, message->size))
         return 1;
     if (striping_is_free(set, candidates, message->size))
         return candidates->count;
@@ -150,7 +150,7 @@ static double common_end(const struct candidates *candidates, uint64_t size)
 }
 
 /* Lengths with which all candidates finish together; those busy beyond that time get nothing. */
-static void balance(struct candidates *candidates, uint64_t size, struct pieces_shares *shares)
+static void balance(struct candidates *candidates, uint64_t size, struct stripes_shares *shares)
 {
     double end, largest = 0;
 
@@ -170,7 +170,7 @@ static void balance(struct candidates *candidates, uint64_t size, struct pieces_
         const struct candidate *one = &candidates->list[i];
 
         shares->share[i].rail = one->rail;
-        shares->share[i].weight = pieces_weight(end * one->rate - one->backlog, largest);
+        shares->share[i].weight = stripes_weight(end * one->rate - one->backlog, largest);
     }
 }
 
@@ -188,27 +188,27 @@ static void plan_adaptive(struct rails_set *set, const struct rails_message *mes
                           struct rails_plan *plan)
 {
     struct candidates candidates;
-    struct pieces_shares shares;
+    struct stripes_shares shares;
     uint32_t wanted;
 
-    if (!pieces_may_stripe(set, message->size) && is_alone(set)) {
-        pieces_whole(plan, pieces_nth_up(set, set->home), message->size);
-        set->next = plan->piece[0].rail + 1;
+    if (!stripes_allowed(set, message->size) && is_alone(set)) {
+        stripes_whole(plan, stripes_nth_up(set, set->home), message->size);
+        set->next = plan->stripe[0].rail + 1;
         return;
     }
     gather(set, &candidates);
     equalize(&candidates, message->size);
     wanted = rails_for(set, &candidates, message);
     if (wanted == 1) {
-        pieces_whole(plan, soonest(&candidates, message->size), message->size);
+        stripes_whole(plan, soonest(&candidates, message->size), message->size);
     } else {
         sort(&candidates, message->size / wanted);
         candidates.count = wanted;
         balance(&candidates, message->size, &shares);
-        pieces_cut(plan, &set->traffic->limits, message->size, &shares);
+        stripes_cut(plan, &set->traffic->limits, message->size, &shares);
     }
     if (wanted < set->count)
-        set->next = plan->piece[plan->count - 1].rail + 1;
+        set->next = plan->stripe[plan->count - 1].rail + 1;
 }
 
 const struct rails_policy rails_adaptive = {

@@ -4,7 +4,7 @@
  * gets all rails. Non-blocking messages come in numbers and go round robin. The steps of a
  * collective wait for one another, so each is striped. Messages too short for that stay on one
  * rail. */
-#include "pieces.h"
+#include "stripes.h"
 #include "policies.h"
 
 static const struct rails_policy *const short_policy[RAILS_CLASSES] = {
@@ -25,7 +25,7 @@ static void plan_epc(struct rails_set *set, const struct rails_message *message,
                      struct rails_plan *plan)
 {
     const struct rails_policy *const *policies =
-        pieces_may_stripe(set, message->size) ? long_policy : short_policy;
+        stripes_allowed(set, message->size) ? long_policy : short_policy;
 
     policies[message->class]->plan(set, message, plan);
 }

@@ -97,7 +97,7 @@ bool rails_replan(struct rails_set *set, const struct rails_message *message,
     plan->class = message->class;
     set->traffic->policy->plan(set, message, plan);
     for (uint32_t i = 0; i < plan->count; i++)
-        plan->piece[i].rated = rated;
+        plan->stripe[i].rated = rated;
     return true;
 }
 
@@ -109,7 +109,7 @@ bool rails_plan(struct rails_set *set, const struct rails_message *message, stru
         return false;
     plan->begun = traffic->begun;
     plan->sharing = plan->begun - traffic->ended;
-    traffic->begun += plan->piece[0].rated;
+    traffic->begun += plan->stripe[0].rated;
     return true;
 }
 
@@ -120,7 +120,7 @@ void rails_ended(struct rails_set *set, const struct rails_plan *plan)
     uint64_t others = plan->sharing + since;
     double *overlap = &traffic->overlap[plan->class];
 
-    if (!plan->piece[0].rated)
+    if (!plan->stripe[0].rated)
         return;
     traffic->ended++;
     if (others > RAILS_MAX)
@@ -134,23 +134,23 @@ static void start_measuring(struct rail *rail, uint64_t now_ns)
     rail->served = 0;
 }
 
-void rails_given(struct rails_set *set, const struct rails_piece *piece, uint64_t now_ns)
+void rails_given(struct rails_set *set, const struct rails_stripe *stripe, uint64_t now_ns)
 {
-    struct rail *rail = &set->rail[piece->rail];
+    struct rail *rail = &set->rail[stripe->rail];
 
     rail->messages++;
-    if (!piece->rated)
+    if (!stripe->rated)
         return;
     if (!rail->rated++)
         start_measuring(rail, now_ns);
-    rail->bytes += piece->length;
-    set->traffic->port[rail->load].bytes += piece->length;
+    rail->bytes += stripe->length;
+    set->traffic->port[rail->load].bytes += stripe->length;
 }
 
 /* Rates are measured over a busy period: completions are seen late, several at a time, so that a
  * rate from a single one means nothing. The first measurement is discarded, because the adapter
  * still has to fetch contexts and translations: a rail considered slow for that might never get
- * another piece, and never be measured again. */
+ * another stripe, and never be measured again. */
 static void measure(struct rail *rail, uint64_t now_ns)
 {
     double sample;
@@ -165,20 +165,20 @@ static void measure(struct rail *rail, uint64_t now_ns)
     start_measuring(rail, now_ns);
 }
 
-void rails_completed(struct rails_set *set, const struct rails_piece *piece, bool ok,
+void rails_completed(struct rails_set *set, const struct rails_stripe *stripe, bool ok,
                      uint64_t now_ns)
 {
-    struct rail *rail = &set->rail[piece->rail];
+    struct rail *rail = &set->rail[stripe->rail];
 
     rail->messages--;
-    if (!piece->rated)
+    if (!stripe->rated)
         return;
     rail->rated--;
-    rail->bytes -= piece->length;
-    set->traffic->port[rail->load].bytes -= piece->length;
+    rail->bytes -= stripe->length;
+    set->traffic->port[rail->load].bytes -= stripe->length;
     if (!ok)
         return;
-    rail->served += piece->length;
+    rail->served += stripe->length;
     measure(rail, now_ns);
 }
 

@@ -48,9 +48,9 @@ struct rails_policy;
 
 struct rails_limits {
     uint64_t stripe_threshold; /* shorter messages are never striped */
-    uint64_t minimum_stripe;   /* no piece is shorter, unless it is the whole message */
-    uint64_t alignment;        /* every piece starts at a multiple of it */
-    uint64_t stripe_cost_ns;   /* cost of one more piece for an adapter, for 'adaptive' */
+    uint64_t minimum_stripe;   /* no stripe is shorter, unless it is the whole message */
+    uint64_t alignment;        /* every stripe starts at a multiple of it */
+    uint64_t stripe_cost_ns;   /* cost of one more stripe for an adapter, for 'adaptive' */
     uint32_t bound;            /* the rail of 'binding', modulo the number of rails up */
 };
 
@@ -75,20 +75,20 @@ struct rails_set {
     struct rail rail[RAILS_MAX];
 };
 
-struct rails_piece {
+struct rails_stripe {
     uint64_t offset;
     uint64_t length;
     uint32_t rail;
     bool rated; /* belongs to a long message: at least the striping threshold */
 };
 
-/* A message in flight. Pieces are sorted by offset; an empty message has one empty piece. */
+/* A message in flight. Stripes are sorted by offset; an empty message has one empty stripe. */
 struct rails_plan {
     enum rails_class class;
     uint32_t count;
     uint64_t begun;   /* long messages of the process before this one */
     uint64_t sharing; /* of them, those still in flight */
-    struct rails_piece piece[RAILS_MAX];
+    struct rails_stripe stripe[RAILS_MAX];
 };
 
 struct rails_message {
@@ -99,7 +99,7 @@ struct rails_message {
 struct rails_policy {
     const char *name;
     const char *summary;
-    /* At least one rail is up. Fills plan->piece and plan->count. */
+    /* At least one rail is up. Fills plan->stripe and plan->count. */
     void (*plan)(struct rails_set *set, const struct rails_message *message,
                  struct rails_plan *plan);
 };
@@ -132,16 +132,16 @@ bool rails_plan(struct rails_set *set, const struct rails_message *message,
 bool rails_replan(struct rails_set *set, const struct rails_message *message,
                   struct rails_plan *plan);
 
-/* A piece loads its rail from its assignment, even if it is posted later, until its completion. A
- * piece that failed is completed with 'ok' false. */
-void rails_given(struct rails_set *set, const struct rails_piece *piece, uint64_t now_ns);
-void rails_completed(struct rails_set *set, const struct rails_piece *piece, bool ok,
+/* A stripe loads its rail from its assignment, even if it is posted later, until its completion. A
+ * stripe that failed is completed with 'ok' false. */
+void rails_given(struct rails_set *set, const struct rails_stripe *stripe, uint64_t now_ns);
+void rails_completed(struct rails_set *set, const struct rails_stripe *stripe, bool ok,
                      uint64_t now_ns);
 
-/* Called once for each rails_plan(), when all its pieces are complete. */
+/* Called once for each rails_plan(), when all its stripes are complete. */
 void rails_ended(struct rails_set *set, const struct rails_plan *plan);
 
-/* The rail is not used again until rails_restored(). Its outstanding pieces are forgotten: no
+/* The rail is not used again until rails_restored(). Its outstanding stripes are forgotten: no
  * rails_completed() may follow for them. */
 void rails_failed(struct rails_set *set, uint32_t rail);
 void rails_restored(struct rails_set *set, uint32_t rail);

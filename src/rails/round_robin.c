@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Whole messages, round robin: optimal as long as there are enough messages. */
-#include "pieces.h"
+#include "stripes.h"
 #include "policies.h"
 
 static void plan_round_robin(struct rails_set *set, const struct rails_message *message,
                              struct rails_plan *plan)
 {
-    pieces_whole(plan, pieces_next_up(set), message->size);
+    stripes_whole(plan, stripes_next_up(set), message->size);
 }
 
 const struct rails_policy rails_round_robin = {

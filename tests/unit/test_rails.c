@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Plans of every policy: each byte once, in order, on rails that are up, in pieces that fit the
+/* Plans of every policy: each byte once, in order, on rails that are up, in stripes that fit the
  * limits; and the bookkeeping that policies rest on. */
 #include "rails/rails.h"
 
@@ -39,13 +39,13 @@ static void plan(struct rig *rig, enum rails_class class, uint64_t size, struct 
 static void post(struct rig *rig, struct rails_plan *plan)
 {
     for (uint32_t i = 0; i < plan->count; i++)
-        rails_given(&rig->set, &plan->piece[i], rig->now);
+        rails_given(&rig->set, &plan->stripe[i], rig->now);
 }
 
 static void complete(struct rig *rig, const struct rails_plan *plan)
 {
     for (uint32_t i = 0; i < plan->count; i++)
-        rails_completed(&rig->set, &plan->piece[i], true, rig->now);
+        rails_completed(&rig->set, &plan->stripe[i], true, rig->now);
     rails_ended(&rig->set, plan);
 }
 
@@ -59,10 +59,10 @@ static void exercise(struct rig *rig, const double *rates, enum rails_class clas
         plan(rig, class, size, &done);
         post(rig, &done);
         for (uint32_t i = 0; i < done.count; i++) {
-            double time = (double)done.piece[i].length / rates[done.piece[i].rail];
+            double time = (double)done.stripe[i].length / rates[done.stripe[i].rail];
             uint64_t end = rig->now + (uint64_t)time;
 
-            rails_completed(&rig->set, &done.piece[i], true, end);
+            rails_completed(&rig->set, &done.stripe[i], true, end);
             last = end > last ? end : last;
         }
         rails_ended(&rig->set, &done);
@@ -75,7 +75,7 @@ static uint64_t on_rail(const struct rails_plan *plan, uint32_t rail)
     uint64_t bytes = 0;
 
     for (uint32_t i = 0; i < plan->count; i++)
-        bytes += plan->piece[i].rail == rail ? plan->piece[i].length : 0;
+        bytes += plan->stripe[i].rail == rail ? plan->stripe[i].length : 0;
     return bytes;
 }
 
@@ -87,17 +87,17 @@ static void check_plan(const struct rig *rig, const struct rails_plan *plan, uin
 
     assert_in_range(plan->count, 1, RAILS_MAX);
     for (uint32_t i = 0; i < plan->count; i++) {
-        const struct rails_piece *piece = &plan->piece[i];
+        const struct rails_stripe *stripe = &plan->stripe[i];
 
-        assert_in_range(piece->rail, 0, rig->set.count - 1);
-        assert_true(rig->set.rail[piece->rail].up);
-        assert_false(used[piece->rail]);
-        used[piece->rail] = true;
-        assert_int_equal(piece->offset, offset);
-        assert_int_equal(piece->offset % limits->alignment, 0);
+        assert_in_range(stripe->rail, 0, rig->set.count - 1);
+        assert_true(rig->set.rail[stripe->rail].up);
+        assert_false(used[stripe->rail]);
+        used[stripe->rail] = true;
+        assert_int_equal(stripe->offset, offset);
+        assert_int_equal(stripe->offset % limits->alignment, 0);
         if (plan->count > 1)
-            assert_true(piece->length >= limits->minimum_stripe);
-        offset += piece->length;
+            assert_true(stripe->length >= limits->minimum_stripe);
+        offset += stripe->length;
     }
     assert_int_equal(offset, size);
     if (size < limits->stripe_threshold)
@@ -186,10 +186,10 @@ static void test_binding(void **state)
     rig.traffic.limits.bound = 6;
     plan(&rig, RAILS_NONBLOCKING, 1 << 20, &out);
     assert_int_equal(out.count, 1);
-    assert_int_equal(out.piece[0].rail, 2);
+    assert_int_equal(out.stripe[0].rail, 2);
     rails_failed(&rig.set, 2);
     plan(&rig, RAILS_NONBLOCKING, 1 << 20, &out);
-    assert_int_equal(out.piece[0].rail, 0);
+    assert_int_equal(out.stripe[0].rail, 0);
 }
 
 static void test_round_robin(void **state)
@@ -203,7 +203,7 @@ static void test_round_robin(void **state)
     for (size_t i = 0; i < sizeof(expected) / sizeof(*expected); i++) {
         plan(&rig, RAILS_BLOCKING, 1 << 20, &out);
         assert_int_equal(out.count, 1);
-        assert_int_equal(out.piece[0].rail, expected[i]);
+        assert_int_equal(out.stripe[0].rail, expected[i]);
     }
 }
 
@@ -219,9 +219,9 @@ static void test_sets_begin_apart(void **state)
     for (uint32_t i = 0; i < 4; i++)
         rails_add(&second, 0, 0, i);
     assert_true(rails_plan(&rig.set, &message, &out));
-    assert_int_equal(out.piece[0].rail, 0);
+    assert_int_equal(out.stripe[0].rail, 0);
     assert_true(rails_plan(&second, &message, &out));
-    assert_int_equal(out.piece[0].rail, 1);
+    assert_int_equal(out.stripe[0].rail, 1);
 }
 
 static void test_striping(void **state)
@@ -238,7 +238,7 @@ static void test_striping(void **state)
     rig.traffic.limits.minimum_stripe = 8 << 10;
     plan(&rig, RAILS_NONBLOCKING, 20 << 10, &out);
     assert_int_equal(out.count, 2);
-    assert_int_equal(out.piece[0].length, 10 << 10);
+    assert_int_equal(out.stripe[0].length, 10 << 10);
 }
 
 static void test_weighted_follows_rates(void **state)
@@ -273,7 +273,7 @@ static void test_epc_by_marker(void **state)
     static const struct {
         enum rails_class class;
         uint64_t size;
-        uint32_t pieces;
+        uint32_t stripes;
     } rows[] = {
         { RAILS_BLOCKING, 1 << 20, 4 },    { RAILS_COLLECTIVE, 1 << 20, 4 },
         { RAILS_NONBLOCKING, 1 << 20, 1 }, { RAILS_PERSISTENT, 1 << 20, 1 },
@@ -286,16 +286,16 @@ static void test_epc_by_marker(void **state)
     rig_init(&rig, "epc", 4);
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         plan(&rig, rows[i].class, rows[i].size, &first);
-        assert_int_equal(first.count, rows[i].pieces);
+        assert_int_equal(first.count, rows[i].stripes);
     }
     for (size_t i = 0; i < sizeof(alone) / sizeof(*alone); i++) {
         plan(&rig, alone[i], 1 << 10, &first);
         plan(&rig, alone[i], 1 << 10, &second);
-        assert_int_equal(first.piece[0].rail, second.piece[0].rail);
+        assert_int_equal(first.stripe[0].rail, second.stripe[0].rail);
     }
     plan(&rig, RAILS_NONBLOCKING, 1 << 10, &first);
     plan(&rig, RAILS_NONBLOCKING, 1 << 10, &second);
-    assert_int_not_equal(first.piece[0].rail, second.piece[0].rail);
+    assert_int_not_equal(first.stripe[0].rail, second.stripe[0].rail);
 }
 
 /* Non-blocking sends that are waited for one by one are alone, whatever they are called; blocking
@@ -349,21 +349,21 @@ static void test_adaptive_avoids_the_busy(void **state)
 
     rig_init(&rig, "adaptive", 4);
     for (int i = 0; i < 3; i++) {
-        struct rails_piece busy = { .rail = i, .length = 1 << 20, .rated = true };
+        struct rails_stripe busy = { .rail = i, .length = 1 << 20, .rated = true };
 
         rails_given(&rig.set, &busy, rig.now);
     }
     plan(&rig, RAILS_NONBLOCKING, 64 << 10, &out);
-    assert_int_equal(out.piece[0].rail, 3);
+    assert_int_equal(out.stripe[0].rail, 3);
     plan(&rig, RAILS_BLOCKING, 64 << 10, &out);
     assert_int_equal(out.count, 1);
-    assert_int_equal(out.piece[0].rail, 3);
+    assert_int_equal(out.stripe[0].rail, 3);
     rails_set_init(&other, &rig.traffic);
     for (uint32_t port = 0; port < 2; port++)
         rails_add(&other, 0, port, 0);
     other.next = 0;
     assert_true(rails_plan(&other, &message, &out));
-    assert_int_equal(out.piece[0].rail, 1);
+    assert_int_equal(out.stripe[0].rail, 1);
 }
 
 /* Alone, short messages stay where they are; once their end is open they take turns. */
@@ -379,21 +379,21 @@ static void test_adaptive_short_ones_stay(void **state)
     complete(&rig, &first);
     for (int i = 0; i < 10; i++) {
         plan(&rig, i % RAILS_CLASSES, 1 << 10, &out);
-        assert_int_equal(out.piece[0].rail, first.piece[0].rail);
+        assert_int_equal(out.stripe[0].rail, first.stripe[0].rail);
         post(&rig, &out);
         complete(&rig, &out);
     }
     for (int i = 0; i < 4; i++) {
         plan(&rig, RAILS_BLOCKING, 1 << 10, &window[i]);
         post(&rig, &window[i]);
-        used[window[i].piece[0].rail] = true;
+        used[window[i].stripe[0].rail] = true;
     }
     assert_true(used[0] && used[1] && used[2] && used[3]);
     for (int i = 0; i < 4; i++)
         complete(&rig, &window[i]);
-    rails_failed(&rig.set, first.piece[0].rail);
+    rails_failed(&rig.set, first.stripe[0].rail);
     plan(&rig, RAILS_BLOCKING, 1 << 10, &out);
-    assert_int_not_equal(out.piece[0].rail, first.piece[0].rail);
+    assert_int_not_equal(out.stripe[0].rail, first.stripe[0].rail);
 }
 
 /* Whatever went before, the same part of a buffer takes the same rail. */
@@ -412,15 +412,15 @@ static void test_parts_keep_their_rail(void **state)
             plan(&rig, RAILS_COLLECTIVE, 1 << 20, &out);
             assert_int_equal(out.count, 4);
             for (uint32_t i = 0; i < 4; i++)
-                assert_int_equal(out.piece[i].rail, i);
+                assert_int_equal(out.stripe[i].rail, i);
             post(&rig, &out);
             complete(&rig, &out);
         }
     }
 }
 
-/* With fewer pieces than rails, all rails have their turn. */
-static void test_few_pieces_take_turns(void **state)
+/* With fewer stripes than rails, all rails have their turn. */
+static void test_few_stripes_take_turns(void **state)
 {
     bool used[4] = { false };
     struct rails_plan out;
@@ -430,7 +430,7 @@ static void test_few_pieces_take_turns(void **state)
     for (int round = 0; round < 2; round++) {
         plan(&rig, RAILS_BLOCKING, 2 * rig.traffic.limits.minimum_stripe, &out);
         assert_int_equal(out.count, 2);
-        used[out.piece[0].rail] = used[out.piece[1].rail] = true;
+        used[out.stripe[0].rail] = used[out.stripe[1].rail] = true;
     }
     assert_true(used[0] && used[1] && used[2] && used[3]);
 }
@@ -449,14 +449,14 @@ static void test_full_stripe_takes_no_turn(void **state)
     rig.set.next = 2;
     plan(&rig, RAILS_NONBLOCKING, 8, &out);
     assert_int_equal(out.count, 1);
-    assert_int_equal(rig.set.next, out.piece[0].rail + 1);
+    assert_int_equal(rig.set.next, out.stripe[0].rail + 1);
 }
 
 /* A rail that also carries short messages, of which nobody has heard, is not slower for that. */
 static void test_rates_are_of_long_ones(void **state)
 {
     static const double rates[] = { 1, 1 };
-    struct rails_piece unheard = { .rail = 0, .length = 1 << 10 };
+    struct rails_stripe unheard = { .rail = 0, .length = 1 << 10 };
     struct rails_plan out;
     struct rig rig;
 
@@ -480,8 +480,8 @@ static void test_first_rate_does_not_count(void **state)
     rig_init(&rig, "weighted", 2);
     plan(&rig, RAILS_BLOCKING, 16 << 10, &out);
     post(&rig, &out);
-    rails_completed(&rig.set, &out.piece[0], true, rig.now + 10000);
-    rails_completed(&rig.set, &out.piece[1], true, rig.now + 100000);
+    rails_completed(&rig.set, &out.stripe[0], true, rig.now + 10000);
+    rails_completed(&rig.set, &out.stripe[1], true, rig.now + 100000);
     rails_ended(&rig.set, &out);
     assert_true(rig.set.rail[0].rate == 0 && rig.set.rail[1].rate == 0);
     plan(&rig, RAILS_BLOCKING, 16 << 10, &out);
@@ -503,9 +503,9 @@ static void test_failed_rail_is_forgotten(void **state)
     assert_int_equal(rig.traffic.port[0].bytes, 1 << 19);
     assert_true(rails_replan(&rig.set, &message, &again));
     assert_int_equal(again.count, 1);
-    assert_int_equal(again.piece[0].rail, 1);
+    assert_int_equal(again.stripe[0].rail, 1);
     assert_int_equal(rig.traffic.begun, 1);
-    rails_completed(&rig.set, &out.piece[1], false, rig.now);
+    rails_completed(&rig.set, &out.stripe[1], false, rig.now);
     assert_true(rig.set.rail[1].rate == 0);
     rails_failed(&rig.set, 1);
     assert_int_equal(rig.traffic.port[0].bytes, 0);
@@ -540,7 +540,7 @@ int main(void)
         cmocka_unit_test(test_adaptive_avoids_the_busy),
         cmocka_unit_test(test_adaptive_short_ones_stay),
         cmocka_unit_test(test_parts_keep_their_rail),
-        cmocka_unit_test(test_few_pieces_take_turns),
+        cmocka_unit_test(test_few_stripes_take_turns),
         cmocka_unit_test(test_full_stripe_takes_no_turn),
         cmocka_unit_test(test_rates_are_of_long_ones),
         cmocka_unit_test(test_first_rate_does_not_count),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Policies on a small queueing model of an adapter: queue pairs that carry a piece at a time, chunk
- * by chunk, engines that take pieces from them, ports that engines share. On equal rails 'epc' has
- * to be as good as each fixed policy; 'adaptive' as good as all of them, everywhere. */
+/* Policies on a small queueing model of an adapter: queue pairs that carry a stripe at a time,
+ * chunk by chunk, engines that take stripes from them, ports that engines share. On equal rails
+ * 'epc' has to be as good as each fixed policy; 'adaptive' as good as all of them, everywhere. */
 #include "rails/rails.h"
 
 #include <setjmp.h>
@@ -23,7 +23,7 @@ struct platform {
     uint32_t ports, qps, engines;
     double qp_rate[PORTS_MAX]; /* bytes per nanosecond */
     double port_rate[PORTS_MAX];
-    double post_ns, piece_ns, latency_ns;
+    double post_ns, stripe_ns, latency_ns;
     bool equal;
 };
 
@@ -41,15 +41,15 @@ struct message {
     double end;
 };
 
-/* A queue pair: pieces wait in order; one of them holds an engine of the port. */
+/* A queue pair: stripes wait in order; one of them holds an engine of the port. */
 struct server {
     struct {
         struct message *message;
-        uint32_t piece;
+        uint32_t stripe;
         double ready;
     } queue[WINDOW];
     uint32_t head, tail;
-    uint64_t left; /* bytes of the piece at the head, once it has an engine */
+    uint64_t left; /* bytes of the stripe at the head, once it has an engine */
     bool active;
     double free;
     uint32_t port;
@@ -101,20 +101,20 @@ static double next_chunk(const struct world *world, const struct server *server)
     start = fmax(server->free, server->queue[server->head % WINDOW].ready);
     if (world->engines_free[server->port] == 1 && platform->engines > 1)
         start = fmax(start, world->engine_free[server->port]);
-    return start + platform->piece_ns;
+    return start + platform->stripe_ns;
 }
 
-static void piece_done(struct world *world, struct server *server, double end)
+static void stripe_done(struct world *world, struct server *server, double end)
 {
     struct message *message = server->queue[server->head % WINDOW].message;
-    uint32_t piece = server->queue[server->head++ % WINDOW].piece;
+    uint32_t stripe = server->queue[server->head++ % WINDOW].stripe;
     double seen = end + world->platform->latency_ns;
 
     server->active = false;
     server->free = end;
     world->engines_free[server->port]++;
     world->engine_free[server->port] = end;
-    rails_completed(message->set, &message->plan.piece[piece], true, (uint64_t)seen);
+    rails_completed(message->set, &message->plan.stripe[stripe], true, (uint64_t)seen);
     message->end = fmax(message->end, seen);
     if (!--message->left)
         rails_ended(message->set, &message->plan);
@@ -140,7 +140,7 @@ static bool step(struct world *world, double limit)
     if (!first->active) {
         first->active = true;
         first->left = first->queue[first->head % WINDOW]
-                          .message->plan.piece[first->queue[first->head % WINDOW].piece]
+                          .message->plan.stripe[first->queue[first->head % WINDOW].stripe]
                           .length;
         world->engines_free[first->port]--;
     }
@@ -152,7 +152,7 @@ static bool step(struct world *world, double limit)
     first->free = world->port_free[first->port];
     first->left -= (uint64_t)bytes;
     if (!first->left)
-        piece_done(world, first, first->free);
+        stripe_done(world, first, first->free);
     return true;
 }
 
@@ -168,15 +168,15 @@ static void send(struct world *world, struct message *message, uint32_t peer,
     assert_true(rails_plan(message->set, &wanted, &message->plan));
     message->left = message->plan.count;
     for (uint32_t i = 0; i < message->plan.count; i++) {
-        struct rails_piece *piece = &message->plan.piece[i];
-        struct server *server = &world->server[peer * world->rails + piece->rail];
+        struct rails_stripe *stripe = &message->plan.stripe[i];
+        struct server *server = &world->server[peer * world->rails + stripe->rail];
 
         world->now += world->platform->post_ns;
         assert_true(server->tail - server->head < WINDOW);
         server->queue[server->tail % WINDOW].message = message;
-        server->queue[server->tail % WINDOW].piece = i;
+        server->queue[server->tail % WINDOW].stripe = i;
         server->queue[server->tail++ % WINDOW].ready = world->now;
-        rails_given(message->set, piece, (uint64_t)world->now);
+        rails_given(message->set, stripe, (uint64_t)world->now);
     }
 }
 

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "pieces.h"
+#include "stripes.h"
 
 #include <math.h>
 
-/* Rates within this ratio count as equal: noise must not make pieces unequal. */
+/* Rates within this ratio count as equal: noise must not make stripes unequal. */
 #define RATE_CLOSE 0.6
 #define RATE_FLOOR (1.0 / 16)
 
-bool pieces_may_stripe(const struct rails_set *set, uint64_t size)
+bool stripes_allowed(const struct rails_set *set, uint64_t size)
 {
     return size >= set->traffic->limits.stripe_threshold;
 }
 
-void pieces_whole(struct rails_plan *plan, uint32_t rail, uint64_t size)
+void stripes_whole(struct rails_plan *plan, uint32_t rail, uint64_t size)
 {
     plan->count = 1;
-    plan->piece[0] = (struct rails_piece){ .rail = rail, .length = size };
+    plan->stripe[0] = (struct rails_stripe){ .rail = rail, .length = size };
 }
 
-static uint64_t total_weight(const struct pieces_shares *shares)
+static uint64_t total_weight(const struct stripes_shares *shares)
 {
     uint64_t total = 0;
 
@@ -32,14 +32,14 @@ static uint64_t part(uint64_t units, uint64_t weight, uint64_t total)
     return (unsigned __int128)units * weight / total;
 }
 
-static void drop_share(struct pieces_shares *shares, uint32_t which)
+static void drop_share(struct stripes_shares *shares, uint32_t which)
 {
     shares->count--;
     for (uint32_t i = which; i < shares->count; i++)
         shares->share[i] = shares->share[i + 1];
 }
 
-static uint32_t lightest(const struct pieces_shares *shares)
+static uint32_t lightest(const struct stripes_shares *shares)
 {
     uint32_t found = 0;
 
@@ -51,10 +51,10 @@ static uint32_t lightest(const struct pieces_shares *shares)
 }
 
 /* Part of a buffer should take the same rail each time: its adapter has cached the translations. */
-static void sort_by_rail(struct pieces_shares *shares)
+static void sort_by_rail(struct stripes_shares *shares)
 {
     for (uint32_t i = 1; i < shares->count; i++) {
-        struct pieces_share moved = shares->share[i];
+        struct stripes_share moved = shares->share[i];
         uint32_t place = i;
 
         for (; place && shares->share[place - 1].rail > moved.rail; place--)
@@ -63,8 +63,8 @@ static void sort_by_rail(struct pieces_shares *shares)
     }
 }
 
-void pieces_cut(struct rails_plan *plan, const struct rails_limits *limits, uint64_t size,
-                struct pieces_shares *shares)
+void stripes_cut(struct rails_plan *plan, const struct rails_limits *limits, uint64_t size,
+                 struct stripes_shares *shares)
 {
     uint64_t unit = limits->alignment ? limits->alignment : 1;
     uint64_t units = size / unit;
@@ -87,27 +87,27 @@ void pieces_cut(struct rails_plan *plan, const struct rails_limits *limits, uint
 
         sum += shares->share[i].weight;
         end = i + 1 < shares->count ? part(units, sum, total) * unit : size;
-        plan->piece[i] = (struct rails_piece){ .rail = shares->share[i].rail,
-                                               .offset = begin,
-                                               .length = end - begin };
+        plan->stripe[i] = (struct rails_stripe){ .rail = shares->share[i].rail,
+                                                 .offset = begin,
+                                                 .length = end - begin };
         begin = end;
     }
 }
 
-void pieces_even(struct rails_set *set, uint64_t size, struct rails_plan *plan)
+void stripes_even(struct rails_set *set, uint64_t size, struct rails_plan *plan)
 {
-    struct pieces_shares shares = { .count = rails_up(set) };
+    struct stripes_shares shares = { .count = rails_up(set) };
     uint32_t first = set->next;
 
     for (uint32_t i = 0; i < shares.count; i++)
-        shares.share[i] = (struct pieces_share){ .rail = pieces_next_up(set), .weight = 1 };
-    pieces_cut(plan, &set->traffic->limits, size, &shares);
+        shares.share[i] = (struct stripes_share){ .rail = stripes_next_up(set), .weight = 1 };
+    stripes_cut(plan, &set->traffic->limits, size, &shares);
     set->next = first;
     for (uint32_t i = 0; i < plan->count; i++)
-        pieces_next_up(set);
+        stripes_next_up(set);
 }
 
-uint32_t pieces_nth_up(const struct rails_set *set, uint32_t n)
+uint32_t stripes_nth_up(const struct rails_set *set, uint32_t n)
 {
     uint32_t left = n % rails_up(set);
 
@@ -117,7 +117,7 @@ uint32_t pieces_nth_up(const struct rails_set *set, uint32_t n)
     }
 }
 
-uint32_t pieces_next_up(struct rails_set *set)
+uint32_t stripes_next_up(struct rails_set *set)
 {
     uint32_t rail = set->next % set->count;
 
@@ -127,7 +127,7 @@ uint32_t pieces_next_up(struct rails_set *set)
     return rail;
 }
 
-void pieces_rates(const struct rails_set *set, double rate[RAILS_MAX])
+void stripes_rates(const struct rails_set *set, double rate[RAILS_MAX])
 {
     double sum = 0, lowest = INFINITY, highest = 0, mean;
     uint32_t known = 0;
@@ -148,7 +148,7 @@ void pieces_rates(const struct rails_set *set, double rate[RAILS_MAX])
     }
 }
 
-uint32_t pieces_weight(double value, double largest)
+uint32_t stripes_weight(double value, double largest)
 {
-    return fmax(1, rint(value / largest * PIECES_WEIGHT_MAX));
+    return fmax(1, rint(value / largest * STRIPES_WEIGHT_MAX));
 }
