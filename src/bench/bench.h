@@ -28,7 +28,6 @@ enum layout {
 
 struct experiment {
     const char *name;
-    const char *group;
     const char *title;   /* the question, in one line */
     const char *source;  /* paper and figure */
     const char *options; /* its defaults, as options */

@@ -78,11 +78,11 @@ static void progress_show(struct report *report)
                                  sizeof(left)));
 }
 
-void report_begin(struct report *report, const struct experiment *experiment,
+void report_begin(struct report *report, const struct experiment *experiment, const char *group,
                   const struct settings *settings)
 {
-    report->result = results_add(report->results, experiment->name, experiment->group,
-                                 experiment->title, experiment->source);
+    report->result = results_add(report->results, experiment->name, group, experiment->title,
+                                 experiment->source);
     metadata_of_settings(settings, &report->result->settings);
     progress_clear(report);
     fprintf(report->out, "\n%s - %s\n", experiment->name, experiment->title);

@@ -14,7 +14,7 @@ void report_free(struct report *report);
 const char *report_time_left(double seconds, unsigned int done, unsigned int planned, char *text,
                              size_t size);
 
-void report_begin(struct report *report, const struct experiment *experiment,
+void report_begin(struct report *report, const struct experiment *experiment, const char *group,
                   const struct settings *settings);
 void report_panel(struct report *report, const struct panel_spec *spec);
 void report_point(struct report *report, unsigned int curve, double x, const struct summary *y);

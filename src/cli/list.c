@@ -107,8 +107,9 @@ static int list_devices(const struct invocation *invocation)
 static json_t *experiment_json(const struct experiment *experiment)
 {
     return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s}", "name", experiment->name, "group",
-                     experiment->group, "title", experiment->title, "source", experiment->source,
-                     "options", experiment->options, "quick", experiment->quick);
+                     experiment_group(experiment), "title", experiment->title, "source",
+                     experiment->source, "options", experiment->options, "quick",
+                     experiment->quick);
 }
 
 static void print_experiments_json(void)
@@ -125,9 +126,9 @@ static void print_experiments(void)
     const char *group = "";
 
     for_each_experiment(row) {
-        if (strcmp(row->group, group))
-            printf("%s%s\n", *group ? "\n" : "", row->group);
-        group = row->group;
+        if (strcmp(experiment_group(row), group))
+            printf("%s%s\n", *group ? "\n" : "", experiment_group(row));
+        group = experiment_group(row);
         printf("  %-20s %s\n  %-20s   %s\n", row->name, row->title, "", row->source);
     }
 }

@@ -147,9 +147,9 @@ static void put_experiments(const struct command *unused)
 
     fputs("all", stdout);
     for_each_experiment(row) {
-        if (strcmp(row->group, group))
-            printf(" %s", row->group);
-        group = row->group;
+        if (strcmp(experiment_group(row), group))
+            printf(" %s", experiment_group(row));
+        group = experiment_group(row);
         printf(" %s", row->name);
     }
 }

@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct experiment experiment = {
-    .name = "made-up", .group = "none", .title = "Is it so?", .source = "nowhere"
-};
+static const struct experiment experiment = { .name = "made-up",
+                                              .title = "Is it so?",
+                                              .source = "nowhere" };
 
 /* Reports one point of a panel; returns the text, to be freed. */
 static char *report_one(const struct panel_spec *panel, double x, struct results *results)
@@ -26,7 +26,7 @@ static char *report_one(const struct panel_spec *panel, double x, struct results
 
     settings_init(&settings);
     report = report_new(results, out, 1);
-    report_begin(report, &experiment, &settings);
+    report_begin(report, &experiment, "none", &settings);
     report_panel(report, panel);
     report_point(report, 0, x, &y);
     report_end(report, CONTROL_OK, NULL);

@@ -103,7 +103,7 @@ static void test_groups(void **state)
     assert_int_equal(make_plan(LIST("basic", "latency"), LIST(NULL), &plan), SESSION_OK);
     assert_true(plan.count > 2);
     for (unsigned int i = 0; i + 1 < plan.count; i++)
-        assert_string_equal(plan.runs[i].experiment->group, "basic");
+        assert_string_equal(experiment_group(plan.runs[i].experiment), "basic");
     assert_string_equal(plan.runs[plan.count - 1].experiment->name, "latency");
     plan_free(&plan);
 }

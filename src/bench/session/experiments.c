@@ -7,10 +7,19 @@
 
 #include <string.h>
 
-static const struct experiment *const groups[] = {
-    experiments_control, experiments_basic,       experiments_translation,
-    experiments_scaling, experiments_data_layout, experiments_attributes,
-    experiments_ports,   experiments_comparison,  experiments_mpi,
+static const struct {
+    const char *name;
+    const struct experiment *rows;
+} groups[] = {
+    { "control", experiments_control },
+    { "basic", experiments_basic },
+    { "translation", experiments_translation },
+    { "scaling", experiments_scaling },
+    { "data layout", experiments_data_layout },
+    { "attributes", experiments_attributes },
+    { "ports", experiments_ports },
+    { "comparison", experiments_comparison },
+    { "mpi", experiments_mpi },
 };
 
 #define GROUPS (sizeof(groups) / sizeof(*groups))
@@ -20,10 +29,21 @@ const struct experiment *experiment_next(const struct experiment *experiment)
     bool found = !experiment;
 
     for (size_t i = 0; i < GROUPS; i++) {
-        for (const struct experiment *row = groups[i]; row->name; row++) {
+        for (const struct experiment *row = groups[i].rows; row->name; row++) {
             if (found)
                 return row;
             found = row == experiment;
+        }
+    }
+    return NULL;
+}
+
+const char *experiment_group(const struct experiment *experiment)
+{
+    for (size_t i = 0; i < GROUPS; i++) {
+        for (const struct experiment *row = groups[i].rows; row->name; row++) {
+            if (row == experiment)
+                return groups[i].name;
         }
     }
     return NULL;

@@ -9,6 +9,9 @@
 const struct experiment *experiment_next(const struct experiment *experiment);
 const struct experiment *experiment_find(const char *name);
 
+/* The name of the group that the experiment belongs to. */
+const char *experiment_group(const struct experiment *experiment);
+
 #define for_each_experiment(row) \
     for (const struct experiment *row = experiment_next(NULL); row; row = experiment_next(row))
 

@@ -127,7 +127,7 @@ static int add_named(struct plan *plan, const struct session_spec *spec, const c
 
     *found = false;
     for_each_experiment (row) {
-        if (strcmp(row->name, name) && strcmp(row->group, name) && strcmp("all", name))
+        if (strcmp(row->name, name) && strcmp(experiment_group(row), name) && strcmp("all", name))
             continue;
         *found = true;
         status = add_run(plan, spec, row, options);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "bench/session/session.h"
+#include "bench/session/experiments.h"
 #include "bench/metadata.h"
 #include "bench/interrupt.h"
 #include "bench/other_load.h"
@@ -60,7 +61,8 @@ static void run_one(struct session *session, const struct session_run *run)
         describe_device(session, &bench);
     else
         session->unreachable = assignment.settings.connect != NULL;
-    report_begin(session->report, run->experiment, &assignment.settings);
+    report_begin(session->report, run->experiment, experiment_group(run->experiment),
+                 &assignment.settings);
     if (ranks.control.status == CONTROL_OK)
         rank_run(&bench);
     if (vtime.on)

@@ -50,7 +50,6 @@ static int signal_run(struct bench *bench)
 const struct experiment experiments_attributes[] = {
     {
         .name = "mtu",
-        .group = "attributes",
         .title = "What do smaller packets cost?",
         .source = "MIBA section 5.2.5 and figure 10",
         .options = "--sizes 2..1M --iterations 1000",
@@ -60,7 +59,6 @@ const struct experiment experiments_attributes[] = {
     },
     {
         .name = "service",
-        .group = "attributes",
         .title = "What do the transport services cost: RC, UC, UD, XRC?",
         .source = "MIBA section 2; measured as its figures 5a and 5b",
         .options = "--sizes 2..1M --style reply --iterations 1000",
@@ -70,8 +68,7 @@ const struct experiment experiments_attributes[] = {
     },
     {
         .name = "event",
-        .group = "attributes",
-        .title = "What does blocking cost, against polling?",
+        .title = "What does blocking cost, compared with polling?",
         .source = "MIBA section 5.2.7 and figure 12; VI Architecture table 1",
         .options = "--sizes 2..1M --iterations 1000",
         .quick = "--sizes 8,4K,64K --iterations 200 --repetitions 3",
@@ -80,8 +77,7 @@ const struct experiment experiments_attributes[] = {
     },
     {
         .name = "signal",
-        .group = "attributes",
-        .title = "What is gained when not every send asks for a completion?",
+        .title = "What is gained if not every send is signalled?",
         .source = "MIBA section 5.1, the cost of polling",
         .options = "--sizes 8 --ops send,write --inline 64 --window 256 --iterations 20000",
         .quick = "--intervals 1,8,64 --iterations 5000 --repetitions 3",
@@ -90,8 +86,7 @@ const struct experiment experiments_attributes[] = {
     },
     {
         .name = "srq",
-        .group = "attributes",
-        .title = "What does it cost to share one receive queue?",
+        .title = "What does a shared receive queue cost?",
         .source = "after MIBA section 5.2.3 and figures 7 and 8, with the receive queue shared",
         .options = "--sizes 8 --inline 64 --qps 1..64 --window 128 --depth 64 --iterations 10000",
         .quick = "--qps 1,8 --iterations 2000 --repetitions 3",
@@ -100,8 +95,7 @@ const struct experiment experiments_attributes[] = {
     },
     {
         .name = "sl",
-        .group = "attributes",
-        .title = "Do the service levels differ, and what do they protect from?",
+        .title = "Do service levels differ, and do they protect traffic from other traffic?",
         .source = "MIBA section 2; measured as its figures 5a and 5b",
         .options = "--sizes 8,4K,64K,1M --levels 0..7:1 --nodes 2 --iterations 1000",
         .quick = "--sizes 8,64K --levels 0,1,7 --nodes 2 --iterations 200 --repetitions 3",
@@ -111,8 +105,7 @@ const struct experiment experiments_attributes[] = {
     },
     {
         .name = "registration-cache",
-        .group = "attributes",
-        .title = "Copy a payload into registered memory, or register it?",
+        .title = "Is it cheaper to copy a payload into registered memory or to register it?",
         .source = "MIBA figure 2 and section 5.1, memory registration",
         .options = "--sizes 256..16M --iterations 200 --warmup 20",
         .quick = "--sizes 4K,64K,1M --iterations 50 --warmup 5",

@@ -27,7 +27,6 @@ static int msg_rate_run(struct bench *bench)
 const struct experiment experiments_basic[] = {
     {
         .name = "latency",
-        .group = "basic",
         .title = "How long does a message take, by operation and way of waiting?",
         .source = "MIBA figure 5a; VI Architecture table 1; PCI Express figures 2 to 5",
         .options = "--sizes 1..1M --inline 220 --iterations 2000 "
@@ -39,8 +38,7 @@ const struct experiment experiments_basic[] = {
     },
     {
         .name = "bw",
-        .group = "basic",
-        .title = "How much data passes one way?",
+        .title = "What is the bandwidth in one direction?",
         .source = "MIBA figure 5b; VI Architecture figures 2 and 3; PCI Express figure 6",
         .options = "--sizes 2..4M --ops send,write,read --style refill,reply --iterations 2000",
         .quick = "--sizes 64,4K,256K --windows 1,8,64 --iterations 500 --repetitions 3",
@@ -50,8 +48,7 @@ const struct experiment experiments_basic[] = {
     },
     {
         .name = "bibw",
-        .group = "basic",
-        .title = "How much data passes when both sides send?",
+        .title = "What is the bandwidth if both sides send at the same time?",
         .source = "MIBA figure 5c; PCI Express figure 7",
         .options = "--sizes 2..4M --ops send,write --style refill,reply --iterations 2000",
         .quick = "--sizes 64,4K,256K --iterations 500 --repetitions 3",
@@ -61,8 +58,7 @@ const struct experiment experiments_basic[] = {
     },
     {
         .name = "msg-rate",
-        .group = "basic",
-        .title = "How many small messages pass in a second?",
+        .title = "How many small messages can be sent per second?",
         .source = "MIBA figure 5b, for small messages",
         .options = "--sizes 8..1K --ops send,write,read,fetch-add --inline 64 --window 512 "
                    "--signal 16 --qps 1..16 --iterations 20000",
@@ -72,8 +68,7 @@ const struct experiment experiments_basic[] = {
     },
     {
         .name = "cpu-util",
-        .group = "basic",
-        .title = "How much can be computed before the bandwidth falls?",
+        .title = "How much can a program compute before its bandwidth falls?",
         .source = "MIBA section 5.2.1 and figure 5d",
         .options = "--sizes 64K --ops send --window 16 --iterations 256 "
                    "--work 0..90:10,95,98,99",
@@ -83,8 +78,7 @@ const struct experiment experiments_basic[] = {
     },
     {
         .name = "inline",
-        .group = "basic",
-        .title = "Up to which size does it pay to put the payload into the request?",
+        .title = "Up to which size do inline sends pay off?",
         .source = "MIBA figure 5a, for small messages",
         .options = "--sizes 2..64K --iterations 5000",
         .quick = "--sizes 8,64,512 --iterations 500",

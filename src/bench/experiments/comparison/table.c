@@ -6,8 +6,7 @@
 const struct experiment experiments_comparison[] = {
     {
         .name = "tcp",
-        .group = "comparison",
-        .title = "What do sockets give on the same machines?",
+        .title = "What do sockets achieve on the same machines?",
         .source = "VI Architecture section 3.3",
         .options = "--sizes 1..4M",
         .quick = "--sizes 8,1K,64K --iterations 200 --repetitions 3",

@@ -56,7 +56,6 @@ static const struct mr_lifecycle_spec mr_dereg = {
 const struct experiment experiments_control[] = {
     {
         .name = "qp-create",
-        .group = "control",
         .title = "How long does it take to create a queue pair, by queue depth?",
         .source = "MIBA section 5.1, figure 4",
         .options = "--depths 16..4K --iterations 200 --warmup 10",
@@ -67,7 +66,6 @@ const struct experiment experiments_control[] = {
     },
     {
         .name = "qp-connect",
-        .group = "control",
         .title = "How long does it take to connect a queue pair, by queue depth?",
         .source = "MIBA section 5.1, table 1",
         .options = "--depths 16..4K --iterations 200 --warmup 10",
@@ -78,7 +76,6 @@ const struct experiment experiments_control[] = {
     },
     {
         .name = "qp-destroy",
-        .group = "control",
         .title = "How long does it take to destroy a queue pair, connected or not?",
         .source = "MIBA section 5.1, table 1 and figure 4",
         .options = "--depths 16..4K --iterations 200 --warmup 10",
@@ -89,7 +86,6 @@ const struct experiment experiments_control[] = {
     },
     {
         .name = "cq-create",
-        .group = "control",
         .title = "How long does it take to create a completion queue, by its size?",
         .source = "MIBA section 5.1, figure 3",
         .options = "--depths 16..64K --iterations 200 --warmup 10",
@@ -100,7 +96,6 @@ const struct experiment experiments_control[] = {
     },
     {
         .name = "cq-destroy",
-        .group = "control",
         .title = "How long does it take to destroy a completion queue, by its size?",
         .source = "MIBA section 5.1, figure 3",
         .options = "--depths 16..64K --iterations 200 --warmup 10",
@@ -111,7 +106,6 @@ const struct experiment experiments_control[] = {
     },
     {
         .name = "mr-reg",
-        .group = "control",
         .title = "How long does it take to register memory, touched before or not?",
         .source = "MIBA section 5.1, figure 2",
         .options = "--sizes 4K..64M --iterations 500 --warmup 10",
@@ -122,7 +116,6 @@ const struct experiment experiments_control[] = {
     },
     {
         .name = "mr-dereg",
-        .group = "control",
         .title = "How long does it take to deregister memory?",
         .source = "MIBA section 5.1, figure 2",
         .options = "--sizes 4K..64M --iterations 500 --warmup 10",
@@ -133,8 +126,7 @@ const struct experiment experiments_control[] = {
     },
     {
         .name = "post-send",
-        .group = "control",
-        .title = "How long does a call take that posts sends?",
+        .title = "How long does it take to post sends?",
         .source = "MIBA section 5.1, table 1",
         .options = "--sizes 8 --ops send,write,read --batches 1..16 --iterations 1000",
         .quick = "--batches 1,16 --iterations 200 --warmup 10",
@@ -144,8 +136,7 @@ const struct experiment experiments_control[] = {
     },
     {
         .name = "post-recv",
-        .group = "control",
-        .title = "How long does a call take that posts receives?",
+        .title = "How long does it take to post receives?",
         .source = "MIBA section 5.1, table 1",
         .options = "--sizes 8 --ops send --batches 1..16 --iterations 1000",
         .quick = "--batches 1,16 --iterations 200 --warmup 10",
@@ -155,8 +146,7 @@ const struct experiment experiments_control[] = {
     },
     {
         .name = "poll-hit",
-        .group = "control",
-        .title = "How long does a poll take that finds completions?",
+        .title = "How long does a poll take if it finds completions?",
         .source = "MIBA section 5.1, table 1",
         .options = "--sizes 8 --ops send --batches 1..16 --iterations 1000",
         .quick = "--batches 1,16 --iterations 200 --warmup 10",
@@ -166,8 +156,7 @@ const struct experiment experiments_control[] = {
     },
     {
         .name = "poll-empty",
-        .group = "control",
-        .title = "How long does a poll take that finds nothing?",
+        .title = "How long does a poll take if it finds nothing?",
         .source = "MIBA section 5.1, table 1",
         .options = "--batches 1..16 --iterations 10000",
         .quick = "--batches 1,16 --iterations 1000",
@@ -176,7 +165,6 @@ const struct experiment experiments_control[] = {
     },
     {
         .name = "pd",
-        .group = "control",
         .title = "How long does it take to allocate and to free a protection domain?",
         .source = "beyond the papers, by the method of MIBA section 5.1",
         .options = "--batches 1..16 --iterations 200 --warmup 10",
@@ -187,7 +175,6 @@ const struct experiment experiments_control[] = {
     },
     {
         .name = "srq-create",
-        .group = "control",
         .title = "How long does it take to create and to destroy a shared receive queue?",
         .source = "beyond the papers, by the method of MIBA section 5.1",
         .options = "--depths 16..4K --iterations 200 --warmup 10",
@@ -198,7 +185,6 @@ const struct experiment experiments_control[] = {
     },
     {
         .name = "ah",
-        .group = "control",
         .title = "How long does it take to create and to destroy an address handle?",
         .source = "beyond the papers, by the method of MIBA section 5.1",
         .options = "--batches 1..16 --iterations 200 --warmup 10",
@@ -209,8 +195,7 @@ const struct experiment experiments_control[] = {
     },
     {
         .name = "mw-bind",
-        .group = "control",
-        .title = "How long does it take to bind a memory window, and to take it back?",
+        .title = "How long does it take to bind a memory window, and to unbind it?",
         .source = "beyond the papers, by the method of MIBA section 5.1",
         .options = "--sizes 4K,64K,1M,16M --iterations 500 --warmup 10",
         .quick = "--sizes 4K,1M --iterations 100",

@@ -7,7 +7,6 @@
 const struct experiment experiments_data_layout[] = {
     {
         .name = "multi-sge",
-        .group = "data layout",
         .title = "What does a message in several segments cost?",
         .source = "MIBA figure 9",
         .options = "--sizes 64..64K --segments 1..16 --depth 64",
@@ -18,8 +17,7 @@ const struct experiment experiments_data_layout[] = {
     },
     {
         .name = "max-sge",
-        .group = "data layout",
-        .title = "Does a queue pair made for many segments send single ones slower?",
+        .title = "Is a queue pair created for many segments slower with single ones?",
         .source = "MIBA figure 11",
         .options = "--sizes 4..64K --segments 1,4,16,30 --depth 64",
         .quick = "--sizes 8,4K --segments 1,16 --iterations 500 --repetitions 3",
@@ -29,8 +27,7 @@ const struct experiment experiments_data_layout[] = {
     },
     {
         .name = "strided",
-        .group = "data layout",
-        .title = "Who should store what arrives with a stride: the program or the adapter?",
+        .title = "Who should scatter strided data: the program or the adapter?",
         .source = "VI Architecture figure 4",
         .options = "--strides 1..512 --segments 1024 --window 16",
         .quick = "--strides 1,8,64 --iterations 200 --repetitions 3",
@@ -39,8 +36,7 @@ const struct experiment experiments_data_layout[] = {
     },
     {
         .name = "scatter",
-        .group = "data layout",
-        .title = "From which size of its blocks on should the adapter scatter a message?",
+        .title = "From which block size on should the adapter scatter a message?",
         .source = "VI Architecture figure 5",
         .options = "--blocks 8..16K --segments 32 --window 16",
         .quick = "--blocks 8,128,2K --iterations 200 --repetitions 3",
@@ -49,8 +45,7 @@ const struct experiment experiments_data_layout[] = {
     },
     {
         .name = "align",
-        .group = "data layout",
-        .title = "Does it matter where in a page or cache line a message begins?",
+        .title = "Does it matter where in a page or cache line a message starts?",
         .source = "this suite",
         .options = "--sizes 64,4K,64K --offsets 0,1,2,4..64,4032,4064,4080,4095",
         .quick = "--offsets 0,1,32,4095 --iterations 300 --repetitions 3",

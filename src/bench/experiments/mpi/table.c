@@ -22,7 +22,6 @@ static const struct mpi_bench_spec barrier = { "barrier", "time", "us", BETTER_L
 const struct experiment experiments_mpi[] = {
     {
         .name = "mpi-latency",
-        .group = "mpi",
         .title = "How long does an MPI message take, under each policy?",
         .source = "12x figures 3 and 4; PCI Express figure 12",
         .options = "--sizes 1..4M --iterations 1000 --warmup 10 --repetitions 1 " MPI_SWEEP,
@@ -33,8 +32,7 @@ const struct experiment experiments_mpi[] = {
     },
     {
         .name = "mpi-bw",
-        .group = "mpi",
-        .title = "How much passes one way between two MPI processes, under each policy?",
+        .title = "What is the bandwidth between two MPI processes, under each policy?",
         .source = "12x figures 5 and 6; PCI Express figure 13",
         .options =
             "--sizes 1..4M --iterations 20 --warmup 2 --window 64 --repetitions 1 " MPI_SWEEP,
@@ -45,8 +43,8 @@ const struct experiment experiments_mpi[] = {
     },
     {
         .name = "mpi-bibw",
-        .group = "mpi",
-        .title = "How much passes both ways between two MPI processes, under each policy?",
+        .title =
+            "What is the bandwidth if two MPI processes send to each other, under each policy?",
         .source = "12x figure 7; PCI Express figure 14",
         .options =
             "--sizes 1..4M --iterations 20 --warmup 2 --window 64 --repetitions 1 " MPI_SWEEP,
@@ -57,8 +55,7 @@ const struct experiment experiments_mpi[] = {
     },
     {
         .name = "mpi-msg-rate",
-        .group = "mpi",
-        .title = "How many MPI messages pass in a second, under each policy?",
+        .title = "How many MPI messages can be sent per second, under each policy?",
         .source = "12x, section 4.2",
         .options = "--sizes 1..8K --iterations 20 --warmup 2 --window 64 --repetitions 1 "
                    "--policies binding,round-robin,epc,adaptive --qps 1,4",
@@ -69,8 +66,7 @@ const struct experiment experiments_mpi[] = {
     },
     {
         .name = "mpi-overlap",
-        .group = "mpi",
-        .title = "How much of the time of an exchange is left for computing?",
+        .title = "How much of the time of an exchange is left for computation?",
         .source = "Not of the papers",
         .options = "--sizes 1K..4M --iterations 100 --warmup 10 --repetitions 1 "
                    "--policies binding,striping,adaptive --qps 4",
@@ -81,7 +77,6 @@ const struct experiment experiments_mpi[] = {
     },
     {
         .name = "mpi-alltoall",
-        .group = "mpi",
         .title = "How long does MPI_Alltoall take, under each policy?",
         .source = "12x figure 8; PCI Express, collectives",
         .options =
@@ -93,7 +88,6 @@ const struct experiment experiments_mpi[] = {
     },
     {
         .name = "mpi-bcast",
-        .group = "mpi",
         .title = "How long does MPI_Bcast take, under each policy?",
         .source = "PCI Express, collectives",
         .options =
@@ -105,7 +99,6 @@ const struct experiment experiments_mpi[] = {
     },
     {
         .name = "mpi-allgather",
-        .group = "mpi",
         .title = "How long does MPI_Allgather take, under each policy?",
         .source = "PCI Express, collectives",
         .options =
@@ -117,7 +110,6 @@ const struct experiment experiments_mpi[] = {
     },
     {
         .name = "mpi-allreduce",
-        .group = "mpi",
         .title = "How long does MPI_Allreduce take, under each policy?",
         .source = "Not of the papers",
         .options =
@@ -129,7 +121,6 @@ const struct experiment experiments_mpi[] = {
     },
     {
         .name = "mpi-reduce-scatter",
-        .group = "mpi",
         .title = "How long does MPI_Reduce_scatter_block take, under each policy?",
         .source = "Not of the papers",
         .options =
@@ -141,7 +132,6 @@ const struct experiment experiments_mpi[] = {
     },
     {
         .name = "mpi-barrier",
-        .group = "mpi",
         .title = "How long does MPI_Barrier take?",
         .source = "Not of the papers",
         .options = "--ranks 4 --sizes 0 --iterations 1000 --warmup 10 --repetitions 1 "

@@ -6,7 +6,6 @@
 const struct experiment experiments_ports[] = {
     {
         .name = "two-port",
-        .group = "ports",
         .title = "Does a second port help, by striping messages or by binding directions to ports?",
         .source = "PCI Express figures 8 to 11",
         .options = "--sizes 1K..1M --stripe 8K --iterations 512",
@@ -17,8 +16,7 @@ const struct experiment experiments_ports[] = {
     },
     {
         .name = "hca-memory",
-        .group = "ports",
-        .title = "How fast does the adapter reach its own memory, and the host's?",
+        .title = "How fast does the adapter reach its own memory, compared with the host's?",
         .source = "Mem/MemFree figure 2",
         .options = "--sizes 4..64K",
         .quick = "--sizes 8,1K,64K --iterations 500",

@@ -71,8 +71,7 @@ static int icm_mtt_run(struct bench *bench)
 const struct experiment experiments_scaling[] = {
     {
         .name = "multi-qp",
-        .group = "scaling",
-        .title = "Does it matter how many queue pairs are in use?",
+        .title = "Does performance depend on the number of queue pairs in use?",
         .source = "MIBA section 5.2.3, figures 7 and 8",
         .options = "--qps 1..1K --sizes 64 --depth 16 --iterations 4000",
         .quick = "--qps 1,16,128 --iterations 1000 --repetitions 3",
@@ -81,8 +80,7 @@ const struct experiment experiments_scaling[] = {
     },
     {
         .name = "multi-vi",
-        .group = "scaling",
-        .title = "One completion queue for all connections, or a look at each in turn?",
+        .title = "One completion queue for all connections, or one each, polled in turn?",
         .source = "VI Architecture section 3.5, table 2",
         .options = "--qps 1,2,5,10,20,50,100 --sizes 2K --depth 16 --iterations 10000",
         .quick = "--qps 1,10,50 --iterations 2000 --repetitions 3",
@@ -91,8 +89,7 @@ const struct experiment experiments_scaling[] = {
     },
     {
         .name = "icm-qp",
-        .group = "scaling",
-        .title = "What does it cost to come back to a queue pair after n - 1 others?",
+        .title = "What does it cost to return to a queue pair after n - 1 others?",
         .source = "Mem/MemFree section 4.1, figure 3a",
         .options = "--qps 1..256 --sizes 8 --depth 16 --iterations 500 --warmup 10 --refine 4",
         .quick = "--qps 1,8,64,256 --iterations 100 --refine 0",
@@ -101,7 +98,6 @@ const struct experiment experiments_scaling[] = {
     },
     {
         .name = "icm-scatter",
-        .group = "scaling",
         .title = "How long does it take to send a buffer on each of n queue pairs?",
         .source = "Mem/MemFree section 4.2, figure 3b",
         .options = "--qps 1..256 --sizes 64,1K,8K,64K --depth 16 --iterations 200 --warmup 10",
@@ -111,8 +107,7 @@ const struct experiment experiments_scaling[] = {
     },
     {
         .name = "icm-mtt",
-        .group = "scaling",
-        .title = "Does it matter how many memory regions are in use?",
+        .title = "Does performance depend on the number of memory regions in use?",
         .source = "Mem/MemFree section 4.3, table 1",
         .options = "--regions 1..4K --sizes 4K --iterations 4000",
         .quick = "--regions 1,16,256 --iterations 1000 --repetitions 3",
@@ -121,8 +116,7 @@ const struct experiment experiments_scaling[] = {
     },
     {
         .name = "host-memory",
-        .group = "scaling",
-        .title = "How much memory of the host does a connection take?",
+        .title = "How much host memory does a connection take?",
         .source = "Mem/MemFree section 4.4, figure 3c",
         .options = "--qps 1..1K --depth 128",
         .quick = "--qps 1,16,256",
@@ -131,8 +125,7 @@ const struct experiment experiments_scaling[] = {
     },
     {
         .name = "hca-load",
-        .group = "scaling",
-        .title = "How much does a sender lose while other nodes keep its adapter busy?",
+        .title = "How much bandwidth does a sender lose while other nodes keep its adapter busy?",
         .source = "MIBA section 5.2.8, figure 13",
         .options = "--nodes 0..6:1 --sizes 4K,64K --iterations 2000",
         .quick = "--nodes 0,1,3 --sizes 64K --iterations 300 --repetitions 3",
@@ -142,8 +135,7 @@ const struct experiment experiments_scaling[] = {
     },
     {
         .name = "incast",
-        .group = "scaling",
-        .title = "What do n nodes get that send to one at the same time, and is it shared fairly?",
+        .title = "What bandwidth do n nodes get if all send to one, and is it shared fairly?",
         .source = "this suite",
         .options = "--nodes 1..6:1 --sizes 4K --iterations 4000",
         .quick = "--nodes 1,2,4 --iterations 500 --repetitions 3",
@@ -153,8 +145,7 @@ const struct experiment experiments_scaling[] = {
     },
     {
         .name = "all-to-all",
-        .group = "scaling",
-        .title = "What does each node get when all of them write to all others?",
+        .title = "What bandwidth does each node get if every node writes to all others?",
         .source = "this suite",
         .options = "--nodes 1..7:1 --sizes 4K,64K --iterations 200",
         .quick = "--nodes 1,3 --sizes 4K --iterations 50 --repetitions 3",
@@ -164,8 +155,7 @@ const struct experiment experiments_scaling[] = {
     },
     {
         .name = "multi-thread",
-        .group = "scaling",
-        .title = "Do several threads with queue pairs of their own send more than one?",
+        .title = "Do several threads, each with its own queue pair, send more than one?",
         .source = "this suite",
         .options = "--threads 1..8 --sizes 64,8K --iterations 20000 --pin none",
         .quick = "--threads 1,2,4 --iterations 2000 --repetitions 3",

@@ -6,8 +6,7 @@
 const struct experiment experiments_translation[] = {
     {
         .name = "reuse-1",
-        .group = "translation",
-        .title = "Does the adapter remember where several buffers lie?",
+        .title = "Does the adapter cache the translations of several buffers?",
         .source = "MIBA section 5.2.2, scheme 1, and figures 6a and 6b",
         .options = "--sizes 2..64K --reuse 100,50,25,10,5,1 --iterations 1000",
         .quick = "--sizes 8,4K,64K --reuse 100,25,1 --iterations 200 --repetitions 3",
@@ -17,8 +16,7 @@ const struct experiment experiments_translation[] = {
     },
     {
         .name = "reuse-2",
-        .group = "translation",
-        .title = "What does an address cost that the adapter has not seen?",
+        .title = "What does a message cost whose buffer the adapter has not translated yet?",
         .source = "MIBA section 5.2.2, scheme 2, and figures 6c and 6d; Mem/MemFree table 1",
         .options = "--sizes 2..1M --reuse 100,75,50,25,0 --iterations 1000",
         .quick = "--sizes 8,4K,64K --reuse 100,50,0 --iterations 200 --repetitions 3",
