@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* CG: the smallest eigenvalue of a sparse matrix by inverse iteration with conjugate gradients.
  *
- * Ranks form a grid of as many columns as rows, or twice as many. A rank has one block of the
- * matrix. Vectors are cut like the matrix's columns, and every rank of a column of the grid has the
- * same part. A product is summed along the row of the grid, and a swap with one other rank brings
- * the part back that belongs to the column. */
+ * Ranks form a grid with as many columns as rows, or twice as many. A rank has one block of the
+ * matrix. Vectors are divided like the matrix's columns: all ranks in a column of the grid have the
+ * same part. A product is summed along the row of the grid; a swap with one other rank then returns
+ * the part that belongs to the column. */
 #include "cg_matrix.h"
 
 #include <math.h>
@@ -41,7 +41,7 @@ struct cg {
     struct cg_block block;
     struct cg_matrix matrix;
     uint32_t rows, length; /* of the block, of this rank's part of a vector */
-    /* of a product, what the partner of the swap wants: it is in this rank's rows */
+    /* the part of a product that the partner of the swap needs, in this rank's rows */
     uint32_t wanted_start, wanted_length;
     int partner;
     double *x, *z, *p, *q, *r;
@@ -75,7 +75,7 @@ static void sum_row(struct cg *cg, double *data, uint32_t length, int lowest)
     }
 }
 
-/* With two grid columns to a row, neighbours first give each other the half the other must have. */
+/* With twice as many grid columns as rows, neighbours first exchange halves. */
 static void halve(struct cg *cg)
 {
     uint32_t other = cg->rows - cg->wanted_length;
@@ -87,7 +87,7 @@ static void halve(struct cg *cg)
         cg->product[cg->wanted_start + i] += cg->incoming[i];
 }
 
-/* Prefetches the matrix twice ahead of its use, into the L2 and into the L1 cache: the hardware
+/* Prefetches the matrix at two distances, into the L2 and into the L1 cache: the hardware
  * prefetcher, busy with elements of the vector, does too little. */
 static inline void ask_ahead(const uint16_t *columns, const double *values)
 {
@@ -247,7 +247,7 @@ static void lay_out(struct cg *cg)
     };
     cg->rows = cg->block.end_row - cg->block.first_row;
     cg->length = cg->block.end_column - cg->block.first_column;
-    /* Doing this twice leads back: partners swap. */
+    /* The mapping is its own inverse: partners swap. */
     wanted = cg->row * cg->ratio + cg->column % cg->ratio;
     cg->partner = rank_at(cg, cg->column / cg->ratio, wanted);
     cg->wanted_start = part_start(cg->order, wanted, cg->grid_columns) - cg->block.first_row;

@@ -40,7 +40,7 @@ void comm_irecv(void *data, int count, MPI_Datatype type, int from, int tag, MPI
                 MPI_Request *request);
 void comm_waitall(MPI_Request *requests, int count);
 
-/* Both add up, in place. */
+/* Both sum in place. */
 void comm_allreduce(void *data, int count, MPI_Datatype type, MPI_Comm comm);
 void comm_reduce(int root, void *data, int count, MPI_Datatype type, MPI_Comm comm);
 void comm_allgather(const void *mine, int count, MPI_Datatype type, void *all, MPI_Comm comm);

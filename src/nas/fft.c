@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Stockham's form of the transform: every stage reads one buffer and writes the other, and the
- * result comes out in order. Stages are of radix four, the last of radix two if need be. */
+ * result comes out in order. Stages have radix four, the last one radix two if necessary. */
 #include "fft.h"
 
 #include <math.h>
@@ -35,7 +35,7 @@ int fft_prepare(struct fft *fft, struct nas_run *run, unsigned int n)
     return 0;
 }
 
-/* Transforms of 'rest' points are still to do, 'width' / LANES of them beside each other. */
+/* One stage: transforms of 'rest' points remain, 'width' / LANES of them side by side. */
 static inline __attribute__((always_inline)) void
 stage_of_four(unsigned int rest, size_t width, const double *twiddle, const double *restrict re,
               const double *restrict im, double *restrict to_re, double *restrict to_im)
@@ -206,7 +206,7 @@ NAS_HOT static void store_rows(double *restrict to, const struct fft_layout *lan
     }
 }
 
-/* With real and imaginary parts swapped before and after, forward is backward. */
+/* Swapping real and imaginary parts before and after turns forward into backward. */
 static size_t real_start(const struct fft *fft, enum fft_direction direction)
 {
     return direction == FFT_FORWARD ? 0 : (size_t)fft->n * LANES;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* One-dimensional complex transforms of a power of two of points, several lines at a time so that
- * each line is one lane of the processor's vectors. */
+/* One-dimensional complex transforms, of a power of two of points, of several lines at a time: each
+ * line is in one lane of the processor's vectors. */
 #ifndef NAS_FFT_H
 #define NAS_FFT_H
 
@@ -34,7 +34,7 @@ static inline size_t fft_index(const struct fft_layout *layout, unsigned int i)
 
 int fft_prepare(struct fft *fft, struct nas_run *run, unsigned int n);
 
-/* Where the points of lines go that are not transformed in place: point i of a lane to
+/* The input buffer of a transform that is not in place: point i of a lane is at
  * [i * FFT_LANES + lane]. */
 struct fft_input {
     double *re, *im;
@@ -42,7 +42,7 @@ struct fft_input {
 
 struct fft_input fft_input(const struct fft *fft, enum fft_direction direction);
 
-/* Transforms what was put there, and stores it. */
+/* Transforms that buffer and stores the result. */
 void fft_finish(const struct fft *fft, enum fft_direction direction, double complex *first,
                 const struct fft_layout *line, const struct fft_layout *lanes);
 

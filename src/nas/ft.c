@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* FT: solves a diffusion equation on a periodic box by three-dimensional transforms.
  *
- * In space a rank holds whole planes of constant z, in rows of blocks: block b has the rows y of
- * rank b after the exchange. An exchange of the blocks turns this into whole columns in z of its
- * own rows, without moving anything within a rank:
+ * In space a rank holds whole planes of constant z, divided into blocks: block b has the rows y
+ * that rank b owns after the exchange. Exchanging the blocks gives each rank whole columns in z of
+ * its own rows, without moving anything within a rank:
  *
  *     space       [block][z of this rank][y of the block][x]
  *     frequency          [z]             [y of this rank][x]   */
@@ -166,7 +166,7 @@ static void exchange(struct ft *ft)
 {
     double complex *given = ft->field;
 
-    /* A single rank has both orders at once. */
+    /* With a single rank the two orders are the same. */
     if (ft->run->ranks == 1)
         return;
     comm_alltoall(given, 2 * (ft->points / ft->run->ranks), MPI_DOUBLE, ft->exchanged,
@@ -193,7 +193,7 @@ static void transform_forward(struct ft *ft)
     ft->field = free_space;
 }
 
-/* One step of time on FFT_LANES columns, which become the input of the transform along z. */
+/* One time step on FFT_LANES columns, which become the input of the transform along z. */
 NAS_HOT static void evolve_columns(const struct ft *ft, size_t column, struct fft_input input)
 {
     size_t columns = (size_t)ft->rows * ft->nx;
@@ -215,8 +215,8 @@ NAS_HOT static void evolve_columns(const struct ft *ft, size_t column, struct ff
     }
 }
 
-/* A step of time in frequency, and back to space. Directions follow one another while their points
- * are in the cache. */
+/* A time step in frequency, and back to space. One direction follows the other while its points are
+ * in the cache. */
 static void evolve_backward(struct ft *ft)
 {
     size_t columns = (size_t)ft->rows * ft->nx;

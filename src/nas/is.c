@@ -51,7 +51,7 @@ struct is {
     unsigned int shift; /* of a key to its bucket */
     uint32_t *keys;     /* as generated */
     uint32_t *bucketed; /* the keys in the order of their buckets */
-    uint32_t *received; /* those whose rank is found here */
+    uint32_t *received; /* the keys that this rank ranks */
     uint32_t *ranks;    /* by key - first_key: keys of this rank that are not greater */
     uint32_t *tables;   /* TABLES histograms of this rank's keys */
     uint32_t *totals;   /* keys per bucket on all ranks, then the keys at the probes */
@@ -278,7 +278,7 @@ static int prepare(struct is *is)
     sum_buckets(is, 1);
     for (uint32_t bucket = 0; bucket < is->buckets; bucket++)
         largest = is->totals[bucket] > largest ? is->totals[bucket] : largest;
-    /* By the rule of divide_buckets(); later iterations may add a key each to the largest. */
+    /* As divide_buckets() does; each later iteration may add a key to the largest. */
     is->capacity = is->share + largest + 2 * ITERATIONS;
     is->bucketed = run_allocate(run, is->capacity, sizeof(*is->bucketed));
     is->received = run_allocate(run, is->capacity, sizeof(*is->received));

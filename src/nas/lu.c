@@ -76,8 +76,8 @@ static void lay_out(struct lu *lu, int ranks_x, int ranks_y)
     lu->east = at_x + 1 < ranks_x ? rank + 1 : MPI_PROC_NULL;
     lu->south = at_y ? rank - ranks_x : MPI_PROC_NULL;
     lu->north = at_y + 1 < ranks_y ? rank + ranks_x : MPI_PROC_NULL;
-    /* Boundaries have a row of their own; neighbours have layers, and these a block, so that their
-     * number does not become that of the blocks to be worked on. */
+    /* A boundary needs one row; a neighbour's layers get a block of their own, so that they do not
+     * add to the blocks that are computed. */
     lu->below = lu->south == MPI_PROC_NULL ? 1 : LU_LANES;
     lu->first_block = lu->below / LU_LANES;
     lu->last_block = lu_row(lu, lu->end_y - 1) / LU_LANES;

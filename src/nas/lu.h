@@ -7,11 +7,11 @@
 #include "run.h"
 
 #define LU_EDGE_MAX        192
-#define LU_GHOSTS          2 /* layers of the neighbours' points, as many as the dissipation reaches */
+#define LU_GHOSTS          2 /* layers of the neighbours' points: the reach of the dissipation */
 #define LU_OVER_RELAXATION 1.2
 #define LU_COMPONENTS      5 /* density, three momenta, energy */
 
-#define LU_LANES           8 /* rows that are worked on at once */
+#define LU_LANES           8 /* rows that are computed at once */
 
 enum { LU_X, LU_Y, LU_Z, LU_AXES };
 
@@ -36,20 +36,20 @@ struct lu {
     int blocks;                   /* of a plane of constant z */
     int first_block, last_block;  /* that have points between the boundaries */
     int slots;                    /* of a block */
-    /* Which points are not on the boundary: all bits set or none. By rows as they are kept, and
-     * along x backwards, as the lanes of a slot have them. */
+    /* Masks of the points that are not on the boundary: all bits set, or none. By row as stored,
+     * and along x backwards, in the order of the lanes of a slot. */
     int64_t inner_y[LU_EDGE_MAX + 2 * LU_LANES];
     int64_t inner_x[LU_EDGE_MAX + 2 * LU_LANES];
     double dt;
     double t1, t2;         /* 1 / h^2 and 1 / 2h */
     struct lu_slot *u;     /* the state */
     struct lu_slot *r;     /* the residual, then the correction; zero on the boundary of the cube */
-    struct lu_slot *force; /* what makes the exact solution a steady one */
+    struct lu_slot *force; /* makes the exact solution a steady one */
     double *faces[4];      /* out and in, lower and higher */
 };
 
-/* A block of rows, from the slot of x = 0 in its first lane. Beyond the first and the last block
- * there is nothing that counts, and any will do. */
+/* A block of rows, from the slot of x = 0 in its first lane. Values beyond the first and the last
+ * block have no effect: any block may stand in. */
 static inline struct lu_slot *lu_block(const struct lu *lu, const struct lu_slot *cells, int block,
                                        int z)
 {
@@ -72,7 +72,7 @@ static inline double *lu_at(const struct lu *lu, const struct lu_slot *cells, in
     return (double *)&lu_block(lu, cells, row / LU_LANES, z)[x + lane] + lane;
 }
 
-/* Where things along x that are kept backwards have the x of a slot's first lane. */
+/* The index of a slot's first lane in an array that is stored backwards along x. */
 static inline int lu_backwards(const struct lu *lu, int slot)
 {
     return lu->end_x + LU_LANES - slot;
@@ -100,7 +100,7 @@ void lu_set_state(struct lu *lu);
 /* Uses u and r on the way. */
 void lu_set_force(struct lu *lu);
 
-/* r = L(u) - force between the boundaries, having exchanged what the ranks need of each other. */
+/* Exchanges ghost layers, then computes r = L(u) - force between the boundaries. */
 void lu_residual(struct lu *lu);
 
 /* One relaxation, lower triangle and upper: r becomes the correction, and u is corrected. */

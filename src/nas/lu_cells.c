@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Boxes of points, between the blocks that they are kept in and messages. */
+/* Copies boxes of points between blocks and messages. */
 #include "lu.h"
 
 void lu_pack(const struct lu *lu, const struct lu_slot *cells, struct lu_box box, double *buffer)

@@ -160,7 +160,7 @@ static bool on_end(const struct surface *surface, int axis, int at)
     return at == surface->low[axis] || at == surface->high[axis];
 }
 
-/* In how many faces, each with its weight, a point has part. */
+/* The sum of a point's weights over the faces that it belongs to. */
 static double weight_of(const struct surface *surface, const int at[LU_AXES])
 {
     double weight = 0;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* How the rows that lie beside each other in lanes are told apart, and how they find their
- * neighbours. */
+/* Masks of lanes, and the neighbours of rows that are stored side by side in lanes. */
 #ifndef NAS_LU_LANES_H
 #define NAS_LU_LANES_H
 
@@ -27,8 +26,8 @@ lu_inline lu_lanes lu_choose(lu_choice choice, lu_lanes yes, lu_lanes no)
     return (lu_lanes)(((lu_choice)yes & choice) | ((lu_choice)no & ~choice));
 }
 
-/* Of the rows of a block, those 'distance' rows higher: most of them are in the same block so many
- * slots on, the others in the next block LU_LANES slots before that. For rows lower it is the
+/* The rows 'distance' above those of a block: most of them are in the same block, 'distance' slots
+ * ahead; the others are in the next block, LU_LANES slots before that. For rows below it is the
  * other way round. */
 lu_inline lu_lanes lu_rows_beside(int distance, lu_lanes same, lu_lanes next)
 {

@@ -49,8 +49,8 @@ lu_inline struct lu_point lu_point_of(const lu_lanes u[LU_COMPONENTS])
     return point;
 }
 
-/* What the viscous term of the energy takes second differences of, but for what differs by
- * direction. */
+/* The quantity whose second differences give the viscous term of the energy, without the part that
+ * depends on the direction. */
 lu_inline lu_lanes lu_heat(const struct lu_point *point)
 {
     return point->kinetic + LU_C15 * point->internal;
@@ -71,7 +71,7 @@ lu_inline void lu_add_jacobian(int axis, const struct lu_point *point, double fl
     for (int m = 0; m < LU_AXES; m++)
         changes[m] = w[1 + m] - point->v[m] * w[0];
     slip = flux_scale * changes[axis];
-    pressure = w[4] + point->kinetic * w[0]; /* but for a factor LU_C2 */
+    pressure = w[4] + point->kinetic * w[0]; /* without the factor LU_C2 */
 #pragma GCC unroll 3
     for (int m = 0; m < LU_AXES; m++)
         pressure -= point->v[m] * w[1 + m];

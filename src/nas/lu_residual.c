@@ -46,9 +46,9 @@ static void exchange(const struct lu *lu)
                     (struct lu_box){ 0, -g, 0, nx, g, nz }, (struct lu_box){ 0, ny, 0, nx, g, nz });
 }
 
-/* Second differences for the diffusion and fourth ones for the dissipation, in one: how much of the
- * points at -2 to 2 there is in the residual. The fourth differences have fewer terms beside the
- * boundaries. 'at' counts from the boundary, which is 0, to edge - 1. */
+/* Second differences for the diffusion and fourth ones for the dissipation, combined: the weights
+ * of the points at -2 to 2 in the residual. Next to the boundaries the fourth differences have
+ * fewer terms. 'at' counts from the boundary, which is 0, to edge - 1. */
 #define REACH  2
 #define POINTS (2 * REACH + 1)
 
@@ -97,8 +97,8 @@ static void set_weights(const struct lu *lu, struct weights *weights)
     }
 }
 
-/* Adds what a neighbouring point across 'axis' has to say: 'side' is 1 for the higher, -1 for the
- * lower one. */
+/* Adds the contribution of a neighbouring point along 'axis': 'side' is 1 for the higher, -1 for
+ * the lower one. */
 lu_inline void add_neighbour(const struct lu *lu, int axis, int side, lu_lanes weight,
                              const lu_lanes u[LU_COMPONENTS], lu_lanes sum[LU_COMPONENTS])
 {
@@ -121,7 +121,7 @@ lu_inline void add_neighbour(const struct lu *lu, int axis, int side, lu_lanes w
               (lu_heat(&point) + (lu_along(axis, axis) - 1) / 2 * point.v[axis] * point.v[axis]);
 }
 
-/* What the point itself has to say in the differences across all axes. */
+/* The contribution of the point itself to the differences along all axes. */
 lu_inline void add_middle(const struct lu *lu, lu_lanes weight, const lu_lanes u[LU_COMPONENTS],
                           lu_lanes sum[LU_COMPONENTS])
 {
@@ -149,7 +149,7 @@ lu_inline void add_axis(const struct lu *lu, int axis, const struct lu_slot *con
     }
 }
 
-/* What the residual of a block is made of. */
+/* The inputs of the residual of a block. */
 struct sources {
     const struct lu_slot *u[POINTS];  /* by plane */
     const struct lu_slot *low, *high; /* the blocks beside it, in the same plane */
@@ -206,7 +206,7 @@ static void set_sources(const struct lu *lu, int block, int z, struct sources *s
     for (int i = 0; i < POINTS; i++) {
         int plane = z + i - REACH;
 
-        /* Beyond the boundary there is nothing, and the weight is zero: any plane will do. */
+        /* Beyond the boundary the weight is zero: any plane will do. */
         plane = plane < 0 ? 0 : plane >= lu->edge ? lu->edge - 1 : plane;
         sources->u[i] = lu_block(lu, lu->u, block, plane);
         sources->along_z[i] = along_z[i] - (lu_lanes){ 0 };
@@ -236,7 +236,7 @@ NAS_HOT static void residual_block(const struct lu *lu, const struct sources *so
     }
 }
 
-/* So few that the second-level cache holds them in as many planes as a difference reaches. */
+/* Few enough that the second-level cache holds them for all planes of a difference. */
 #define BLOCKS_AT_ONCE 4
 
 void lu_residual(struct lu *lu)

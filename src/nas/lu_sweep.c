@@ -4,14 +4,14 @@
  * of a slot do not need each other. */
 #include "lu_physics.h"
 
-/* How much of a correction the state is corrected by. */
+/* The share of a correction that is added to the state. */
 #define ADVANCE (1 / (LU_OVER_RELAXATION * (2 - LU_OVER_RELAXATION)))
 
 enum sweep { SWEEP_LOWER, SWEEP_UPPER };
 enum { TAG_LOWER, TAG_UPPER };
 
-/* Of the block on the diagonal: 'base' on every diagonal, and what the viscous terms add for
- * momenta and energy, times the inverse of the density. */
+/* The diagonal block: 'base' for every component, plus what the viscous terms add for momenta and
+ * energy, times the inverse of the density. */
 struct diagonal {
     double base, base_inverse, momentum, energy;
 };
@@ -34,7 +34,7 @@ lu_inline void solve_block(const struct diagonal *diagonal, const struct lu_poin
 {
     lu_lanes g = diagonal->momentum * point->inverse, h = diagonal->energy * point->inverse;
     lu_lanes momentum = diagonal->base + g, energy = diagonal->base + h;
-    lu_lanes inverse = 1 / (momentum * energy); /* a division for two */
+    lu_lanes inverse = 1 / (momentum * energy); /* one division for both */
     lu_lanes momentum_inverse = inverse * energy, energy_inverse = inverse * momentum;
     lu_lanes spread = { 0 };
 
@@ -93,7 +93,7 @@ lu_inline void sweep_block(const struct lu *lu, enum sweep sweep, int block, int
 
             before.component[m] = lu_choose(inner, lower ? found : old + found, old);
             r[slot].component[m] = before.component[m];
-            /* Nothing else of this sweep needs the state there as it was. */
+            /* The rest of this sweep does not need the old state there. */
             if (!lower)
                 u_z[slot].component[m] += ADVANCE * r_z[slot].component[m];
         }

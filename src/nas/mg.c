@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* MG: a Poisson equation on a periodic cube by multigrid cycles.
  *
- * Grids are divided among the ranks as long as every rank has at smallest two points in every
- * direction; a grid that is too coarse for that is gathered, and from there down every rank works
- * on the whole. Up to eight ranks that does not happen. */
+ * Grids are divided among the ranks as long as every rank has at least two points in every
+ * direction. A grid that is too coarse for that is gathered, and from there down every rank
+ * computes the whole grid. This does not happen with up to eight ranks. */
 #include "mg_operators.h"
 #include "random.h"
 
@@ -36,7 +36,7 @@ static const struct {
 struct level {
     struct mg_grid grid;
     double *u, *r;
-    bool gathered; /* the same grid as the level above, whole */
+    bool gathered; /* the whole of the level above, on every rank */
 };
 
 struct mg {
@@ -53,7 +53,7 @@ struct candidate {
     uint64_t index;
 };
 
-/* Keeps the best of what is offered, the best first. */
+/* Inserts a candidate into the list of the best, which is sorted. */
 static void offer(struct candidate *best, double sign, double value, uint64_t index)
 {
     int i = CHARGES - 1;

@@ -10,7 +10,7 @@ void mg_divide_ranks(int ranks, int divided[AXES])
 {
     unsigned int bits = log2_of(ranks);
 
-    /* Rows are cut last: they are what the processor's vectors run along. */
+    /* Rows are divided last: the processor's vectors run along them. */
     divided[AXIS_Z] = 1 << (bits + 2) / 3;
     divided[AXIS_Y] = 1 << (bits + 1) / 3;
     divided[AXIS_X] = 1 << bits / 3;
@@ -126,8 +126,8 @@ static void exchange_faces(const struct mg_grid *grid, double *cells, int axis)
     copy_face(face_at(grid, cells, axis, n + 1), packed(highest, grid->buffers[IN_ABOVE]));
 }
 
-/* Directions in turn, each with the layers that the ones before have brought: so edges and corners
- * come along. */
+/* One direction after the other, each including the layers that the previous ones brought: this
+ * also exchanges edges and corners. */
 void mg_exchange(const struct mg_grid *grid, double *cells)
 {
     for (int axis = 0; axis < AXES; axis++) {

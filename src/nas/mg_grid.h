@@ -34,11 +34,11 @@ static inline uint64_t mg_points(const struct mg_grid *grid)
     return (uint64_t)grid->n[AXIS_X] * grid->n[AXIS_Y] * grid->n[AXIS_Z];
 }
 
-/* The ranks in each direction, the product being 'ranks'. */
+/* The number of ranks in each direction; their product is 'ranks'. */
 void mg_divide_ranks(int ranks, int divided[AXES]);
 
-/* A grid that is divided among the ranks; its edge is at least as many points as ranks in any
- * direction. */
+/* A grid that is divided among the ranks; its edge has at least as many points as there are ranks
+ * in any direction. */
 int mg_grid_divide(struct mg_grid *grid, struct nas_run *run, unsigned int edge);
 
 /* The same grid whole on every rank, without communication. */
@@ -47,11 +47,11 @@ void mg_grid_whole(struct mg_grid *grid, unsigned int edge);
 /* Brings the layer around each part up to date. */
 void mg_exchange(const struct mg_grid *grid, double *cells);
 
-/* From the parts to the whole on every rank; 'scratch' holds as much as the whole. */
+/* Gathers the parts into the whole on every rank; 'scratch' has the size of the whole. */
 void mg_gather(const struct mg_grid *part, const double *cells, const struct mg_grid *whole,
                double *whole_cells, double *scratch, struct nas_run *run);
 
-/* From the whole to this rank's part and the layer around it. */
+/* Copies this rank's part, and the layer around it, from the whole. */
 void mg_extract(const struct mg_grid *whole, const double *whole_cells, const struct mg_grid *part,
                 double *cells);
 
