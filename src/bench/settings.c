@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "bench/settings.h"
 #include "rails/rails.h"
+#include "util/output_limit.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -15,13 +16,13 @@ const char *const transport_names[TRANSPORT_COUNT] = { "rc", "uc", "ud", "xrc" }
 
 /* clang-format off */
 const struct option_row settings_rows[] = {
-    { .name = "device", .argument = "NAME", .kind = OPTION_NAME, AT(device),
+    { .name = "device", .heading = "Device", .argument = "NAME", .kind = OPTION_NAME, AT(device),
       .tags = SETTING_HOST | SETTING_OWN,
       .help = "verbs device to measure; default: the first real one, or else the built-in software adapter" },
     { .name = "adapter", .argument = "NAME", .default_value = "live", .kind = OPTION_TEXT, AT(adapter),
       .tags = SETTING_HOST | SETTING_OWN | SETTING_RUN,
       .help = "measure the built-in software adapter, live or as the model NAME (see verbena list adapters), even if there are real devices" },
-    { .name = "set", .argument = "KEY=VALUE", .kind = OPTION_TEXT, AT(set),
+    { .name = "set", .heading = "Modelled adapter", .argument = "KEY=VALUE", .kind = OPTION_TEXT, AT(set),
       .tags = SETTING_HOST | SETTING_OWN | SETTING_RUN,
       .help = "change a parameter of the modelled adapter: bus.rate=4GB/s; separate several with ';'" },
     { .name = "faults", .argument = "LIST", .kind = OPTION_TEXT, .environment = "VERBENA_FAULTS", AT(faults),
@@ -42,52 +43,60 @@ const struct option_row settings_rows[] = {
     { .name = "trace", .argument = "FILE", .kind = OPTION_PATH, .writes = true, .environment = "VERBENA_TRACE", AT(trace),
       .tags = SETTING_HOST | SETTING_OWN | SETTING_RUN,
       .help = "write a Chrome trace of the model, for Perfetto" },
+    { .name = "trace-limit", .argument = "BYTES", .default_value = OUTPUT_LIMIT, .kind = OPTION_NUMBER,
+      .environment = "VERBENA_TRACE_LIMIT", .minimum = OUTPUT_LIMIT_MIN, .maximum = OUTPUT_LIMIT_MAX, AT(trace_limit),
+      .tags = SETTING_HOST | SETTING_OWN | SETTING_RUN,
+      .help = "end the trace before its file becomes larger than this" },
     { .name = "pcap", .argument = "FILE", .kind = OPTION_PATH, .writes = true, .environment = "VERBENA_PCAP", AT(pcap),
       .tags = SETTING_HOST | SETTING_OWN | SETTING_RUN,
       .help = "capture every packet on the modelled links, for tshark and Wireshark" },
-    { .name = "output", .argument = "FILE", .kind = OPTION_PATH, .writes = true, .letter = 'o', AT(output),
+    { .name = "pcap-limit", .argument = "BYTES", .default_value = OUTPUT_LIMIT, .kind = OPTION_NUMBER,
+      .environment = "VERBENA_PCAP_LIMIT", .minimum = OUTPUT_LIMIT_MIN, .maximum = OUTPUT_LIMIT_MAX, AT(pcap_limit),
+      .tags = SETTING_HOST | SETTING_OWN | SETTING_RUN,
+      .help = "end the capture before its file becomes larger than this" },
+    { .name = "output", .heading = "Results", .argument = "FILE", .kind = OPTION_PATH, .writes = true, .takes_dash = true, .letter = 'o', AT(output),
       .tags = SETTING_OWN | SETTING_RUN,
-      .help = "write the results to FILE.json or FILE.csv" },
-    { .name = "quick", .kind = OPTION_FLAG, AT(quick),
+      .help = "write the results to FILE.json or FILE.csv, or as JSON to standard output (-)" },
+    { .name = "quick", .heading = "Repetitions and time", .kind = OPTION_FLAG, AT(quick),
       .tags = SETTING_RUN,
       .help = "use few sizes and iterations, for an overview" },
-    { .name = "fail-if", .argument = "EXPRESSION", .kind = OPTION_TEXT, AT(fail_if),
+    { .name = "fail-if", .heading = "Results", .argument = "EXPRESSION", .kind = OPTION_TEXT, AT(fail_if),
       .tags = SETTING_OWN | SETTING_RUN,
       .help = "exit with status 3 if any point meets the condition: 'latency.p99>10us', 'bw[64K]<5000MB/s'; separate several with ';'" },
-    { .name = "listen", .kind = OPTION_FLAG, AT(listen),
+    { .name = "listen", .heading = "Two hosts", .kind = OPTION_FLAG, AT(listen),
       .tags = SETTING_HOST | SETTING_OWN | SETTING_RUN,
       .help = "serve another host that measures with this one, until interrupted" },
     { .name = "connect", .argument = "HOST", .kind = OPTION_TEXT, AT(connect),
       .tags = SETTING_OWN | SETTING_RUN,
       .help = "measure with the host that runs 'verbena bench --listen'" },
-    { .name = "tcp-port", .argument = "N", .default_value = "18515", .kind = OPTION_NUMBER,
+    { .name = "tcp-port", .argument = "N", .default_value = BENCH_TCP_PORT, .kind = OPTION_NUMBER,
       .minimum = 1, .maximum = 65535, AT(tcp_port),
       .tags = SETTING_HOST | SETTING_OWN | SETTING_RUN,
       .help = "TCP port of --listen and --connect" },
-    { .name = "timeout", .argument = "S", .default_value = "30", .kind = OPTION_NUMBER, .minimum = 1,
+    { .name = "timeout", .heading = "Repetitions and time", .argument = "S", .default_value = "30", .kind = OPTION_NUMBER, .minimum = 1,
       .maximum = 86400, AT(timeout),
       .tags = SETTING_HOST,
       .help = "give up after this many seconds without progress" },
-    { .name = "pin", .argument = "HOW", .default_value = "auto", .kind = OPTION_CHOICE,
+    { .name = "pin", .heading = "Device", .argument = "HOW", .default_value = "auto", .kind = OPTION_CHOICE,
       .choices = "auto none", AT(pin),
       .tags = SETTING_HOST | SETTING_OWN,
       .help = "bind each process to its own core near the device (auto), or to none" },
-    { .name = "connect-by", .argument = "HOW", .default_value = "address", .kind = OPTION_CHOICE,
+    { .name = "connect-by", .heading = "Messages", .argument = "HOW", .default_value = "address", .kind = OPTION_CHOICE,
       .choices = "address rdma_cm", AT(connect_by),
       .help = "connect queue pairs by exchanging addresses, or with the connection manager" },
-    { .name = "port", .argument = "N", .default_value = "1", .kind = OPTION_NUMBER, .minimum = 1,
+    { .name = "port", .heading = "Device", .argument = "N", .default_value = "1", .kind = OPTION_NUMBER, .minimum = 1,
       .maximum = 254, AT(port), .tags = SETTING_HOST | SETTING_OWN,
       .help = "port of the device" },
     { .name = "gid-index", .argument = "N", .default_value = "65535", .kind = OPTION_NUMBER,
       .maximum = GID_INDEX_AUTO, AT(gid_index),
       .tags = SETTING_HOST | SETTING_OWN,
       .help = "GID index of the port; 65535: choose by link layer and GID type" },
-    { .name = "seed", .argument = "N", .default_value = "1", .kind = OPTION_NUMBER,
+    { .name = "seed", .heading = "Messages", .argument = "N", .default_value = "1", .kind = OPTION_NUMBER,
       .maximum = UINT32_MAX, AT(seed), .help = "seed of random choices" },
     { .name = "verify", .kind = OPTION_FLAG, AT(verify),
       .help = "verify every payload; measured times then include the verification" },
 
-    { .name = "iterations", .argument = "N", .default_value = "1000", .kind = OPTION_NUMBER,
+    { .name = "iterations", .heading = "Repetitions and time", .argument = "N", .default_value = "1000", .kind = OPTION_NUMBER,
       .minimum = 1, .maximum = 1 << 30, AT(iterations), .help = "measured iterations per point" },
     { .name = "warmup", .argument = "N", .default_value = "100", .kind = OPTION_NUMBER,
       .maximum = 1 << 30, AT(warmup), .help = "iterations before the measured ones" },
@@ -108,7 +117,7 @@ const struct option_row settings_rows[] = {
       AT(refine),
       .help = "where a curve over a count has a step, add points until neighbours are this close; 0: never" },
 
-    { .name = "sizes", .argument = "LIST", .default_value = "2..4M", .kind = OPTION_NUMBERS,
+    { .name = "sizes", .heading = "Messages", .argument = "LIST", .default_value = "2..4M", .kind = OPTION_NUMBERS,
       .maximum = 1ull << 31, AT(sizes), .help = "message sizes" },
     { .name = "ops", .argument = "LIST", .default_value = "send", .kind = OPTION_CHOICES,
       .choices = "send write write-imm read fetch-add compare-swap", AT(operations),
@@ -140,7 +149,7 @@ const struct option_row settings_rows[] = {
       .maximum = 1ull << 31, AT(stripe),
       .help = "split larger messages into stripes, one for each port" },
 
-    { .name = "qps", .argument = "LIST", .default_value = "1", .kind = OPTION_NUMBERS, .minimum = 1,
+    { .name = "qps", .heading = "What experiments vary", .argument = "LIST", .default_value = "1", .kind = OPTION_NUMBERS, .minimum = 1,
       .maximum = 65536, AT(qps), .help = "numbers of queue pairs or connections" },
     { .name = "depths", .argument = "LIST", .default_value = "16..4K", .kind = OPTION_NUMBERS,
       .minimum = 1, .maximum = 1 << 20, AT(depths), .help = "queue depths" },
@@ -172,7 +181,7 @@ const struct option_row settings_rows[] = {
     { .name = "work", .argument = "LIST", .default_value = "0..95:5,96..100:1", .kind = OPTION_NUMBERS,
       .maximum = 100, AT(work), .help = "percentages of the time spent on computation" },
 
-    { .name = "policies", .argument = "LIST", .default_value = "adaptive", .kind = OPTION_CHOICES,
+    { .name = "policies", .heading = "MPI", .argument = "LIST", .default_value = "adaptive", .kind = OPTION_CHOICES,
       .choices = RAILS_POLICY_NAMES, AT(policies),
       .help = "rail policies of MPI messages: " RAILS_POLICY_NAMES },
     { .name = "mca", .argument = "LIST", .kind = OPTION_TEXT, AT(mca),
@@ -186,7 +195,7 @@ const struct option_row settings_rows[] = {
     { .name = "devices", .argument = "N", .default_value = "1", .kind = OPTION_NUMBER, .minimum = 1,
       .maximum = 8, AT(devices), .help = "software adapters per host that MPI uses" },
 
-    { .name = "fabric", .argument = "NAME", .kind = OPTION_NAME, .environment = "VERBENA_FABRIC",
+    { .name = "fabric", .heading = "Device", .argument = "NAME", .kind = OPTION_NAME, .environment = "VERBENA_FABRIC",
       AT(fabric), .tags = SETTING_HOST | SETTING_OWN | SETTING_RUN,
       .help = "fabric of the software adapter; default: a private one" },
     { .name = "shm-dir", .argument = "DIR", .default_value = "/dev/shm", .kind = OPTION_PATH,
@@ -227,7 +236,7 @@ int settings_read(struct settings *settings, char *const *words, int count, char
             return -1;
         }
         if (!row) {
-            snprintf(error, size, "unknown option '%s'", words[i]);
+            option_unknown(settings_rows, 0, words[i], error, size);
             return -1;
         }
         if (equals && row->kind == OPTION_FLAG) {

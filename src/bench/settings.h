@@ -56,7 +56,9 @@ struct settings {
     const char *compute;
     const char *mca;
     const char *trace;
+    uint64_t trace_limit;
     const char *pcap;
+    uint64_t pcap_limit;
     const char *stats_file;
     bool stats;
     bool explain;
@@ -132,6 +134,9 @@ enum {
     SETTING_OWN = 2,  /* local to each host: not sent to the other one */
     SETTING_RUN = 4,  /* applies to the whole run, not to a single experiment */
 };
+
+/* TCP port of --listen: unassigned by IANA, and not the one of perftest (18515). */
+#define BENCH_TCP_PORT "18590"
 
 #define GID_INDEX_AUTO 0xffff
 #define BATCH_MAX 1024

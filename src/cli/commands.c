@@ -5,10 +5,11 @@
 #include "mpi.h"
 #include "nas/settings.h"
 #include "rails/rails.h"
+#include "util/output_limit.h"
 
 /* clang-format off */
 #define FABRIC_ROW \
-    { .name = "fabric", .argument = "NAME", .default_value = "default", .kind = OPTION_NAME, \
+    { .name = "fabric", .heading = "Fabric", .argument = "NAME", .default_value = "default", .kind = OPTION_NAME, \
       .environment = "VERBENA_FABRIC", \
       .help = "fabric to join; programs of one user on the same fabric can communicate" }
 #define NODES_ROW \
@@ -28,17 +29,17 @@
       .environment = "VERBENA_SHM_DIR", \
       .help = "directory for the shared memory segment" }
 #define MEMORY_ROWS \
-    { .name = "copy", .argument = "MODE", .default_value = "auto", .kind = OPTION_CHOICE, \
+    { .name = "copy", .heading = "Memory", .argument = "MODE", .default_value = "auto", .kind = OPTION_CHOICE, \
       .environment = "VERBENA_COPY", .choices = "auto agent", \
       .help = "how data is copied between processes: auto, or agent (slower: a thread of the memory's owner copies)" }, \
     { .name = "mr", .argument = "MODE", .default_value = "auto", .kind = OPTION_CHOICE, \
       .environment = "VERBENA_MR", .choices = "auto copy share", \
       .help = "how peers reach registered memory: auto, copy, or share (mapped wherever possible)" }
 #define LOG_AND_MODEL_ROWS \
-    { .name = "log", .argument = "LEVEL", .default_value = "warn", .kind = OPTION_CHOICE, \
-      .environment = "VERBENA_LOG", .choices = "error warn info debug", \
+    { .name = "log", .heading = "Messages", .argument = "LEVEL", .default_value = "warn", \
+      .kind = OPTION_CHOICE, .environment = "VERBENA_LOG", .choices = "error warn info debug", \
       .help = "messages of the library on stderr: error, warn, info or debug" }, \
-    { .name = "adapter", .argument = "NAME", .default_value = "live", .kind = OPTION_TEXT, \
+    { .name = "adapter", .heading = "Modelled adapter", .argument = "NAME", .default_value = "live", .kind = OPTION_TEXT, \
       .help = "live, or an adapter to model in virtual time (see verbena list adapters)" }, \
     { .name = "set", .argument = "KEY=VALUE", .kind = OPTION_TEXT, \
       .help = "change a parameter of the modelled adapter: bus.rate=4GB/s; separate several with ';'" }, \
@@ -55,35 +56,41 @@
       .help = "at the end, print how long a message spent in each stage" }, \
     { .name = "trace", .argument = "FILE", .kind = OPTION_PATH, .writes = true, .environment = "VERBENA_TRACE", \
       .help = "write a trace of the model to FILE, for Perfetto or chrome://tracing" }, \
+    { .name = "trace-limit", .argument = "BYTES", .default_value = OUTPUT_LIMIT, .kind = OPTION_NUMBER, \
+      .environment = "VERBENA_TRACE_LIMIT", .minimum = OUTPUT_LIMIT_MIN, .maximum = OUTPUT_LIMIT_MAX, \
+      .help = "end the trace before its file becomes larger than this" }, \
     { .name = "pcap", .argument = "FILE", .kind = OPTION_PATH, .writes = true, .environment = "VERBENA_PCAP", \
-      .help = "write every packet on the modelled links to FILE, for tshark and Wireshark" }
+      .help = "write every packet on the modelled links to FILE, for tshark and Wireshark" }, \
+    { .name = "pcap-limit", .argument = "BYTES", .default_value = OUTPUT_LIMIT, .kind = OPTION_NUMBER, \
+      .environment = "VERBENA_PCAP_LIMIT", .minimum = OUTPUT_LIMIT_MIN, .maximum = OUTPUT_LIMIT_MAX, \
+      .help = "end the capture before its file becomes larger than this" }
 #define RAIL_ROWS \
-    { .name = "policy", .argument = "POLICY", .default_value = RAILS_DEFAULT_POLICY, .kind = OPTION_CHOICE, \
+    { .name = "policy", .heading = "Rails", .argument = "POLICY", .default_value = RAILS_DEFAULT_POLICY, .kind = OPTION_CHOICE, \
       .choices = RAILS_POLICY_NAMES, \
       .help = "how messages are scheduled over rails: one of " RAILS_POLICY_NAMES }, \
     { .name = "qps", .argument = "N", .default_value = "1", .kind = OPTION_NUMBER, \
       .minimum = 1, .maximum = RAILS_MAX, \
       .help = "queue pairs per port and peer" }, \
-    { .name = "ports", .argument = "N", .default_value = "all; 1 on live software adapters", \
+    { .name = "ports", .argument = "N", .default_value = "all", \
       .kind = OPTION_NUMBER, .environment = "VERBENA_PORTS", .minimum = 1, .maximum = 4, \
-      .help = "ports of each adapter to use; software adapters get this many" }, \
-    { .name = "devices", .argument = "N", .default_value = "all; 1 on software hosts", \
+      .help = "ports of each adapter to use; software adapters get this many, live ones 1 by default" }, \
+    { .name = "devices", .argument = "N", .default_value = "all", \
       .kind = OPTION_NUMBER, .environment = "VERBENA_DEVICES", .minimum = 1, .maximum = 8, \
-      .help = "adapters of each host to use; software hosts get this many" }, \
-    { .name = "nodes", .argument = "N", .default_value = "1; in virtual time one for each rank", \
+      .help = "adapters of each host to use; software hosts get this many, 1 by default" }, \
+    { .name = "nodes", .heading = "Hosts", .argument = "N", .default_value = "auto", \
       .kind = OPTION_NUMBER, .environment = "VERBENA_NODES", .minimum = 1, .maximum = 256, \
-      .help = "software hosts for the ranks" }, \
+      .help = "software hosts for the ranks; auto: 1, in virtual time one for each rank" }, \
     { .name = "ranks-per-node", .argument = "N", .kind = OPTION_NUMBER, \
       .environment = "VERBENA_RANKS_PER_NODE", .minimum = 1, .maximum = 4096, \
       .help = "ranks per host, in blocks; by default they are spread evenly" }, \
-    { .name = "fabric", .argument = "NAME", .default_value = "a private one", .kind = OPTION_NAME, \
+    { .name = "fabric", .argument = "NAME", .default_value = "private", .kind = OPTION_NAME, \
       .environment = "VERBENA_FABRIC", \
       .help = "fabric to join; needed only if two of these commands are to communicate" }, \
     MEMORY_ROWS, \
     SHM_DIR_ROW, \
     LOG_AND_MODEL_ROWS
 #define JSON_ROW \
-    { .name = "json", .kind = OPTION_FLAG, .help = "print JSON instead of a table" }
+    { .name = "json", .heading = "Output", .kind = OPTION_FLAG, .help = "print JSON instead of a table" }
 
 static const struct option_row run_options[] = {
     FABRIC_ROW,
@@ -103,10 +110,10 @@ static const struct option_row run_options[] = {
 };
 
 static const struct option_row mpirun_options[] = {
-    { .name = "ranks", .letter = 'n', .argument = "N", .default_value = "1", .kind = OPTION_NUMBER,
+    { .name = "ranks", .heading = "Processes", .letter = 'n', .argument = "N", .default_value = "1", .kind = OPTION_NUMBER,
       .minimum = 1, .maximum = 4096, .help = "number of processes" },
     RAIL_ROWS,
-    { .name = "mpirun", .argument = "PROGRAM", .default_value = MPI_LAUNCHER, .kind = OPTION_PATH,
+    { .name = "mpirun", .heading = "Processes", .argument = "PROGRAM", .default_value = MPI_LAUNCHER, .kind = OPTION_PATH,
       .help = "program that starts the processes: Open MPI's mpirun, or srun" },
     { .name = "print", .kind = OPTION_FLAG,
       .help = "print the environment and the command instead of running the command" },
@@ -123,9 +130,17 @@ static const struct option_row doctor_options[] = {
     SHM_DIR_ROW, JSON_ROW, { .name = NULL },
 };
 
+static const struct option_row clean_options[] = {
+    { .name = "fabric", .heading = "What to remove", .argument = "NAME", .kind = OPTION_NAME,
+      .help = "only the segment of this fabric; by default those of all fabrics of this user" },
+    SHM_DIR_ROW,
+    { .name = "dry-run", .letter = 'n', .kind = OPTION_FLAG, .help = "print what would be removed, and remove nothing" },
+    JSON_ROW, { .name = NULL },
+};
+
 static const struct option_row compare_options[] = {
-    { .name = "threshold", .argument = "PERCENT", .default_value = "2; 0 in virtual time",
-      .kind = OPTION_REAL, .help = "ignore changes up to this" },
+    { .name = "threshold", .heading = "Comparison", .argument = "PERCENT",
+      .default_value = "2; 0 in virtual time", .kind = OPTION_REAL, .help = "ignore changes up to this" },
     { .name = "fail-if-worse", .kind = OPTION_FLAG,
       .help = "exit with status 3 if any point is worse, with 1 if no change could have been seen" },
     JSON_ROW,
@@ -134,33 +149,36 @@ static const struct option_row compare_options[] = {
 };
 
 static const struct option_row advise_options[] = {
-    { .name = "mca", .argument = "FILE", .kind = OPTION_PATH, .writes = true,
-      .help = "write the resulting parameters to FILE, for Open MPI" },
+    { .name = "mca", .heading = "Output", .argument = "FILE", .kind = OPTION_PATH, .writes = true,
+      .takes_dash = true,
+      .help = "write the resulting parameters to FILE, or to standard output (-), for Open MPI" },
     { .name = "verbose", .kind = OPTION_FLAG,
       .help = "also print which advice could not be given, and why" },
     JSON_ROW, { .name = NULL },
 };
 
 static const struct option_row report_options[] = {
-    { .name = "output", .letter = 'o', .argument = "FILE", .default_value = "report.html",
-      .kind = OPTION_PATH, .writes = true, .help = "file to write" },
+    { .name = "output", .heading = "Output", .letter = 'o', .argument = "FILE",
+      .default_value = "report.html", .kind = OPTION_PATH, .writes = true, .takes_dash = true,
+      .help = "file to write; - is standard output" },
     { .name = NULL },
 };
 
 static const struct option_row reproduce_options[] = {
-    { .name = "quick", .kind = OPTION_FLAG,
+    { .name = "quick", .heading = "What to run", .kind = OPTION_FLAG,
       .help = "measure only the points that the papers quote, not whole curves" },
-    { .name = "strict", .kind = OPTION_FLAG,
+    { .name = "strict", .heading = "Verdict", .kind = OPTION_FLAG,
       .help = "exit with status 3 unless every value matches" },
     { .name = "tolerance", .argument = "PERCENT", .default_value = "5", .kind = OPTION_REAL,
       .help = "largest deviation of a value that matches" },
-    { .name = "adapter", .argument = "NAME", .kind = OPTION_TEXT,
+    { .name = "adapter", .heading = "What to run", .argument = "NAME", .kind = OPTION_TEXT,
       .help = "what if: run everything on this adapter too, and compare with the papers' own" },
     { .name = "set", .argument = "KEY=VALUE", .kind = OPTION_TEXT,
       .help = "what if: change a parameter of the adapters: link.rate=2GB/s; separate several with ';'" },
-    { .name = "output", .letter = 'o', .argument = "DIR", .default_value = "reproduction",
-      .kind = OPTION_PATH, .help = "directory for results and report" },
-    { .name = "jobs", .argument = "N", .default_value = "0", .kind = OPTION_NUMBER, .maximum = 256,
+    { .name = "output", .heading = "Output", .letter = 'o', .argument = "DIR",
+      .default_value = "reproduction", .kind = OPTION_PATH, .takes_dash = true,
+      .help = "directory for results and report; - writes the results as JSON to standard output" },
+    { .name = "jobs", .heading = "What to run", .argument = "N", .default_value = "0", .kind = OPTION_NUMBER, .maximum = 256,
       .help = "commands to run in parallel; 0: one for each core" },
     { .name = "limit", .argument = "SECONDS", .default_value = "0", .kind = OPTION_NUMBER,
       .maximum = 86400,
@@ -173,10 +191,15 @@ static const struct option_row help_options[] = {
 };
 
 const struct command cli_commands[] = {
-    { .name = "run", .operands = "-- PROGRAM [ARGUMENT...]", .run = cli_run,
+    { .name = "run", .heading = "Run programs", .operands = "-- PROGRAM [ARGUMENT...]", .run = cli_run,
       .options = run_options, .takes_program = true,
       .summary = "Run any verbs program on software adapters" },
-    { .name = "bench", .operands = "[EXPERIMENT|GROUP|SWEEP...]", .run = cli_bench,
+    { .name = "mpirun", .operands = "-- [OPTION-OF-MPIRUN...] PROGRAM [ARGUMENT...]",
+      .run = cli_mpirun, .options = mpirun_options, .takes_program = true,
+      .summary = "Run an MPI program over several queue pairs, ports and adapters" },
+    { .name = "nas", .operands = "KERNEL", .run = cli_nas, .options = nas_options,
+      .summary = "Run a NAS kernel under MPI: is, ft, cg, mg or lu" },
+    { .name = "bench", .heading = "Measure", .operands = "[EXPERIMENT|GROUP|SWEEP...]", .run = cli_bench,
       .options = settings_rows,
       .summary = "Measure a verbs device: the experiments of the suite" },
     { .name = "compare", .operands = "A.json B.json", .run = cli_compare,
@@ -191,18 +214,17 @@ const struct command cli_commands[] = {
     { .name = "reproduce", .operands = "[PAPER|ID|EXPERIMENT...]", .run = cli_reproduce,
       .options = reproduce_options,
       .summary = "Run the experiments of the papers on modelled adapters, and compare each value" },
-    { .name = "mpirun", .operands = "-- [OPTION-OF-MPIRUN...] PROGRAM [ARGUMENT...]",
-      .run = cli_mpirun, .options = mpirun_options, .takes_program = true,
-      .summary = "Run an MPI program over several queue pairs, ports and adapters" },
-    { .name = "nas", .operands = "KERNEL", .run = cli_nas, .options = nas_options,
-      .summary = "Run a NAS kernel under MPI: is, ft, cg, mg or lu" },
-    { .name = "list", .operands = "adapters|devices|experiments|papers", .run = cli_list,
-      .options = list_options,
+    { .name = "list", .heading = "Look around", .operands = "adapters|devices|experiments|papers",
+      .run = cli_list, .options = list_options,
       .summary = "List modelled adapters, devices, experiments, or values of the papers" },
     { .name = "doctor", .operands = "", .run = cli_doctor, .options = doctor_options,
       .summary = "Check what works on this machine, and print remedies" },
+    { .name = "clean", .operands = "", .run = cli_clean, .options = clean_options,
+      .summary = "Remove what dead processes have left in shared memory" },
     { .name = "help", .operands = "[COMMAND]", .run = cli_help, .options = help_options,
       .summary = "Show the help of a command" },
+    { .name = "complete", .operands = "-- WORD...", .run = cli_complete, .options = help_options,
+      .takes_program = true, .internal = true, .summary = "Print what the last word can be" },
     { .name = "fill", .operands = "TEMPLATE", .run = cli_fill, .options = help_options,
       .internal = true, .summary = "Fill option rows into the template of a man page" },
     { .name = "bench-rank", .operands = "FD", .run = cli_bench_rank,
@@ -211,8 +233,8 @@ const struct command cli_commands[] = {
     { .name = "mpi-bench", .operands = "-- TASK [OPTION...]", .run = cli_mpi_bench,
       .options = mpirun_options, .takes_program = true, .internal = true,
       .summary = "Measure an MPI library (started by experiments of the suite)" },
-    { .name = "probe", .operands = "", .run = cli_probe, .options = help_options,
-      .internal = true, .summary = "Print the ports that this process sees, tab-separated" },
+    { .name = "probe", .operands = "[memory]", .run = cli_probe, .options = help_options,
+      .internal = true, .summary = "Print the ports that this process sees, or the memory it takes" },
     { .name = NULL },
 };
 /* clang-format on */

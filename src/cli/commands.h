@@ -6,9 +6,11 @@
 
 int cli_run(const struct invocation *invocation);
 int cli_list(const struct invocation *invocation);
+int cli_clean(const struct invocation *invocation);
 int cli_doctor(const struct invocation *invocation);
 int cli_bench(const struct invocation *invocation);
 int cli_bench_rank(const struct invocation *invocation);
+int cli_complete(const struct invocation *invocation);
 int cli_compare(const struct invocation *invocation);
 int cli_advise(const struct invocation *invocation);
 int cli_mpi_bench(const struct invocation *invocation);

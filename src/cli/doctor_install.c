@@ -4,6 +4,7 @@
 #include "launch.h"
 #include "options.h"
 #include "probe.h"
+#include "probe_memory.h"
 #include "segment.h"
 
 #include <errno.h>
@@ -16,8 +17,9 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#define MEBIBYTE           (1024.0 * 1024.0)
-#define RECOMMENDED_MEMORY (64 * MEBIBYTE)
+#define MEBIBYTE (1024.0 * 1024.0)
+#define KIBIBYTE 1024.0
+#define FEW_QPS  1000 /* less room than that deserves a remedy */
 
 void doctor_check_library(struct finding *finding)
 {
@@ -95,7 +97,9 @@ void doctor_check_shared_memory(struct finding *finding)
 {
     const char *directory = segment_directory();
     struct statvfs status;
-    double total, left;
+    struct probe_memory need;
+    struct launch launch;
+    double total, left, fit;
 
     if (statvfs(directory, &status) || !can_create_in(directory)) {
         doctor_found(finding, VERDICT_NO, "%s: %s", directory, strerror(errno));
@@ -105,11 +109,23 @@ void doctor_check_shared_memory(struct finding *finding)
     }
     total = (double)status.f_blocks * status.f_frsize;
     left = (double)status.f_bavail * status.f_frsize;
-    doctor_found(finding, left > 0 ? VERDICT_YES : VERDICT_NO, "%s: %.0f of %.0f MiB free",
-                 directory, left / MEBIBYTE, total / MEBIBYTE);
-    if (left < RECOMMENDED_MEMORY)
-        doctor_remedy(finding, "enlarge it ('docker run --shm-size', or remount the tmpfs with a "
-                               "larger size=), or set VERBENA_SHM_DIR");
+    if (!launch_find(&launch) || !probe_memory(&launch, &need)) {
+        doctor_found(finding, left > 0 ? VERDICT_NOTE : VERDICT_NO,
+                     "%s: %.0f of %.0f MiB free; what a fabric needs could not be measured",
+                     directory, left / MEBIBYTE, total / MEBIBYTE);
+        return;
+    }
+    fit = left > need.fabric ? (left - need.fabric) / need.queue_pair : 0;
+    doctor_found(finding, fit >= 1 ? VERDICT_YES : VERDICT_NO,
+                 "%s: %.0f of %.0f MiB free; a fabric takes %.1f MiB, %.0f KiB more for each queue "
+                 "pair (%d receives and a CQ) and %.0f bytes for each region: room for up to %.0f "
+                 "idle queue pairs; busy ones take up to four times as much",
+                 directory, left / MEBIBYTE, total / MEBIBYTE, need.fabric / MEBIBYTE,
+                 need.queue_pair / KIBIBYTE, PROBE_RECEIVES, need.region, fit);
+    if (fit < FEW_QPS)
+        doctor_remedy(finding,
+                      "enlarge it ('docker run --shm-size=1g', or remount the tmpfs with a "
+                      "larger size=), or set VERBENA_SHM_DIR");
 }
 
 struct stale {
@@ -141,8 +157,7 @@ void doctor_check_stale_segments(struct finding *finding)
     }
     doctor_found(finding, VERDICT_NOTE, "%d, %.1f MiB in total, for example %.300s", stale.count,
                  stale.bytes / MEBIBYTE, stale.first);
-    doctor_remedy(finding,
-                  "remove the file, or start a program on that fabric: it takes the segment over");
+    doctor_remedy(finding, "'verbena clean' removes them");
 }
 
 void doctor_check_memfd(struct finding *finding)

@@ -1,24 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "commands.h"
+#include "help.h"
+#include "util/nearest.h"
 
 #include <errno.h>
 #include <string.h>
 
-static void print_commands(FILE *out)
-{
-    fputs("Usage: verbena COMMAND [OPTION...]\n\n"
-          "Run InfiniBand programs on software adapters, without RDMA hardware.\n\n",
-          out);
-    for (const struct command *row = cli_commands; row->name; row++) {
-        if (!row->internal)
-            fprintf(out, "  %-9s %s\n", row->name, row->summary);
-    }
-    fputs("\n'verbena COMMAND --help' shows the options of a command.\n", out);
-}
-
 static int unknown_command(const char *word)
 {
-    return cli_usage_error(NULL, "unknown command '%s'", word);
+    struct nearest nearest;
+
+    nearest_begin(&nearest, word, strlen(word));
+    for (const struct command *row = cli_commands; row->name; row++) {
+        if (!row->internal)
+            nearest_try(&nearest, row->name);
+    }
+    return cli_usage_error(NULL, "unknown command '%s'%s", word, nearest_text(&nearest));
 }
 
 int cli_help(const struct invocation *invocation)
@@ -26,13 +23,13 @@ int cli_help(const struct invocation *invocation)
     const struct command *command;
 
     if (!invocation->operand_count) {
-        print_commands(stdout);
+        help_commands(stdout);
         return CLI_OK;
     }
     command = cli_find_command(invocation->operands[0]);
     if (!command)
         return unknown_command(invocation->operands[0]);
-    options_help(command, stdout);
+    help_command(command, stdout);
     return CLI_OK;
 }
 
@@ -57,11 +54,11 @@ int main(int argc, char **argv)
     int status;
 
     if (argc < 2) {
-        print_commands(stderr);
+        help_commands(stderr);
         return CLI_USAGE;
     }
     if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) {
-        print_commands(stdout);
+        help_commands(stdout);
         return CLI_OK;
     }
     if (!strcmp(argv[1], "--version")) {
@@ -75,7 +72,7 @@ int main(int argc, char **argv)
     if (status)
         return status;
     if (help) {
-        options_help(command, stdout);
+        help_command(command, stdout);
         return CLI_OK;
     }
     status = options_check_files(&invocation);

@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Fills the option rows into the templates of man pages and shell completion:
+ * Fills the option rows into the templates of man pages:
  *
  *   @SYNOPSIS run@   @OPTIONS run@   @COMMANDS@   @ENVIRONMENT@   @CHECKS@   @PARAMETERS@   @POLICIES@
  *                                                  one line, roff
- *   @WORDS@   @WORDS run@                          possible next words, within a line
- *   @VERSION@   @EXPERIMENTS@   @POLICY-NAMES@     within a line
+ *   @VERSION@                                      within a line
  */
 #include "commands.h"
-#include "bench/bench.h"
-#include "bench/session/experiments.h"
 #include "doctor.h"
+#include "help.h"
 #include "rails/rails.h"
 #include "sim/adapter/parameters.h"
 
@@ -45,28 +43,38 @@ static void put_synopsis(const struct command *command)
     }
 }
 
+static void put_option(const struct option_row *row, const char *heading, void *context)
+{
+    const char **last = context;
+
+    if (!*last || strcmp(*last, heading))
+        printf(".SS %s\n", heading);
+    *last = heading;
+    fputs(".TP\n.BI \\-\\-", stdout);
+    put_roff(row->name);
+    if (row->argument)
+        printf(" \" %s\"", row->argument);
+    putchar('\n');
+    put_roff(row->help);
+    if (row->kind == OPTION_NUMBER && row->choices)
+        printf(" (one of %s)", row->choices);
+    else if (row->kind == OPTION_NUMBER)
+        printf(" (%llu to %llu)", (unsigned long long)row->minimum,
+               (unsigned long long)row->maximum);
+    if (row->default_value) {
+        fputs("; default: ", stdout);
+        put_roff(row->default_value);
+    }
+    puts(".");
+    if (row->environment)
+        printf("Sets\n.BR %s .\n", row->environment);
+}
+
 static void put_options(const struct command *command)
 {
-    for (const struct option_row *row = command->options; row->name; row++) {
-        fputs(".TP\n.BI \\-\\-", stdout);
-        put_roff(row->name);
-        if (row->argument)
-            printf(" \" %s\"", row->argument);
-        putchar('\n');
-        put_roff(row->help);
-        if (row->kind == OPTION_NUMBER && row->choices)
-            printf(" (one of %s)", row->choices);
-        else if (row->kind == OPTION_NUMBER)
-            printf(" (%llu to %llu)", (unsigned long long)row->minimum,
-                   (unsigned long long)row->maximum);
-        if (row->default_value) {
-            fputs("; default: ", stdout);
-            put_roff(row->default_value);
-        }
-        puts(".");
-        if (row->environment)
-            printf("Sets\n.BR %s .\n", row->environment);
-    }
+    const char *last = NULL;
+
+    help_each_row(command->options, put_option, &last);
 }
 
 static void put_commands(const struct command *unused)
@@ -121,39 +129,6 @@ static void put_parameters(const struct command *unused)
     }
 }
 
-static void put_words(const struct command *command)
-{
-    const char *gap = "";
-
-    if (!command) {
-        for (const struct command *row = cli_commands; row->name; row++) {
-            if (row->internal)
-                continue;
-            printf("%s%s", gap, row->name);
-            gap = " ";
-        }
-        return;
-    }
-    for (const struct option_row *row = command->options; row->name; row++) {
-        printf("%s--%s", gap, row->name);
-        gap = " ";
-    }
-}
-
-/* Experiments and their groups, each once. */
-static void put_experiments(const struct command *unused)
-{
-    const char *group = "";
-
-    fputs("all", stdout);
-    for_each_experiment(row) {
-        if (strcmp(experiment_group(row), group))
-            printf(" %s", experiment_group(row));
-        group = experiment_group(row);
-        printf(" %s", row->name);
-    }
-}
-
 static void put_version(const struct command *unused)
 {
     fputs(VERBENA_VERSION, stdout);
@@ -170,11 +145,6 @@ static void put_policies(const struct command *unused)
     }
 }
 
-static void put_policy_names(const struct command *unused)
-{
-    fputs(RAILS_POLICY_NAMES, stdout);
-}
-
 static const struct placeholder {
     const char *name;
     void (*put)(const struct command *command);
@@ -186,11 +156,8 @@ static const struct placeholder {
     { "ENVIRONMENT", put_environment, true },
     { "PARAMETERS", put_parameters, true },
     { "CHECKS", put_checks, true },
-    { "WORDS", put_words, false },
     { "VERSION", put_version, false },
-    { "EXPERIMENTS", put_experiments, false },
     { "POLICIES", put_policies, true },
-    { "POLICY-NAMES", put_policy_names, false },
 };
 
 /* Fills the placeholder "NAME" or "NAME COMMAND"; NULL if unknown. */

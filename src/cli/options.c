@@ -76,8 +76,10 @@ static int option_take(const struct command *command, char **words, int count,
     char error[512];
 
     *used = 1;
-    if (!row)
-        return cli_usage_error(command, "unknown option '%s'", words[0]);
+    if (!row) {
+        option_unknown(command->options, 0, words[0], error, sizeof(error));
+        return cli_usage_error(command, "%s", error);
+    }
     if (row->kind == OPTION_FLAG && equals)
         return cli_usage_error(command, "--%s takes no value", row->name);
     if (equals) {
@@ -146,6 +148,11 @@ int options_check_files(const struct invocation *invocation)
 
         if (!rows[i].writes || !path)
             continue;
+        if (file_is_stdout(path) && !rows[i].takes_dash)
+            return cli_usage_error(invocation->command,
+                                   "--%s takes the name of a file: it cannot write to standard "
+                                   "output",
+                                   rows[i].name);
         if (is_read(invocation, path))
             return cli_usage_error(invocation->command,
                                    "--%s %s would overwrite an input file: choose another "
@@ -160,27 +167,6 @@ int options_check_files(const struct invocation *invocation)
         }
     }
     return CLI_OK;
-}
-
-void options_help(const struct command *command, FILE *out)
-{
-    fprintf(out, "Usage: verbena %s [OPTION...]%s%s\n\n%s.\n", command->name,
-            *command->operands ? " " : "", command->operands, command->summary);
-    if (command->options[0].name)
-        fputc('\n', out);
-    for (const struct option_row *row = command->options; row->name; row++) {
-        char left[64], letter[8] = "";
-
-        if (row->letter)
-            snprintf(letter, sizeof(letter), "-%c, ", row->letter);
-        snprintf(left, sizeof(left), "%s--%s%s%s", letter, row->name, row->argument ? " " : "",
-                 row->argument ? row->argument : "");
-        fprintf(out, "  %-20s %s", left, row->help);
-        if (row->default_value)
-            fprintf(out, " [%s]", row->default_value);
-        fputc('\n', out);
-    }
-    fprintf(out, "  %-20s %s\n", "--help", "show this text");
 }
 
 void options_export(const struct invocation *invocation)

@@ -32,6 +32,7 @@ struct command {
     const char *name;
     const char *operands; /* as the synopsis shows them */
     const char *summary;
+    const char *heading; /* subject of this command and those behind it; NULL: as before */
     const struct option_row *options; /* ends with a row without a name */
     int (*run)(const struct invocation *invocation);
     bool takes_program; /* operands are the command line of another program */
@@ -56,7 +57,6 @@ const char *option_value(const struct invocation *invocation, const char *name);
 const char *option_value_or_default(const struct invocation *invocation, const char *name);
 /* The value as a number; 'otherwise' if neither a value nor a default exists. */
 uint64_t option_number(const struct invocation *invocation, const char *name, uint64_t otherwise);
-void options_help(const struct command *command, FILE *out);
 
 /* Exports the options meant for the library to the environment. */
 void options_export(const struct invocation *invocation);

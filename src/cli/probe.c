@@ -2,6 +2,7 @@
 #include "probe.h"
 #include "commands.h"
 #include "launch.h"
+#include "probe_memory.h"
 
 #include <arpa/inet.h>
 #include <dlfcn.h>
@@ -139,6 +140,8 @@ int cli_probe(const struct invocation *invocation)
     struct ibv_device **list;
     int count = 0;
 
+    if (invocation->operand_count && !strcmp(invocation->operands[0], "memory"))
+        return probe_memory_print();
     if (!verbs_load())
         return CLI_FAILED;
     list = verbs.get_device_list(&count);

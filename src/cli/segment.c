@@ -24,6 +24,15 @@ const char *segment_directory(void)
     return setting("VERBENA_SHM_DIR", "/dev/shm");
 }
 
+const char *segment_fabric(const char *path)
+{
+    const char *name = strrchr(path, '/'), *rest = name ? name + 1 : path;
+
+    for (int dash = 0; dash < 2; dash++)
+        rest = strchr(rest, '-') ? strchr(rest, '-') + 1 : rest;
+    return rest;
+}
+
 int segment_path(char *path, size_t size)
 {
     int length = snprintf(path, size, "%s/verbena-%u-%s", segment_directory(), getuid(),
@@ -70,9 +79,12 @@ enum segment_state segment_remove(const char *path)
 
     if (fd < 0)
         return state;
-    unlink(path);
+    if (unlink(path))
+        state = errno == ENOENT ? SEGMENT_ABSENT : SEGMENT_STALE;
+    else
+        state = SEGMENT_ABSENT;
     close(fd);
-    return SEGMENT_ABSENT;
+    return state;
 }
 
 enum segment_state segment_remove_unused(void)
@@ -82,14 +94,14 @@ enum segment_state segment_remove_unused(void)
     return segment_path(path, sizeof(path)) ? SEGMENT_ABSENT : segment_remove(path);
 }
 
-void segment_each(void (*each)(const char *path, void *context), void *context)
+int segment_each(void (*each)(const char *path, void *context), void *context)
 {
     DIR *directory = opendir(segment_directory());
     char prefix[32], path[PATH_MAX];
     struct dirent *entry;
 
     if (!directory)
-        return;
+        return -1;
     snprintf(prefix, sizeof(prefix), "verbena-%u-", getuid());
     while ((entry = readdir(directory))) {
         if (strncmp(entry->d_name, prefix, strlen(prefix)))
@@ -98,4 +110,5 @@ void segment_each(void (*each)(const char *path, void *context), void *context)
         each(path, context);
     }
     closedir(directory);
+    return 0;
 }

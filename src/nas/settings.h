@@ -43,13 +43,13 @@ enum { NAS_LAUNCH = 1 };
 /* A macro, so that the command can append rows of its own. */
 /* clang-format off */
 #define NAS_OPTION_ROWS \
-    { .name = "class", .argument = "CLASS", .default_value = "S", .kind = OPTION_CHOICE, \
+    { .name = "class", .heading = "Kernel", .argument = "CLASS", .default_value = "S", .kind = OPTION_CHOICE, \
       .choices = "S W A B C", .offset = offsetof(struct nas_settings, class), \
       .help = "problem size: S, W, A, B or C" }, \
     { .name = "output", .letter = 'o', .argument = "FILE.json", .kind = OPTION_PATH, .writes = true, \
-      .offset = offsetof(struct nas_settings, output), \
-      .help = "write times, messages and work to a result file" }, \
-    { .name = "ranks", .letter = 'n', .argument = "N", .default_value = "1", .kind = OPTION_NUMBER, \
+      .takes_dash = true, .offset = offsetof(struct nas_settings, output), \
+      .help = "write times, messages and work to a result file; - is standard output" }, \
+    { .name = "ranks", .heading = "Processes", .letter = 'n', .argument = "N", .default_value = "1", .kind = OPTION_NUMBER, \
       .minimum = 1, .maximum = NAS_RANKS_MAX, .offset = offsetof(struct nas_settings, ranks), \
       .tags = NAS_LAUNCH, .help = "processes, a power of two" }, \
     { .name = "mpirun", .argument = "PROGRAM", .default_value = NAS_LAUNCHER, .kind = OPTION_PATH, \

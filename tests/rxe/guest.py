@@ -32,7 +32,7 @@ CORE = ['qp-connect', 'mr-reg', 'mw-bind', 'latency', 'bw', 'service', 'event', 
 # Two hosts; what they measure with each other.
 HOSTS = ['10.0.1.1', '10.0.1.2']
 PAIR = ['latency', 'bw', 'mtu', 'service']
-BENCH_PORT = 18515
+BENCH_PORT = 18590
 DONE_PORT = 18600
 
 # The same figures by three programs.
