@@ -190,9 +190,9 @@ static void offer_experiments(const struct typed *typed)
 
     offer(typed, "all", "", "every experiment");
     for_each_experiment (row) {
-        if (strcmp(row->group, group))
-            offer(typed, row->group, "", "group of experiments");
-        group = row->group;
+        if (strcmp(experiment_group(row), group))
+            offer(typed, experiment_group(row), "", "group of experiments");
+        group = experiment_group(row);
         offer(typed, row->name, "", row->title);
     }
     if (*typed->word)

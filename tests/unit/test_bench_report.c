@@ -71,9 +71,20 @@ static void sizes_are_written_as_people_do(void **state)
     results_free(results);
 }
 
+static void time_left_is_estimated_from_the_past(void **state)
+{
+    char text[48];
+
+    assert_string_equal(report_time_left(0, 0, 5, text, sizeof(text)), "");
+    assert_string_equal(report_time_left(10, 1, 5, text, sizeof(text)), ", about 40 s left");
+    assert_string_equal(report_time_left(300, 5, 10, text, sizeof(text)), ", about 5 min left");
+    assert_string_equal(report_time_left(10, 5, 5, text, sizeof(text)), "");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(time_left_is_estimated_from_the_past),
         cmocka_unit_test(units_may_be_left_out),
         cmocka_unit_test(sizes_are_written_as_people_do),
     };

@@ -2,6 +2,7 @@
 /* Files of results: what is written is read back, and what is damaged is refused with its reason.
  */
 #include "results/results.h"
+#include "results/advice/advice.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -272,9 +273,43 @@ static void a_small_buffer_is_enough(void **state)
     assert_true(strlen(error) < sizeof(error));
 }
 
+static void advice_has_numbers_without_exponents(void **state)
+{
+    assert_string_equal(advice_size_text(0), "0");
+    assert_string_equal(advice_size_text(900), "900");
+    assert_string_equal(advice_size_text(65536), "64K");
+    assert_string_equal(advice_size_text(8763), "8.56K");
+    assert_string_equal(advice_size_text(1 << 20), "1M");
+    assert_string_equal(advice_time_text(0.85), "850 ns");
+    assert_string_equal(advice_time_text(3.2), "3.2 us");
+    assert_string_equal(advice_time_text(100), "100 us");
+    assert_string_equal(advice_time_text(12345), "12.3 ms");
+    assert_string_equal(advice_quantity_text(999.9, "MB/s"), "1 GB/s");
+    assert_string_equal(advice_quantity_text(1250, "MB/s"), "1.25 GB/s");
+    assert_string_equal(advice_quantity_text(123456, "messages"), "123k messages");
+}
+
+static void advice_sets_what_the_component_accepts(void **state)
+{
+    struct advice advice = { 0 };
+
+    advice_parameter(&advice, MTL_eager_limit, 8763);
+    advice_parameter(&advice, MTL_eager_limit, 8192);
+    advice_parameter(&advice, MTL_inline_limit, 5000);
+    advice_parameter(&advice, MTL_window, 1);
+    assert_int_equal(advice.parameters[0].value, 8704);
+    assert_false(advice.parameters[0].is_default);
+    assert_true(advice.parameters[1].is_default);
+    assert_int_equal(advice.parameters[2].value, 1024);
+    assert_int_equal(advice.parameters[3].value, 4);
+    free(advice.parameters);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(advice_has_numbers_without_exponents),
+        cmocka_unit_test(advice_sets_what_the_component_accepts),
         cmocka_unit_test(json_is_read_back),
         cmocka_unit_test(bytes_that_are_no_text_do_not_spoil_the_file),
         cmocka_unit_test(no_number_is_not_written),

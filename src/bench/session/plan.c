@@ -112,7 +112,7 @@ static int refuse_name(const char *where, const char *typed, const char *what)
     nearest_begin(&nearest, typed, strlen(typed));
     for_each_experiment (row) {
         nearest_try(&nearest, row->name);
-        nearest_try(&nearest, row->group);
+        nearest_try(&nearest, experiment_group(row));
     }
     if (nearest.count)
         return refuse("%sunknown %s '%s'%s", where, what, typed, nearest_text(&nearest));
