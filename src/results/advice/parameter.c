@@ -7,7 +7,7 @@
 #include <math.h>
 
 /* Measured values are precise to a few percent; more digits would pretend otherwise. */
-#define STEPS 32
+#define STEPS 64
 
 static const struct {
     const char *name;
