@@ -93,7 +93,7 @@ static int write_parameters(const struct advice_input *body, const struct advice
     }
     if (!file_end(&file, path))
         return CLI_OK;
-    cli_error("%s: %s", path, strerror(errno));
+    cli_error("%s: %s", file_shown(path), strerror(errno));
     return CLI_FAILED;
 }
 
@@ -102,7 +102,7 @@ static int advise_and_print(const struct invocation *invocation, const struct ad
     struct advice *advices = advice_make(body);
     const char *path = option_value(invocation, "mca");
     bool verbose = option_value(invocation, "verbose");
-    FILE *out = path && !strcmp(path, "-") ? stderr : stdout;
+    FILE *out = file_is_stdout(path) ? stderr : stdout;
     int status = CLI_OK;
 
     if (option_value(invocation, "json"))

@@ -112,7 +112,7 @@ static int write_one(const struct reproduction *reproduction, json_t *document, 
     }
     if (!file_end(&file, path))
         return CLI_OK;
-    cli_error("%s: %s", path, strerror(errno));
+    cli_error("%s: %s", file_shown(path), strerror(errno));
     return CLI_FAILED;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "report.h"
 #include "results/results.h"
+#include "util/file.h"
 #include "util/vtime.h"
 
 #include <errno.h>
@@ -203,7 +204,7 @@ static int write_results(const struct tally *tally, const char *path, const char
     int failed = results_write_file(results, path);
 
     if (failed)
-        fprintf(stderr, "verbena-nas: %s: %s\n", path, strerror(errno));
+        fprintf(stderr, "verbena-nas: %s: %s\n", file_shown(path), strerror(errno));
     results_free(results);
     return failed ? -1 : 0;
 }

@@ -35,7 +35,7 @@ static int put_page(const char *template, const char *mark, const char *json, co
         failed = file_end(&file, path);
     }
     if (failed)
-        snprintf(error, size, "%s: %s", path, strerror(errno));
+        snprintf(error, size, "%s: %s", file_shown(path), strerror(errno));
     return failed ? -1 : 0;
 }
 

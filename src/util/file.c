@@ -214,6 +214,11 @@ bool file_is_stdout(const char *path)
     return path && !strcmp(path, "-");
 }
 
+const char *file_shown(const char *path)
+{
+    return file_is_stdout(path) ? "standard output" : path;
+}
+
 int file_write(const char *path, const void *bytes, size_t size)
 {
     char target[PATH_MAX], temporary[PATH_MAX];

@@ -32,6 +32,8 @@ void file_drop(struct file_text *file);
 
 /* Whether the path is "-". */
 bool file_is_stdout(const char *path);
+/* The path as messages have it. */
+const char *file_shown(const char *path);
 
 /* From now on, file_write() to "-" alone writes to standard output; whatever else this process or its
  * children print there goes to standard error. Returns 0, or -1 with errno. */

@@ -83,8 +83,7 @@ static bool has_ending(const char *path, const char *ending)
 
 static int report_output_error(const char *path)
 {
-    fprintf(stderr, "verbena bench: %s: %s\n", file_is_stdout(path) ? "standard output" : path,
-            strerror(errno));
+    fprintf(stderr, "verbena bench: %s: %s\n", file_shown(path), strerror(errno));
     return SESSION_FAILED;
 }
 
