@@ -64,7 +64,7 @@ int nas_check_output(const char *path, char *error, size_t size)
     if (file_is_stdout(path))
         return 0;
     if (length <= end || strcmp(path + length - end, ending)) {
-        snprintf(error, size, "--output needs -, or a name that ends in .json, not '%s'", path);
+        snprintf(error, size, "--output needs a name that ends in .json, or -, not '%s'", path);
         return -1;
     }
     snprintf(directory, sizeof(directory), "%s", path);

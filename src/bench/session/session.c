@@ -105,7 +105,8 @@ static int check_output(const struct session *session)
     if (file_is_stdout(path))
         return file_claim_stdout() ? report_output_error(path) : SESSION_OK;
     if (!has_ending(path, ".json") && !has_ending(path, ".csv")) {
-        fprintf(stderr, "verbena bench: --output must be -, or end in .json or .csv, not '%s'\n", path);
+        fprintf(stderr, "verbena bench: --output must end in .json or .csv, or be -, not '%s'\n",
+                path);
         return SESSION_USAGE;
     }
     if (!stat(path, &status) && !S_ISREG(status.st_mode)) {
