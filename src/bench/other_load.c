@@ -24,7 +24,8 @@ void other_load_read(struct other_load *out)
     double times[8], ticks = (double)sysconf(_SC_CLK_TCK);
     int count = 0;
 
-    *out = (struct other_load){ .total = 0, .busy = NAN,
+    *out = (struct other_load){ .total = 0,
+                                .busy = NAN,
                                 .own = used_by(RUSAGE_SELF) + used_by(RUSAGE_CHILDREN) };
     if (file) {
         count = fscanf(file, "cpu %lf %lf %lf %lf %lf %lf %lf %lf", &times[0], &times[1], &times[2],

@@ -89,6 +89,9 @@
     MEMORY_ROWS, \
     SHM_DIR_ROW, \
     LOG_AND_MODEL_ROWS
+#define PAPERS_ROW \
+    { .name = "papers", .argument = "DIR", .kind = OPTION_TEXT, .environment = "VERBENA_PAPERS", \
+      .help = "directory with papers of your own, besides the installed ones; separate several with ':'" }
 #define JSON_ROW \
     { .name = "json", .heading = "Output", .kind = OPTION_FLAG, .help = "print JSON instead of a table" }
 
@@ -123,7 +126,7 @@ static const struct option_row mpirun_options[] = {
 static const struct option_row nas_options[] = { NAS_OPTION_ROWS, RAIL_ROWS, { .name = NULL } };
 
 static const struct option_row list_options[] = {
-    FABRIC_ROW, NODES_ROW, DEVICES_ROW, PORTS_ROW, SHM_DIR_ROW, JSON_ROW, { .name = NULL },
+    FABRIC_ROW, NODES_ROW, DEVICES_ROW, PORTS_ROW, SHM_DIR_ROW, PAPERS_ROW, JSON_ROW, { .name = NULL },
 };
 
 static const struct option_row doctor_options[] = {
@@ -183,6 +186,7 @@ static const struct option_row reproduce_options[] = {
     { .name = "limit", .argument = "SECONDS", .default_value = "0", .kind = OPTION_NUMBER,
       .maximum = 86400,
       .help = "stop a command after this time; its values count as not run; 0: no limit" },
+    PAPERS_ROW,
     { .name = NULL },
 };
 

@@ -68,7 +68,10 @@ static void print_points(const struct comparison *comparison)
     for (unsigned int i = 0; i < comparison->count; i++) {
         const struct compared_point *point = &comparison->points[i];
 
-        snprintf(ratio, sizeof(ratio), !isfinite(point->ratio) ? "-" : exact ? "%.9g" : "%.3f",
+        snprintf(ratio, sizeof(ratio),
+                 !isfinite(point->ratio) ? "-"
+                 : exact                 ? "%.9g"
+                                         : "%.3f",
                  point->ratio);
         printf("%-*s  %-*s  %-*s  %10.*g %10.*g %-5s %*s  %-10s %s", widths.experiment,
                point->experiment->name, widths.series, point->series->name, widths.point,
@@ -141,9 +144,10 @@ static unsigned int print_detectable(const struct comparison *comparison, unsign
 static void print_method(const struct comparison *comparison)
 {
     if (comparison->method != COMPARE_EXACT && comparison->a_disturbed + comparison->b_disturbed)
-        printf("Left out: %u rounds of A and %u of B, while other programs used more than %.0f%% of "
-               "the processors.\n",
-               comparison->a_disturbed, comparison->b_disturbed, 100 * COMPARE_LOAD_MAX);
+        printf(
+            "Left out: %u rounds of A and %u of B, while other programs used more than %.0f%% of "
+            "the processors.\n",
+            comparison->a_disturbed, comparison->b_disturbed, 100 * COMPARE_LOAD_MAX);
     switch (comparison->method) {
     case COMPARE_EXACT:
         puts("Both runs are deterministic: any difference is a change.");
@@ -199,8 +203,10 @@ static void print_csv(const struct comparison *comparison)
     for (unsigned int i = 0; i < comparison->count; i++) {
         const struct compared_point *point = &comparison->points[i];
         const struct series *series = point->series;
-        const char *const texts[] = { point->experiment->name, series->name, series->quantity,
-                                      series->unit,            series->axis, series->axis_unit };
+        const char *const texts[] = {
+            point->experiment->name, series->name, series->quantity, series->unit, series->axis,
+            series->axis_unit
+        };
         const double numbers[] = { point->a->x, point->a_value, point->b_value, point->ratio };
         const double last[] = { point->probability, point->detectable };
 
@@ -237,16 +243,15 @@ static json_t *points_json(const struct comparison *comparison)
         const struct compared_point *point = &comparison->points[i];
 
         json_array_append_new(
-            array,
-            json_pack("{ss ss ss ss ss sf sf sf so ss ss so so}", "experiment",
-                      point->experiment->name, "series", point->series->name, "quantity",
-                      point->series->quantity, "unit", point->series->unit, "axis",
-                      point->series->axis, "x", point->a->x, "a", point->a_value, "b",
-                      point->b_value, "ratio", number_or_null(point->ratio), "change",
-                      compare_change_name(point->change), "statistic",
-                      point->statistic ? point->statistic : "median", "probability",
-                      number_or_null(point->probability), "detectable",
-                      number_or_null(point->detectable)));
+            array, json_pack("{ss ss ss ss ss sf sf sf so ss ss so so}", "experiment",
+                             point->experiment->name, "series", point->series->name, "quantity",
+                             point->series->quantity, "unit", point->series->unit, "axis",
+                             point->series->axis, "x", point->a->x, "a", point->a_value, "b",
+                             point->b_value, "ratio", number_or_null(point->ratio), "change",
+                             compare_change_name(point->change), "statistic",
+                             point->statistic ? point->statistic : "median", "probability",
+                             number_or_null(point->probability), "detectable",
+                             number_or_null(point->detectable)));
     }
     return array;
 }
@@ -286,17 +291,15 @@ static json_t *conditions_json(const struct comparison *comparison)
 static void print_json(const struct results *a, const struct results *b,
                        const struct comparison *comparison)
 {
-    json_t *object =
-        json_pack("{ss ss ss sf si si si si so so so si si si si si}", "a", a->path, "b", b->path,
-                  "method", compare_method_name(comparison->method), "threshold",
-                  comparison->threshold, "rounds_a", comparison->a_rounds, "rounds_b",
-                  comparison->b_rounds, "disturbed_a", comparison->a_disturbed, "disturbed_b",
-                  comparison->b_disturbed, "conditions", conditions_json(comparison), "points",
-                  points_json(comparison), "alone", unmatched_json(comparison), "better",
-                  comparison->tally[CHANGE_BETTER], "worse", comparison->tally[CHANGE_WORSE],
-                  "same", comparison->tally[CHANGE_SAME], "changed",
-                  comparison->tally[CHANGE_OTHER], "undecided",
-                  comparison->tally[CHANGE_UNDECIDED]);
+    json_t *object = json_pack(
+        "{ss ss ss sf si si si si so so so si si si si si}", "a", a->path, "b", b->path, "method",
+        compare_method_name(comparison->method), "threshold", comparison->threshold, "rounds_a",
+        comparison->a_rounds, "rounds_b", comparison->b_rounds, "disturbed_a",
+        comparison->a_disturbed, "disturbed_b", comparison->b_disturbed, "conditions",
+        conditions_json(comparison), "points", points_json(comparison), "alone",
+        unmatched_json(comparison), "better", comparison->tally[CHANGE_BETTER], "worse",
+        comparison->tally[CHANGE_WORSE], "same", comparison->tally[CHANGE_SAME], "changed",
+        comparison->tally[CHANGE_OTHER], "undecided", comparison->tally[CHANGE_UNDECIDED]);
 
     json_dumpf(object, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
     putchar('\n');

@@ -207,9 +207,11 @@ static void offer_results(const struct typed *typed)
 static void offer_papers(const struct typed *typed)
 {
     char directory[PATH_MAX], error[PATH_MAX + 512];
+    const char *installed = directory;
     struct paper_db db;
 
-    if (!launch_file("papers", directory) || paper_db_read(directory, &db, error, sizeof(error)))
+    if (!launch_file("papers", directory) ||
+        paper_db_read(&installed, 1, &db, error, sizeof(error)))
         return;
     for (unsigned int i = 0; i < db.paper_count; i++)
         offer(typed, db.papers[i].name, "", "paper");

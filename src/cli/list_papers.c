@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "list_papers.h"
 #include "json.h"
-#include "launch.h"
-#include "reproduce/paper_db.h"
+#include "papers.h"
 
 #include <string.h>
 
@@ -52,15 +51,10 @@ static void print_json(const struct paper_db *db)
 
 int list_papers(const struct invocation *invocation)
 {
-    char directory[PATH_MAX], error[PATH_MAX + 512];
     struct paper_db db;
 
-    if (!launch_file("papers", directory))
+    if (papers_read(invocation, &db))
         return CLI_FAILED;
-    if (paper_db_read(directory, &db, error, sizeof(error))) {
-        cli_error("%s", error);
-        return CLI_FAILED;
-    }
     if (option_value(invocation, "json"))
         print_json(&db);
     else

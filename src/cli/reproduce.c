@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* verbena reproduce: the papers' values on modelled adapters. */
 #include "commands.h"
-#include "launch.h"
+#include "papers.h"
 #include "bench/report.h"
 #include "report.h"
 #include "reproduce/reproduce.h"
@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <ftw.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -37,14 +38,10 @@ static int make_directories(const char *path, char *runs)
 
 static int read_papers(const struct invocation *invocation, struct paper_db *db)
 {
-    char directory[PATH_MAX], error[PATH_MAX + 512];
+    char error[512];
 
-    if (!launch_file("papers", directory))
+    if (papers_read(invocation, db))
         return CLI_FAILED;
-    if (paper_db_read(directory, db, error, sizeof(error))) {
-        cli_error("%s", error);
-        return CLI_FAILED;
-    }
     if (!invocation->operand_count)
         paper_db_select_all(db);
     for (int i = 0; i < invocation->operand_count; i++) {

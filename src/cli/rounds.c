@@ -78,8 +78,8 @@ static int measure_again(const struct invocation *invocation, char *const *words
         return CLI_FAILED;
     }
     close(nowhere);
-    status = measure(invocation, words, word_count, without, sizeof(without) / sizeof(*without),
-                     output);
+    status =
+        measure(invocation, words, word_count, without, sizeof(without) / sizeof(*without), output);
     dup2(saved, STDOUT_FILENO);
     close(saved);
     return status;

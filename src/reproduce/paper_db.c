@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "paper_db.h"
+#include "paper_check.h"
 #include "results/allocate.h"
 #include "results/csv.h"
 #include "results/json.h"
@@ -36,41 +37,63 @@ const char *paper_db_text(const json_t *object, const char *name)
     return json_string_value(json_object_get(object, name));
 }
 
-static const struct paper *paper_of(const struct paper_db *db, const char *number)
+static struct paper *paper_numbered(struct paper *papers, unsigned int count,
+                                    unsigned int directory, const char *number)
 {
-    for (unsigned int i = 0; i < db->paper_count; i++) {
-        if (!strcmp(db->papers[i].number, number))
-            return &db->papers[i];
+    for (unsigned int i = 0; i < count; i++) {
+        if (papers[i].directory == directory && !strcmp(papers[i].number, number))
+            return &papers[i];
     }
     return NULL;
 }
 
-static int read_paper(struct paper_db *db, const char *path, char *error, size_t size)
+/* Moves the paper of an earlier directory whose name the last one has to the replaced ones. */
+static int replace_paper(struct paper_db *db, char *error, size_t size)
 {
-    static const char *const texts[] = { "paper", "name",  "short", "authors",
-                                         "title", "about", "common" };
+    const struct paper *last = &db->papers[db->paper_count - 1];
+
+    for (unsigned int i = 0; i + 1 < db->paper_count; i++) {
+        struct paper *paper = &db->papers[i];
+
+        if (!strcmp(paper->name, last->name) && paper->directory < last->directory) {
+            db->replaced =
+                allocate_one_more(db->replaced, db->replaced_count, sizeof(*db->replaced));
+            db->replaced[db->replaced_count++] = *paper;
+            memmove(paper, paper + 1, (db->paper_count - i - 1) * sizeof(*paper));
+            db->paper_count--;
+            return 0;
+        }
+        if (!strcmp(paper->name, last->name) || !strcmp(paper->number, last->number))
+            return refuse(error, size, "%s: %s has the same name or number", last->path,
+                          paper->path);
+    }
+    return 0;
+}
+
+static int read_paper(struct paper_db *db, unsigned int directory, const char *path, char *error,
+                      size_t size)
+{
     json_t *document = json_read(path, error, size);
     struct paper *paper;
 
     if (!document)
         return -1;
+    if (paper_check(document, path, error, size)) {
+        json_decref(document);
+        return -1;
+    }
     db->papers = allocate_one_more(db->papers, db->paper_count, sizeof(*db->papers));
     paper = &db->papers[db->paper_count++];
-    *paper = (struct paper){ .path = allocate_text(path), .document = document };
-    for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
-        if (!paper_db_text(document, texts[i]))
-            return refuse(error, size, "%s: %s: expected a string", path, texts[i]);
-    }
-    if (!json_is_object(json_object_get(document, "runs")) ||
-        !json_is_object(json_object_get(document, "rows")) ||
-        !json_is_array(json_object_get(document, "figures")))
-        return refuse(error, size, "%s: runs and rows must be objects, figures an array", path);
-    paper->name = paper_db_text(document, "name");
-    paper->number = paper_db_text(document, "paper");
-    return 0;
+    *paper = (struct paper){ .path = allocate_text(path),
+                             .directory = directory,
+                             .document = document,
+                             .name = paper_db_text(document, "name"),
+                             .number = paper_db_text(document, "paper") };
+    return replace_paper(db, error, size);
 }
 
-static int read_papers(struct paper_db *db, const char *directory, char *error, size_t size)
+static int read_papers(struct paper_db *db, unsigned int index, const char *directory, char *error,
+                       size_t size)
 {
     char *pattern;
     glob_t found;
@@ -79,9 +102,9 @@ static int read_papers(struct paper_db *db, const char *directory, char *error, 
     if (asprintf(&pattern, "%s/*.json", directory) < 0)
         return refuse(error, size, "out of memory");
     if (glob(pattern, 0, NULL, &found))
-        status = refuse(error, size, "%s: no such file", pattern);
+        status = refuse(error, size, "%s: there is no paper: no such file", pattern);
     for (size_t i = 0; !status && i < found.gl_pathc; i++)
-        status = read_paper(db, found.gl_pathv[i], error, size);
+        status = read_paper(db, index, found.gl_pathv[i], error, size);
     globfree(&found);
     free(pattern);
     return status;
@@ -121,10 +144,6 @@ static int check_row(const struct paper_row *row, char *error, size_t size)
 
     if (paper_db_text(row->spec, "not_run"))
         return 0;
-    if (!json_object_get(row->spec, "value") == !checks)
-        snprintf(reason, sizeof(reason), "needs value, checks or not_run");
-    if (checks && !json_is_array(checks))
-        snprintf(reason, sizeof(reason), "checks must be an array");
     json_array_foreach(checks, i, check)
     {
         json_array_foreach(json_object_get(check, "of"), k, part)
@@ -143,15 +162,30 @@ static int check_row(const struct paper_row *row, char *error, size_t size)
                    : 0;
 }
 
-static int take_row(struct paper_db *db, char **fields, char *error, size_t size)
+static bool has_row(const struct paper_db *db, const char *id)
 {
-    const struct paper *paper = paper_of(db, fields[FIELD_PAPER]);
+    for (unsigned int i = 0; i < db->row_count; i++) {
+        if (!strcmp(db->rows[i].fields[FIELD_ID], id))
+            return true;
+    }
+    return false;
+}
+
+static int take_row(struct paper_db *db, unsigned int directory, char **fields, char *error,
+                    size_t size)
+{
+    const struct paper *paper =
+        paper_numbered(db->papers, db->paper_count, directory, fields[FIELD_PAPER]);
     const json_t *spec;
     struct paper_row *row;
 
+    if (!paper && paper_numbered(db->replaced, db->replaced_count, directory, fields[FIELD_PAPER]))
+        return 0;
     if (!paper)
         return refuse(error, size, "%s: no file describes paper %s", fields[FIELD_ID],
                       fields[FIELD_PAPER]);
+    if (has_row(db, fields[FIELD_ID]))
+        return refuse(error, size, "%s: another paper has a value of this id", fields[FIELD_ID]);
     spec = json_object_get(json_object_get(paper->document, "rows"), fields[FIELD_ID]);
     if (!spec)
         return refuse(error, size, "%s: missing row %s", paper->path, fields[FIELD_ID]);
@@ -164,7 +198,8 @@ static int take_row(struct paper_db *db, char **fields, char *error, size_t size
     return check_row(row, error, size);
 }
 
-static int read_rows(struct paper_db *db, const char *directory, char *error, size_t size)
+static int read_rows(struct paper_db *db, unsigned int index, const char *directory, char *error,
+                     size_t size)
 {
     char path[PATH_MAX], *fields[FIELD_COUNT] = { NULL }, *text;
     unsigned int count, line = 0;
@@ -187,7 +222,7 @@ static int read_rows(struct paper_db *db, const char *directory, char *error, si
                 status = refuse(error, size, "%s:1: expected a column '%s'", path, field_names[i]);
         }
         if (!status && line > 1)
-            status = take_row(db, fields, error, size);
+            status = take_row(db, index, fields, error, size);
         for (int i = 0; i < FIELD_COUNT; i++) {
             free(fields[i]);
             fields[i] = NULL;
@@ -197,15 +232,6 @@ static int read_rows(struct paper_db *db, const char *directory, char *error, si
         fclose(in);
     free(text);
     return status;
-}
-
-static bool has_row(const struct paper_db *db, const char *id)
-{
-    for (unsigned int i = 0; i < db->row_count; i++) {
-        if (!strcmp(db->rows[i].fields[FIELD_ID], id))
-            return true;
-    }
-    return false;
 }
 
 /* Rejects rows that results.csv does not have, which would otherwise be ignored. */
@@ -225,14 +251,30 @@ static int check_known(const struct paper_db *db, char *error, size_t size)
     return 0;
 }
 
-int paper_db_read(const char *directory, struct paper_db *out, char *error, size_t size)
+int paper_db_read(const char *const *directories, unsigned int count, struct paper_db *out,
+                  char *error, size_t size)
 {
+    int status = 0;
+
     *out = (struct paper_db){ 0 };
-    if (!read_papers(out, directory, error, size) && !read_rows(out, directory, error, size) &&
-        !check_known(out, error, size))
+    for (unsigned int i = 0; !status && i < count; i++)
+        status = read_papers(out, i, directories[i], error, size);
+    /* Rows point to papers, whose array must not grow any more. */
+    for (unsigned int i = 0; !status && i < count; i++)
+        status = read_rows(out, i, directories[i], error, size);
+    if (!status && !check_known(out, error, size))
         return 0;
     paper_db_free(out);
     return -1;
+}
+
+static void free_papers(struct paper *papers, unsigned int count)
+{
+    for (unsigned int i = 0; i < count; i++) {
+        free(papers[i].path);
+        json_decref(papers[i].document);
+    }
+    free(papers);
 }
 
 void paper_db_free(struct paper_db *db)
@@ -241,12 +283,9 @@ void paper_db_free(struct paper_db *db)
         for (int k = 0; k < FIELD_COUNT; k++)
             free(db->rows[i].fields[k]);
     }
-    for (unsigned int i = 0; i < db->paper_count; i++) {
-        free(db->papers[i].path);
-        json_decref(db->papers[i].document);
-    }
+    free_papers(db->papers, db->paper_count);
+    free_papers(db->replaced, db->replaced_count);
     free(db->rows);
-    free(db->papers);
     *db = (struct paper_db){ 0 };
 }
 

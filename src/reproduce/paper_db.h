@@ -27,6 +27,7 @@ extern const char *const field_names[FIELD_COUNT];
 
 struct paper {
     char *path;
+    unsigned int directory; /* which of those that were read */
     json_t *document;
     const char *name;   /* "pcie" */
     const char *number; /* "004" */
@@ -45,12 +46,16 @@ struct paper_row {
 struct paper_db {
     unsigned int paper_count;
     struct paper *papers;
+    unsigned int replaced_count;
+    struct paper *replaced; /* by a paper of the same name in a later directory */
     unsigned int row_count;
     struct paper_row *rows; /* grouped by paper */
 };
 
-/* Return 0, or -1 with the reason in 'error'. */
-int paper_db_read(const char *directory, struct paper_db *out, char *error, size_t size);
+/* Return 0, or -1 with the reason in 'error'. Each directory has a results.csv and a file for each
+ * paper in it; a paper replaces one of the same name in an earlier directory. */
+int paper_db_read(const char *const *directories, unsigned int count, struct paper_db *out,
+                  char *error, size_t size);
 int paper_db_select(struct paper_db *db, const char *name, char *error,
                     size_t size); /* a paper, a row, or all rows of an experiment */
 

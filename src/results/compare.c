@@ -18,11 +18,8 @@ struct comparing {
 const char *compare_change_name(enum change change)
 {
     static const char *const names[] = {
-        [CHANGE_SAME] = "same",
-        [CHANGE_UNDECIDED] = "undecided",
-        [CHANGE_BETTER] = "better",
-        [CHANGE_WORSE] = "worse",
-        [CHANGE_OTHER] = "changed",
+        [CHANGE_SAME] = "same",   [CHANGE_UNDECIDED] = "undecided", [CHANGE_BETTER] = "better",
+        [CHANGE_WORSE] = "worse", [CHANGE_OTHER] = "changed",
     };
 
     return names[change];
@@ -297,8 +294,8 @@ static void choose_method(struct comparing *comparing)
         out->a_rounds = out->b_rounds;
     if (b->deterministic)
         out->b_rounds = out->a_rounds;
-    out->method = permutation_has_power(out->a_rounds, out->b_rounds) ? COMPARE_PERMUTATION
-                                                                      : COMPARE_NOTHING;
+    out->method =
+        permutation_has_power(out->a_rounds, out->b_rounds) ? COMPARE_PERMUTATION : COMPARE_NOTHING;
 }
 
 static void judge(struct comparing *comparing)

@@ -6,7 +6,7 @@
 #include "results.h"
 
 enum change {
-    CHANGE_SAME, /* or indistinguishable from noise */
+    CHANGE_SAME,      /* or indistinguishable from noise */
     CHANGE_UNDECIDED, /* too few rounds to tell a change from noise */
     CHANGE_BETTER,
     CHANGE_WORSE,

@@ -92,8 +92,8 @@ static struct deals make_deals(unsigned int a_rounds, unsigned int b_rounds)
     struct deals deals = { .rounds = a_rounds + b_rounds,
                            .a_rounds = a_rounds,
                            .count = deal_count(a_rounds, b_rounds) };
-    bool all = choices(deals.rounds, a_rounds < b_rounds ? a_rounds : b_rounds, DEALS_MAX) <=
-               DEALS_MAX;
+    bool all =
+        choices(deals.rounds, a_rounds < b_rounds ? a_rounds : b_rounds, DEALS_MAX) <= DEALS_MAX;
     uint64_t random = 1;
 
     deals.in_b = allocate_zeroed((size_t)deals.count * deals.rounds);
@@ -190,9 +190,9 @@ void permutation_test(struct permutation_point *points, unsigned int count, unsi
         prepared[i].observed =
             separation(prepared[i].values, deals.in_b, deals.rounds, held, &prepared[i].spread);
         for (unsigned int k = 0; k < deals.count; k++)
-            largest[k] = fmax(largest[k], separation(prepared[i].values,
-                                                     deals.in_b + (size_t)k * deals.rounds,
-                                                     deals.rounds, held, &spread));
+            largest[k] = fmax(largest[k],
+                              separation(prepared[i].values, deals.in_b + (size_t)k * deals.rounds,
+                                         deals.rounds, held, &spread));
     }
     for (unsigned int i = 0; i < count; i++)
         points[i].probability =

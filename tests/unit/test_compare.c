@@ -60,8 +60,8 @@ static struct results *make_run(unsigned int rounds, const struct noise *noise,
             struct point *point = &series->points[i];
             double outlier = uniform() < 0.05 ? noise->of_outlier * uniform() : 0;
 
-            results_point_add_round(point, point->y.median * exp(round + outlier +
-                                                                 noise->of_point * normal()));
+            results_point_add_round(point, point->y.median *
+                                               exp(round + outlier + noise->of_point * normal()));
         }
     }
     return results;
@@ -79,8 +79,7 @@ static struct comparison compare(struct results *a, struct results *b)
 
 static unsigned int changes_of(const struct comparison *comparison)
 {
-    return comparison->count - comparison->tally[CHANGE_SAME] -
-           comparison->tally[CHANGE_UNDECIDED];
+    return comparison->count - comparison->tally[CHANGE_SAME] - comparison->tally[CHANGE_UNDECIDED];
 }
 
 static void free_all(struct comparison *comparison, struct results *a, struct results *b)
