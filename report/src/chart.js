@@ -2,12 +2,14 @@
 /* A chart with its legend and its table.
  *
  * spec: { title, quantity, unit, axis, axisUnit, logX, logY,
- *         series: [{ name, run, points: [{ x, y, low, high }] }],
+ *         series: [{ name, run, points: [{ x, y, low, high, statistics }] }],
  *         quoted: [{ name, x, y }] }
  *
  * A curve's name decides its colour (its run, if all have the same name); its run decides the dash.
- * 'low' and 'high' are optional. */
+ * 'low' and 'high' are optional, and so are the 'statistics' of a point (median, p99, ...), of which the reader
+ * chooses the one that is drawn. */
 import * as Plot from '@observablehq/plot';
+import { csvLink } from './csv.js';
 import { element, table } from './dom.js';
 import { axisValue, count, value } from './format.js';
 
@@ -184,6 +186,40 @@ function dataTable(spec) {
                          positions.sort((a, b) => a - b)));
 }
 
+const STATISTICS = { median: 'median', p99: '99th percentile', p999: '99.9th percentile', max: 'maximum',
+                     min: 'minimum', mean: 'mean' };
+
+/* Whether the samples of any point differ, so that percentiles tell something. */
+const hasSpread = spec => spec.series.some(series => series.points.some(point =>
+    point.statistics && point.statistics.max > point.statistics.min));
+
+/* The curves of one statistic. The band is that of the median. */
+function ofStatistic(spec, name) {
+    if (name === 'median')
+        return spec;
+    const points = series => series.points.filter(point => point.statistics)
+        .map(point => ({ x: point.x, y: point.statistics[name] }));
+    return { ...spec, quantity: `${spec.quantity}, ${STATISTICS[name]}`,
+             series: spec.series.map(series => ({ ...series, points: points(series) })) };
+}
+
+function chooser(spec, choose) {
+    if (!hasSpread(spec))
+        return null;
+    return element('label', { class: 'statistic' }, 'Curve of the ',
+                   element('select', { onchange: event => choose(event.target.value) },
+                           Object.entries(STATISTICS).map(([name, text]) => element('option', { value: name }, text))));
+}
+
+function saved(spec) {
+    const statistics = Object.keys(spec.series[0]?.points[0]?.statistics ?? {});
+    const head = ['curve', 'run', unitOf(spec.axis, spec.axisUnit), unitOf(spec.quantity, spec.unit), ...statistics];
+    const rows = spec.series.flatMap(series => series.points.map(point =>
+        [series.name, series.run, point.x, point.y, ...statistics.map(name => point.statistics?.[name])]));
+    const quoted = (spec.quoted ?? []).map(point => [point.name, 'paper', point.x, point.y]);
+    return csvLink(spec.title, head, [...rows, ...quoted]);
+}
+
 /* Points are stored in the order of measurement; a curve is drawn from left to right. */
 function ordered(series) {
     return { ...series, points: [...series.points].sort((a, b) => a.x - b.x) };
@@ -207,7 +243,8 @@ function drawNow(node) {
 addEventListener('beforeprint', () => [...waiting.keys()].forEach(drawNow));
 
 export function chart(given) {
-    const spec = { ...given, series: given.series.map(ordered) };
+    const whole = { ...given, series: given.series.map(ordered) };
+    const spec = { ...whole };
     const view = { shown: new Set(spec.series.keys()), svg: null };
     const output = element('output', { class: 'value', 'aria-live': 'polite' });
     const plot = element('div', { class: 'plot', tabindex: 0, role: 'group',
@@ -223,6 +260,12 @@ export function chart(given) {
         });
         plot.replaceChildren(svg);
     };
+    const data = element('div', {}, dataTable(spec));
+    const choose = name => {
+        Object.assign(spec, ofStatistic(whole, name));
+        data.replaceChildren(dataTable(spec));
+        redraw();
+    };
     plot.addEventListener('keydown', keys(view, spec));
     waiting.set(plot, () => {
         let width = plot.clientWidth;
@@ -235,6 +278,7 @@ export function chart(given) {
         }).observe(plot);
     });
     observer.observe(plot);
-    return element('figure', { class: 'chart' }, element('figcaption', {}, spec.title), plot, output,
-                   legend(spec, view, redraw), dataTable(spec));
+    return element('figure', { class: 'chart' },
+                   element('figcaption', {}, spec.title, ' ', saved(whole)), chooser(whole, choose), plot, output,
+                   legend(spec, view, redraw), data);
 }

@@ -14,20 +14,22 @@ export function element(name, attributes = {}, ...children) {
     return node;
 }
 
-/* A table that scrolls if the page is too narrow. Columns: { title, text(row), number, class(row) }.
- * The first column has the row headers. */
-export function table(caption, columns, rows) {
-    const head = columns.map(column => element('th', { scope: 'col', class: column.number && 'number' },
-                                               column.title));
-    const body = rows.map(row => element('tr', {}, columns.map((column, index) =>
+/* A table that scrolls if the page is too narrow, or reflows if its class says so. Columns: { title,
+ * text(row), number, class }. The first column has the row headers. */
+export function table(caption, columns, rows, kind = '') {
+    const head = columns.map(column => element('th', { scope: 'col', role: 'columnheader',
+                                                       class: column.number && 'number' }, column.title));
+    const body = rows.map(row => element('tr', { role: 'row' }, columns.map((column, index) =>
         element(index ? 'td' : 'th', {
             scope: index ? null : 'row',
-            class: [column.number && 'number', column.class?.(row)].filter(Boolean).join(' ') || null,
+            role: index ? 'cell' : 'rowheader',
+            'data-title': column.title,
+            class: [column.number && 'number', column.class].filter(Boolean).join(' ') || null,
         }, column.text(row)))));
-    return element('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': caption },
-                   element('table', {}, element('caption', {}, caption),
-                           element('thead', {}, element('tr', {}, head)),
-                           element('tbody', {}, body)));
+    return element('div', { class: `scroll ${kind}`.trim(), tabindex: 0, role: 'region', 'aria-label': caption },
+                   element('table', { role: 'table' }, element('caption', {}, caption),
+                           element('thead', { role: 'rowgroup' }, element('tr', { role: 'row' }, head)),
+                           element('tbody', { role: 'rowgroup' }, body)));
 }
 
 export function command(text) {

@@ -19,8 +19,9 @@ function panels(parts, several) {
             found.get(key).series.push({
                 name: series.name,
                 run: several ? run.label : null,
-                points: series.points.map(point => ({ x: point.x, y: point.median, low: point.ci_low,
-                                                      high: point.ci_high })),
+                points: series.points.map(({ x, ...statistics }) => ({
+                    x, y: statistics.median, low: statistics.ci_low, high: statistics.ci_high, statistics,
+                })),
             });
         }
     }

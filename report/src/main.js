@@ -3,6 +3,7 @@
 import { element } from './dom.js';
 import { count, date } from './format.js';
 import { experiments } from './experiments.js';
+import { filterBox } from './filter.js';
 import { findings } from './findings.js';
 import { metadata } from './metadata.js';
 import { overview } from './overview.js';
@@ -34,11 +35,13 @@ function links(parts) {
 const data = read('data');
 const sections = SECTIONS.flatMap(make => make(data, read('methods')) ?? []);
 
+const nav = element('nav', { 'aria-label': 'Contents', tabindex: 0 }, links(sections));
+const main = element('main', { id: 'content', tabindex: -1 }, sections.map(section =>
+    element('section', { id: section.id, 'aria-labelledby': `${section.id}-title` },
+            element('h2', { id: `${section.id}-title` }, section.title), section.node)));
+
 document.title = `Verbena: ${title(data)}`;
 document.getElementById('page').replaceChildren(
-    element('header', {}, element('h1', {}, title(data)), element('p', { class: 'muted' }, subtitle(data))),
-    element('div', { class: 'layout' },
-            element('nav', { 'aria-label': 'Contents', tabindex: 0 }, links(sections)),
-            element('main', { id: 'content', tabindex: -1 }, sections.map(section =>
-                element('section', { id: section.id, 'aria-labelledby': `${section.id}-title` },
-                        element('h2', { id: `${section.id}-title` }, section.title), section.node)))));
+    element('header', {}, element('h1', {}, title(data)), element('p', { class: 'muted' }, subtitle(data)),
+            filterBox(main, nav)),
+    element('div', { class: 'layout' }, nav, main));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Each paper: its question, every value, and its figures with our curves and the points it quotes. */
 import { chart } from './chart.js';
+import { csvLink } from './csv.js';
 import { command, element, table } from './dom.js';
 import { percent, value } from './format.js';
 import { tally, verdict } from './overview.js';
@@ -38,14 +39,22 @@ function columns(what_if) {
         { title: 'value', text: row => element('span', { id: `row-${row.id}` }, row.id) },
         { title: 'what', text: row => [row.setup || row.experiment, row.metric].filter(Boolean).join(': ') },
         { title: 'adapter', text: row => row.platform },
-        { title: 'paper', number: true, text: row => value(row.paper) },
+        { title: 'paper', number: true, class: 'key', text: row => value(row.paper) },
         ...(what_if ? before : []),
-        { title: 'ours', number: true, text: row => value(row.ours) },
+        { title: 'ours', number: true, class: 'key', text: row => value(row.ours) },
         { title: 'unit', text: row => row.unit },
         { title: 'error', number: true, text: row => percent(row.error) },
-        { title: 'verdict', text: row => verdict(row.verdict) },
+        { title: 'verdict', class: 'key', text: row => verdict(row.verdict) },
+        { title: 'matches if', text: row => row.criterion || '–' },
         { title: 'remark', text: row => row.observed || row.note },
     ];
+}
+
+function saved(paper, what_if) {
+    const fields = ['id', 'platform', 'setup', 'metric', 'unit', 'paper', 'ours', 'error', 'verdict', 'criterion',
+                    'observed', 'note'];
+    return csvLink(`${paper.name} values`, [...fields, ...(what_if ? ['before'] : [])],
+                   paper.rows.map(row => [...fields.map(name => row[name]), ...(what_if ? [row.before?.ours] : [])]));
 }
 
 function section(paper, what_if) {
@@ -57,7 +66,8 @@ function section(paper, what_if) {
                       element('p', { class: 'muted' }, `${paper.authors}: ${paper.title}`),
                       element('p', {}, paper.about),
                       element('p', {}, `${counts.matches} of ${paper.rows.length} values match.`),
-                      table(`Every value of ${paper.short}`, columns(what_if), paper.rows),
+                      table(`Every value of ${paper.short}`, columns(what_if), paper.rows, 'values'),
+                      element('p', { class: 'small' }, saved(paper, what_if)),
                       paper.figures.map(one => drawn(paper, one))),
         parts: paper.figures.map(one => ({ id: `figure-${paper.name}-${one.id}`, title: one.title })),
     };

@@ -29,6 +29,7 @@ static json_t *row_json(const struct reproduction *reproduction, const struct ro
     json_object_set_new(object, "error", number_or_null(now->error));
     json_object_set_new(object, "verdict", json_string(evaluate_verdict_name(now->verdict)));
     json_object_set_new(object, "observed", json_string(now->text));
+    json_object_set_new(object, "criterion", json_string(now->criterion));
     if (reproduction->changed)
         json_object_set_new(object, "before",
                             json_pack("{so so ss ss}", "ours", number_or_null(before->ours),
@@ -232,8 +233,8 @@ static void put_text(const char *text, FILE *out)
 
 void document_csv(const struct reproduction *reproduction, FILE *out)
 {
-    fputs(reproduction->changed ? "id,unit,paper,ours,error,verdict,observed,before\n"
-                                : "id,unit,paper,ours,error,verdict,observed\n",
+    fputs(reproduction->changed ? "id,unit,paper,ours,error,verdict,observed,criterion,before\n"
+                                : "id,unit,paper,ours,error,verdict,observed,criterion\n",
           out);
     for (unsigned int i = 0; i < reproduction->count; i++) {
         const struct row_outcome *outcome = &reproduction->rows[i];
@@ -245,6 +246,7 @@ void document_csv(const struct reproduction *reproduction, FILE *out)
         put_number(outcome->now.error, out);
         put_text(evaluate_verdict_name(outcome->now.verdict), out);
         put_text(outcome->now.text, out);
+        put_text(outcome->now.criterion, out);
         if (reproduction->changed)
             put_number(outcome->before.ours, out);
         fputc('\n', out);

@@ -59,6 +59,17 @@ static int __attribute__((format(printf, 2, 3))) say(struct outcome *out, const 
     return -1;
 }
 
+static void __attribute__((format(printf, 2, 3)))
+say_criterion(struct outcome *out, const char *format, ...)
+{
+    size_t used = strlen(out->criterion);
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(out->criterion + used, sizeof(out->criterion) - used, format, arguments);
+    va_end(arguments);
+}
+
 /* Returns the series that the reference names, or NULL with the reason in out->text. */
 static const struct series *series_of(const struct job *job, const struct reference *reference,
                                       struct outcome *out)
@@ -178,15 +189,42 @@ static bool is_above(double factor, const struct values *of, const struct values
     return smallest(of) > factor * largest(than);
 }
 
+static double spread(const struct values *of, const struct values *than)
+{
+    return largest(of) / smallest(of);
+}
+
+static double least_rise(const struct values *of, const struct values *than)
+{
+    double least = INFINITY;
+
+    for (unsigned int i = 1; i < of->count; i++)
+        least = fmin(least, of->list[i] / of->list[i - 1]);
+    return least;
+}
+
+static double largest_ratio(const struct values *of, const struct values *than)
+{
+    return largest(of) / smallest(than);
+}
+
+static double smallest_ratio(const struct values *of, const struct values *than)
+{
+    return smallest(of) / largest(than);
+}
+
 static const struct shape {
     const char *name;
     bool compares; /* with the values of "than" */
     bool (*matches)(double number, const struct values *of, const struct values *than);
+    const char *condition; /* in words */
+    double added;          /* to the number, for the ratio in those words */
+    double (*ratio)(const struct values *of, const struct values *than);
 } shapes[] = {
-    { "flat", false, is_flat },
-    { "rises", false, rises },
-    { "below", true, is_below },
-    { "above", true, is_above },
+    { "flat", false, is_flat, "the largest is at most %.4g times the smallest", 1, spread },
+    { "rises", false, rises, "each is at least %.4g times the one before", 1, least_rise },
+    { "below", true, is_below, "less than %.4g times", 0, largest_ratio },
+    { "above", true, is_above, "more than %.4g times", 0, smallest_ratio },
 };
 
 static const struct shape *shape_of(const json_t *check)
@@ -196,6 +234,49 @@ static const struct shape *shape_of(const json_t *check)
             return &shapes[i];
     }
     return NULL;
+}
+
+static void say_point(struct outcome *out, const struct paper_row *row, const json_t *what)
+{
+    struct reference reference;
+    char error[256], x[32];
+
+    if (paper_db_reference_read(row, what, &reference, error, sizeof(error)))
+        return;
+    say_criterion(out, "%s", reference.series);
+    if (!reference.all)
+        say_criterion(out, " at %s", option_number_text((uint64_t)reference.x, x, sizeof(x)));
+    if (paper_db_text(what, "adapter"))
+        say_criterion(out, " on %s", reference.adapter);
+    if (paper_db_text(what, "set"))
+        say_criterion(out, " with %s", reference.set);
+    if (paper_db_text(what, "run"))
+        say_criterion(out, " of %s", reference.run);
+}
+
+static void say_points(struct outcome *out, const struct paper_row *row, const json_t *list)
+{
+    const json_t *what;
+    size_t i;
+
+    json_array_foreach(list, i, what)
+    {
+        say_criterion(out, i ? ", " : "");
+        say_point(out, row, what);
+    }
+}
+
+static void say_condition(struct outcome *out, const struct paper_row *row, const json_t *check,
+                          const struct shape *shape, double number)
+{
+    say_criterion(out, *out->criterion ? "; " : "");
+    say_points(out, row, json_object_get(check, "of"));
+    say_criterion(out, ": ");
+    say_criterion(out, shape->condition, number + shape->added);
+    if (shape->compares) {
+        say_criterion(out, " ");
+        say_points(out, row, json_object_get(check, "than"));
+    }
 }
 
 static void say_values(struct outcome *out, const struct values *values)
@@ -214,10 +295,12 @@ static int evaluate_check(const struct evaluation *evaluation, const struct pape
 
     if (!shape)
         return say(out, "unknown kind of check");
+    number = json_number_value(json_object_get(check, shape->name));
+    say_condition(out, row, check, shape, number);
     if (gather(evaluation, row, json_object_get(check, "of"), &of, out) ||
         (shape->compares && gather(evaluation, row, json_object_get(check, "than"), &than, out)))
         return -1;
-    number = json_number_value(json_object_get(check, shape->name));
+    say_criterion(out, " (measured: %.4g)", shape->ratio(&of, &than));
     if (shape->matches(number, &of, &than)) {
         say(out, *out->text ? "; " : "");
     } else {
@@ -245,6 +328,7 @@ static int evaluate_shape(const struct evaluation *evaluation, const struct pape
         struct outcome seen = *out;
 
         if (evaluate_check(evaluation, row, check, &seen)) {
+            memcpy(out->criterion, seen.criterion, sizeof(out->criterion));
             out->text[0] = '\0';
             return say(out, "%s", seen.text);
         }
@@ -300,9 +384,19 @@ static int evaluate_value(const struct evaluation *evaluation, const struct pape
 {
     bool bound = !strcmp(row->fields[FIELD_KIND], "bound"), matches;
     const json_t *within = json_object_get(row->spec, "within");
+    const char *unit = row->fields[FIELD_UNIT];
 
+    if (within)
+        say_criterion(out, "%.6g %s, up to %.4g more or less", row->value, unit,
+                      json_number_value(within));
+    else if (bound)
+        say_criterion(out, "at most %.6g %s", row->value, unit);
+    else
+        say_criterion(out, "%.6g %s, up to %.4g%% more or less", row->value, unit,
+                      evaluation->tolerance);
     if (compute(evaluation, row, out))
         return -1;
+    say_criterion(out, " (measured: %.4g times)", out->ours / row->value);
     out->error = 100 * (out->ours / row->value - 1);
     matches = bound ? out->ours <= row->value : fabs(out->error) <= evaluation->tolerance;
     if (within)

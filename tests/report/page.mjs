@@ -119,6 +119,76 @@ async function checkLicences({ page }) {
     require(await notice.isVisible(), 'the notices cannot be opened');
 }
 
+/* Each row that was run says when it matches, and how near it is to that. */
+async function checkCriteria({ page }) {
+    for (const row of await page.locator('.values tbody tr').all()) {
+        const id = await row.locator('th').textContent();
+        const criterion = await row.locator('[data-title="matches if"]').textContent();
+        const run = await row.locator('.verdict').textContent() !== 'not run';
+        require(!run || /\(measured: -?[\d.]+/.test(criterion), `${id}: the criterion is "${criterion}"`);
+    }
+}
+
+/* Lines of the file behind a link. */
+async function saved(link) {
+    const [head, data] = (await link.getAttribute('href')).split(/,(.*)/s);
+    require(head.startsWith('data:text/csv') && await link.getAttribute('download'), `a link to ${head}`);
+    return decodeURIComponent(data).trim().split('\r\n');
+}
+
+async function checkSaved({ page }) {
+    for (const chart of await page.locator('figure.chart').all()) {
+        const lines = await saved(chart.locator('.csv'));
+        const numbers = (await chart.locator('.data tbody td').allTextContents()).filter(text => text !== '–');
+        require(lines.length > numbers.length, `${lines.length - 1} lines of ${numbers.length} values`);
+    }
+    for (const one of await page.locator('.values').all()) {
+        const lines = await saved(one.locator('xpath=following::a[@class="csv"][1]'));
+        require(lines.length === await one.locator('tbody tr').count() + 1, `${lines.length} lines of values`);
+        require(lines[0].includes('criterion'), lines[0]);
+    }
+}
+
+/* No percentile is below the median. */
+async function checkPercentiles({ page }) {
+    const chart = page.locator('figure.chart:has(.statistic)').first();
+    const numbers = async () => (await chart.locator('.data tbody td').allTextContents()).map(Number);
+    const before = await numbers();
+    await chart.locator('.statistic select').selectOption('p999');
+    const after = await numbers();
+    require(after.length === before.length && after.every((value, i) => !(value < before[i])), `${before}, ${after}`);
+    require(after.some((value, i) => value > before[i]), 'the curve stays that of the median');
+    require((await chart.locator('.plot svg').getAttribute('aria-label')).includes('99.9th percentile'), 'no label');
+    await chart.locator('.statistic select').selectOption('median');
+}
+
+async function checkFilter({ page }) {
+    const items = '.values tbody tr, article, .finding';
+    const visible = () => page.locator(items).evaluateAll(all => all.filter(one => one.checkVisibility())
+        .map(one => one.id + one.textContent.toLowerCase()));
+    const all = (await visible()).length;
+    const box = page.locator('.filter input');
+    await box.fill('Latency');
+    const some = await visible();
+    require(some.length && some.length < all, `${some.length} of ${all} shown`);
+    require(some.every(text => text.includes('latency')), 'others are shown');
+    await box.fill('no such word');
+    require(!(await visible()).length, 'something is shown');
+    require((await page.locator('.filter output').textContent()).startsWith('0 of'), 'the count is wrong');
+    await box.fill('');
+    require((await visible()).length === all, 'not all come back');
+}
+
+/* What the paper has, what we have and the verdict are beside each other, and in view. */
+async function checkKeyColumns({ page }) {
+    for (const row of (await page.locator('.values tbody tr').all()).slice(0, 5)) {
+        const boxes = await Promise.all((await row.locator('.key').all()).map(cell => cell.boundingBox()));
+        require(boxes.length === 3, `${boxes.length} columns`);
+        require(boxes.every(box => box.x >= 0 && box.x + box.width <= PHONE), 'a column is out of view');
+        require(boxes.every(box => box.y === boxes[0].y), 'the columns are not beside each other');
+    }
+}
+
 async function checkWidth({ page }) {
     const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
     require(over <= 0, `${over} pixels wider than the window`);
@@ -152,6 +222,11 @@ async function checkPage(browser, name, path) {
     await test(`${name} hover`, () => checkHover(opened));
     await test(`${name} switch`, () => checkSwitch(opened));
     await test(`${name} keys`, () => checkKeys(opened));
+    await test(`${name} criteria`, () => checkCriteria(opened));
+    await test(`${name} saved`, () => checkSaved(opened));
+    if (await page.locator('.statistic').count())
+        await test(`${name} percentiles`, () => checkPercentiles(opened));
+    await test(`${name} filter`, () => checkFilter(opened));
     await test(`${name} licences`, () => checkLicences(opened));
     await page.evaluate(() => scrollTo(0, 0));
     for (const colorScheme of ['light', 'dark']) {
@@ -161,6 +236,7 @@ async function checkPage(browser, name, path) {
         await picture(colorScheme);
         await page.setViewportSize({ width: PHONE, height: HEIGHT });
         await test(`${name} ${colorScheme} phone`, () => checkWidth(opened));
+        await test(`${name} ${colorScheme} columns on a phone`, () => checkKeyColumns(opened));
         await picture(`phone-${colorScheme}`);
         await page.setViewportSize({ width: DESK, height: HEIGHT });
     }
