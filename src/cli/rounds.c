@@ -142,11 +142,12 @@ static int run_later_rounds(const struct invocation *invocation, char *const *wo
         return CLI_OK;
     }
     print_round(results, 1, rounds, false);
-    for (unsigned long long i = 2; !status && i <= rounds; i++) {
+    for (unsigned long long i = 2; !status && !start_signal() && i <= rounds; i++) {
         status = run_round(invocation, words, word_count, results);
         print_round(results, i, rounds, status);
     }
-    return status;
+    /* It may have come when a round had just ended. */
+    return start_signal() ? CLI_SIGNALLED + start_signal() : status;
 }
 
 /* A limit that the first round exceeded does not keep the others from being measured. */

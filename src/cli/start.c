@@ -16,10 +16,12 @@
 static const int forwarded_signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2 };
 
 static volatile pid_t program;
+static volatile sig_atomic_t received;
 
 /* Signals of the terminal go to the whole foreground group: the program has got them already. */
 static void forward(int signal, siginfo_t *info, void *unused)
 {
+    received = signal;
     if (program > 0 && info->si_code != SI_KERNEL)
         kill(program, signal);
 }
@@ -124,3 +126,7 @@ int start_and_wait(const char *path, char **words)
     return launch_status(status);
 }
 
+int start_signal(void)
+{
+    return received;
+}

@@ -14,4 +14,7 @@ int start_check(const char *name);
 /* Runs a program, forwards signals to it, and returns its exit status as a shell reports it. */
 int start_and_wait(const char *path, char **words);
 
+/* The last signal that was forwarded, or came when no program was running any more; 0: none. */
+int start_signal(void);
+
 #endif
