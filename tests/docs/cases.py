@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What the pages leave unsaid about their commands.
+
+A command that is in no table runs as it is written, and must succeed and print what the page shows below it.
+"""
+import dataclasses
+import os
+import re
+import shutil
+import subprocess
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+@dataclasses.dataclass
+class Case:
+    prints: tuple = ()  # regular expressions; besides what the page shows
+    statuses: tuple = (0,)
+    skip: str = ''      # why it is never run
+    long: str = ''      # why only "make test-long" runs it
+    add: str = ''       # options that make it shorter without changing the form of its output
+    needs: tuple = ()   # programs
+    exact: bool = False # the page's numbers are those of every run
+
+
+def skip(reason):
+    return Case(skip=reason)
+
+
+def prints(*patterns, **settings):
+    return Case(prints=patterns, **settings)
+
+
+MEASURED = r'[1-9]\d* measured, \d+ skipped, 0 failed'
+MATCH = r'[1-9]\d* of \d+ match'
+RING = r'ring ok: \d+ ranks'
+VERIFIED = r'^Verification: successful'
+EXCHANGED = r'^exchange +verified'
+LIMITS = (0, 3)  # a busy machine exceeds limits of the live adapter
+TINY = '--iterations 20 --warmup 2 --repetitions 2'
+FEW = TINY + ' --sizes 8,64K'
+
+# What kinds of commands print, if the page does not show it: the first row that applies counts.
+KINDS = [
+    (r'> /dev/null &$', prints(r'\A\Z')),
+    (r'\./program', prints(RING)),
+    (r'ibv_rc_pingpong', prints(r'\d+ iters in [\d.]+ seconds')),
+    (r'ib_send_lat', prints(r'^ 2 +1000 +[\d.]+')),
+    (r'^verbena bench', prints(MEASURED)),
+    (r'verbena nas ', prints(VERIFIED)),
+    (r'^verbena reproduce', prints(MATCH)),
+    (r'^verbena doctor$', prints(r'^library +yes', r'^The software adapter runs on this machine\.')),
+]
+
+NESTED = 'it would run this test'
+BUILDS = '"make test" has built it'
+REPRODUCES = 'takes minutes'
+KERNEL = 'takes half a minute on two cores'
+TOUR = 'the quick tour takes a minute or two'
+
+CASES = {
+    'README.md': {
+        'make && export PATH=$PWD/build:$PATH': skip(BUILDS),
+        'make run': Case(long=TOUR, prints=(MEASURED, r'build/tour\.html')),
+        'make test': skip(NESTED),
+        'verbena run --fabric ci-17 -- ./my_rdma_test': prints(EXCHANGED),
+        'verbena bench': Case(long=TOUR, prints=(MEASURED,)),
+        'verbena bench latency bw --sizes 8..1M -o a.json': prints(MEASURED, add=TINY),
+        'verbena compare a.json b.json': prints(r'latency', r'bw'),
+        'verbena advise a.json': prints(r'^poll-or-block: '),
+        'verbena list adapters': prints(r'^\s*mt25208\s', r'^\s*ibm12x\s', r'^\s*hdr100\s'),
+        'verbena bench latency --quick --adapter mt23108 --explain': prints(r'doorbell', r'bus read', MEASURED),
+        'verbena bench latency --sizes 4K --iterations 10 --adapter hdr100 --stats --trace t.json --pcap t.pcap':
+            prints(MEASURED, r'Model of hdr100', r'packets +out \d+'),
+        'verbena bench bw --quick --adapter mt25208 --verify --faults drop=1e-2,seed=7': prints(MEASURED),
+        'verbena reproduce': Case(long=REPRODUCES, prints=(r'105 of 109 match',)),
+        'verbena reproduce pcie --set link.rate=2GB/s': Case(long=REPRODUCES, prints=(r'BEFORE', MATCH)),
+        'verbena report a.json b.json': prints(r'report\.html'),
+        'make install prefix=/usr DESTDIR=/tmp/stage': skip('tests/install does it'),
+    },
+    'CONTRIBUTING.md': {
+        'make': skip(BUILDS),
+        'build/verbena run -- ibv_devinfo': prints(r'hca_id:\s+verbena0', r'PORT_ACTIVE'),
+        'tests/run --list': prints(r'^docs ', r'^unit '),
+        'tests/run layers unit cli': skip('"make test" runs them'),
+        'make asan && build-asan/verbena run -- build-asan/examples/exchange':
+            skip('tests/unit builds with sanitizers'),
+    },
+    'docs/adapters.md': {
+        "echo 'link.mtu = 1500 B' >> mine.adapter": prints(r'\A\Z'),
+        'verbena bench latency --quick --adapter ./mine.adapter': Case(statuses=(2,)),
+    },
+    'docs/inside.md': {
+        'verbena run --adapter mt25208 --faults reorder=0.05,duplicate=0.01 -- ./program': prints(EXCHANGED),
+        'tshark -r a.pcap --disable-protocol rpcordma --disable-protocol infiniband.eoib':
+            prints(r'InfiniBand +\d+ RC Send Only', needs=('tshark',)),
+    },
+    'docs/mpi.md': {
+        'export OMPI_MCA_mca_base_component_path=$PWD/build/lib/openmpi:SYSTEM_DEFAULT': prints(r'\A\Z'),
+        'ompi_info --param mtl verbena --level 9': prints(r'mtl_verbena_policy', r'mtl_verbena_report'),
+        'tests/mpi/run --all': skip('"make test-long" runs it as mpi-all'),
+        'tests/mpi/run --seeds 1000 --first 1': skip('"make test-long" runs it as mpi-seeds'),
+        'tests/mpi/run --seeds 240 --on ibm12x': skip('as mpi-seeds of "make test-long", for longer'),
+    },
+    'docs/nas.md': {
+        'verbena nas is --class B -n 8': Case(long=KERNEL, prints=(VERIFIED,)),
+        'verbena nas ft --class A -n 4 -o ft.json': Case(long=KERNEL, prints=(VERIFIED,)),
+        'mpirun -n 4 build/libexec/verbena-nas cg --class W': prints(VERIFIED),
+        'verbena nas is --class B -n 4 --adapter mt25208 --ports 1': Case(long=KERNEL, prints=(VERIFIED,)),
+        'verbena nas ft --class A -n 8 --ranks-per-node 2 --adapter mt23108 --ports 1':
+            Case(long=KERNEL, prints=(VERIFIED,)),
+        'verbena reproduce nas': Case(long=REPRODUCES, prints=(MATCH,)),
+    },
+    'docs/rails.md': {
+        'verbena bench mpi-bw --policies striping,epc,adaptive --qps 4': prints(MEASURED, add='--quick'),
+    },
+    'docs/real-adapters.md': {
+        'verbena bench': Case(long=TOUR, prints=(MEASURED,)),
+        'verbena bench latency bw --device mlx5_1 --port 1 -o here.json': skip('needs an RDMA adapter'),
+    },
+    'docs/report.md': {
+        'verbena bench -o tour.json && verbena report tour.json': Case(long=TOUR, prints=(MEASURED, r'report\.html')),
+        'verbena report a.json b.json -o compared.html': prints(r'compared\.html'),
+        'verbena reproduce': Case(long=REPRODUCES, prints=(r'105 of 109 match', r'reproduction')),
+    },
+    'docs/reproduce.md': {
+        'verbena reproduce': Case(long=REPRODUCES, prints=(MATCH,)),
+        'verbena reproduce --quick': Case(long=REPRODUCES, prints=(MATCH,)),
+        'verbena reproduce pcie mem.f3a.icm': Case(long=REPRODUCES, prints=(MATCH,)),
+        'verbena reproduce nas': Case(long=REPRODUCES, prints=(MATCH,)),
+        'verbena reproduce --strict': Case(long=REPRODUCES, statuses=(3,), prints=(MATCH,)),
+        'for a in mem memfree; do verbena bench icm-qp icm-scatter --qps 1,64,128,256,512,1024 --sizes 1K '
+        '--iterations 5 --warmup 2 --repetitions 1 --adapter mt25218-$a -o $a.json done':
+            prints(r'model of mt25218-mem ', r'model of mt25218-memfree ', MEASURED),
+        'verbena report mem.json memfree.json -o connections.html': prints(r'connections\.html'),
+        'verbena reproduce mem --set link.rate=2GB/s -o faster': Case(long=REPRODUCES, exact=True),
+    },
+    'docs/suite.md': {
+        'verbena bench': Case(long=TOUR, prints=(MEASURED,)),
+        'verbena list experiments': prints(r'latency', r'mpi-barrier', r'MIBA figure 5a'),
+        'verbena bench latency bw -o results.json': prints(MEASURED, r'results: results\.json', add=FEW),
+        "verbena bench latency bw --fail-if 'latency.send poll.p99[8]>10us; bw.send[64K]<5GB/s'":
+            prints(r'2 measured', statuses=LIMITS, add=FEW),
+    },
+    'man/verbena-bench.1.in': {
+        'verbena bench': Case(long=TOUR, prints=(MEASURED,)),
+        'verbena bench latency bw --sizes 8,64K -o results.json': prints(MEASURED, add=TINY),
+        "verbena bench latency --fail-if 'latency.send.p99[8]>10us'": prints(r'1 measured', statuses=LIMITS, add=FEW),
+        'verbena bench all --device mlx5_0 --connect node17 -o mlx5.json': skip('needs two hosts'),
+    },
+    'man/verbena-nas.1.in': {
+        'verbena nas is --class B -n 8': Case(long=KERNEL, prints=(VERIFIED,)),
+        'verbena nas ft --class A -n 4 -o ft.json': Case(long=KERNEL, prints=(VERIFIED,)),
+    },
+}
+
+
+RING_SOURCE = os.path.join(ROOT, 'tests', 'programs', 'mpi_ring.c')
+
+
+def compile_openmpi(path, _):
+    subprocess.run(['mpicc.openmpi', '-O2', '-o', path, RING_SOURCE], check=True)
+
+
+def compile_both(path, build):
+    """A program for whichever MPI starts it."""
+    compile_openmpi(path + '.openmpi', build)
+    subprocess.run(['mpicc.mpich', '-O2', '-o', path + '.mpich', RING_SOURCE], check=True)
+    with open(path, 'w', encoding='utf-8') as file:
+        file.write(f'#!/bin/sh\nexec "{path}.${{OMPI_COMM_WORLD_SIZE:+openmpi}}${{PMI_SIZE:+mpich}}"\n')
+    os.chmod(path, 0o755)
+
+
+def copy_exchange(path, build):
+    shutil.copy(os.path.join(build, 'examples', 'exchange'), path)
+
+
+def measure(path, build):
+    subprocess.run([os.path.join(build, 'verbena'), 'bench', 'latency', 'bw', '--sizes', '8,64K', '--adapter',
+                    'mt25208', '--iterations', '20', '--repetitions', '3', '-o', path], check=True,
+                   stdout=subprocess.DEVNULL)
+
+
+FIXTURES = {'openmpi': compile_openmpi, 'either': compile_both, 'exchange': copy_exchange, 'results.json': measure}
+# page -> file in its directory -> the fixture that it is a copy of
+PROGRAM = {'program': 'openmpi'}
+GIVEN = {
+    'README.md': {**PROGRAM, 'my_rdma_test': 'exchange', 'b.json': 'results.json'},
+    'docs/inside.md': {'program': 'exchange'},
+    'docs/mpi.md': PROGRAM,
+    'docs/rails.md': PROGRAM,
+    'docs/report.md': {'a.json': 'results.json', 'b.json': 'results.json'},
+    'docs/virtual-time.md': {'program': 'either'},
+    'man/verbena-mpirun.1.in': PROGRAM,
+}
+
+
+def find(page, command):
+    case = CASES.get(page, {}).get(command.key)
+    if case:
+        return case
+    short = TINY if page.startswith('docs/experiments/') and not is_modelled(command) else ''
+    if command.shown:
+        return Case(add=short)
+    kind = next((kind for pattern, kind in KINDS if re.search(pattern, command.key)), Case())
+    return dataclasses.replace(kind, add=short)
+
+
+def is_modelled(command):
+    return re.search(r'--adapter (?!live)', command.key)
+
+
+def is_exact(case, command):
+    return case.exact or bool(is_modelled(command))
+
+
+def shorten(case, text):
+    """The command with the options added, in front of its comment."""
+    if not case.add:
+        return text
+    comment = re.search(r'\s+# .*$', text)
+    end = comment.start() if comment else len(text)
+    return f'{text[:end]} {case.add}{text[end:]}'
