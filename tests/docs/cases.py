@@ -20,6 +20,9 @@ class Case:
     long: str = ''      # why only "make test-long" runs it
     add: str = ''       # options that make it shorter without changing the form of its output
     needs: tuple = ()   # programs
+    possible: str = ''  # a command that must succeed
+    endless: bool = False # a server that is stopped when the rest of its block is done
+    without_rdma: bool = False # on machines only whose kernel has no RDMA devices
     exact: bool = False # the page's numbers are those of every run
 
 
@@ -31,6 +34,12 @@ def prints(*patterns, **settings):
     return Case(prints=patterns, **settings)
 
 
+def unseen(status, **settings):
+    """A program that finds no RDMA device."""
+    return Case(statuses=(status,), without_rdma=True, **settings)
+
+
+STOPPED = Case(prints=(r'',), statuses=(143,), endless=True)
 MEASURED = r'[1-9]\d* measured, \d+ skipped, 0 failed'
 MATCH = r'[1-9]\d* of \d+ match'
 RING = r'ring ok: \d+ ranks'
@@ -90,6 +99,12 @@ CASES = {
         "echo 'link.mtu = 1500 B' >> mine.adapter": prints(r'\A\Z'),
         'verbena bench latency --quick --adapter ./mine.adapter': Case(statuses=(2,)),
     },
+    'docs/clusters.md': {
+        'make install prefix=/shared/verbena': skip('tests/install does it'),
+        'export OMPI_MCA_mca_base_component_path=$PWD/build/lib/openmpi:SYSTEM_DEFAULT': prints(r'\A\Z'),
+        'mpirun --hostfile hosts -n 4 --map-by node --mca pml cm --mca mtl verbena ./program':
+            skip('needs two hosts'),
+    },
     'docs/inside.md': {
         'verbena run --adapter mt25208 --faults reorder=0.05,duplicate=0.01 -- ./program': prints(EXCHANGED),
         'tshark -r a.pcap --disable-protocol rpcordma --disable-protocol infiniband.eoib':
@@ -142,6 +157,30 @@ CASES = {
         "verbena bench latency bw --fail-if 'latency.send poll.p99[8]>10us; bw.send[64K]<5GB/s'":
             prints(r'2 measured', statuses=LIMITS, add=FEW),
     },
+    'docs/troubleshooting.md': {
+        'verbena run -- ibv_devinfo': prints(r'hca_id:\s+verbena0', r'PORT_ACTIVE'),
+        'ibv_devices': unseen(1),
+        'ib_send_lat': unseen(1),
+        'rping -s': unseen(19),
+        'fi_info -p verbs': unseen(61),
+        """/usr/bin/python3 -c 'import pyverbs.device as d; d.Context(name="verbena0")'""":
+            unseen(1, possible='/usr/bin/python3 -c "import pyverbs"'),
+        'UCX_TLS=rc_v,self UCX_NET_DEVICES=verbena0:1 ucx_info -e -u t': unseen(0),
+        'mpirun -n 2 --mca pml ucx -x UCX_TLS=rc_v,self ./program': unseen(1),
+        'mpirun -n 2 --mca mca_base_component_path $PWD/build/lib/openmpi:SYSTEM_DEFAULT '
+        '--mca pml cm --mca mtl verbena ./program': unseen(1),
+        'mpirun -n 2 --mca pml cm --mca mtl verbena ./program': Case(statuses=(1,)),
+        'verbena run -- ib_send_lat -d mlx5_0': Case(statuses=(1,)),
+        'verbena run -- busybox true': Case(possible='ldd /usr/bin/busybox 2>&1 | grep "not a dynamic"'),
+        'verbena run --fabric one -- ibv_rc_pingpong > /dev/null &': STOPPED,
+        'verbena run --fabric two -- ibv_rc_pingpong localhost': Case(statuses=(1,)),
+        'verbena run --fabric two -- rping -c -a 127.0.0.1 -C 1': Case(statuses=(255,)),
+        'verbena run --fabric three -- rping -s > /dev/null &': STOPPED,
+        'verbena run --fabric three --nodes 2 --node 1 -- ibv_devices': Case(statuses=(1,)),
+        'VERBENA_SHM_DIR=/nowhere verbena run -- ibv_devices': Case(statuses=(1,)),
+        "unshare -rm sh -c 'mount -t tmpfs -o size=1m tmpfs /dev/shm && verbena run -- ibv_devices'":
+            Case(statuses=(1,), possible='[ -z "$VERBENA_SHM_DIR" -o "$VERBENA_SHM_DIR" = /dev/shm ] && unshare -rm true'),
+    },
     'man/verbena-bench.1.in': {
         'verbena bench': Case(long=TOUR, prints=(MEASURED,)),
         'verbena bench latency bw --sizes 8,64K -o results.json': prints(MEASURED, add=TINY),
@@ -185,11 +224,13 @@ FIXTURES = {'openmpi': compile_openmpi, 'either': compile_both, 'exchange': copy
 # page -> file in its directory -> the fixture that it is a copy of
 PROGRAM = {'program': 'openmpi'}
 GIVEN = {
+    'docs/clusters.md': PROGRAM,
     'README.md': {**PROGRAM, 'my_rdma_test': 'exchange', 'b.json': 'results.json'},
     'docs/inside.md': {'program': 'exchange'},
     'docs/mpi.md': PROGRAM,
     'docs/rails.md': PROGRAM,
     'docs/report.md': {'a.json': 'results.json', 'b.json': 'results.json'},
+    'docs/troubleshooting.md': PROGRAM,
     'docs/virtual-time.md': {'program': 'either'},
     'man/verbena-mpirun.1.in': PROGRAM,
 }

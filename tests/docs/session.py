@@ -18,7 +18,7 @@ wait_for_listener() {
 '''
 
 
-def script(commands, log):
+def script(commands, endless, log):
     log = shlex.quote(log)
     yield PRELUDE
     background = []
@@ -31,6 +31,8 @@ def script(commands, log):
         else:
             yield f'echo $? >{log}/{number}.status'
     for number in background:
+        if number in endless:
+            yield f'kill "$job{number}"'
         yield f'wait "$job{number}"; echo $? >{log}/{number}.status'
 
 
@@ -42,10 +44,13 @@ def read(path):
         return ''
 
 
-def run(commands, directory, log, environment, seconds):
-    """(status, output) of each command; the status is None if the command was not done in time."""
+def run(commands, endless, directory, log, environment, seconds):
+    """(status, output) of each command; the status is None if the command was not done in time.
+
+    The endless ones are the numbers of servers to stop when all others are done.
+    """
     os.makedirs(log)
-    shell = subprocess.Popen(['bash', '-c', '\n'.join(script(commands, log))], cwd=directory, env=environment,
+    shell = subprocess.Popen(['bash', '-c', '\n'.join(script(commands, endless, log))], cwd=directory, env=environment,
                              stdin=subprocess.DEVNULL, start_new_session=True)
     try:
         shell.wait(seconds)

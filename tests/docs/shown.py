@@ -2,26 +2,36 @@
 """Compares what a page shows below a command with what the command prints.
 
 The lines shown must follow each other in the output, blank lines aside; a line "..." stands for any number
-of lines, and "..." at the end of a line for its rest. What a page leaves out before and after does not matter.
+of lines, and "..." at the start or end of a line for its other words. What a page leaves out before and after does not matter.
 """
 import re
 
-NUMBER = re.compile(r'\d+(?:\.\d+)?(?:e[+-]?\d+)?')
+NUMBER = re.compile(r'0x[0-9a-f]+|\d+(?:\.\d+)?(?:e[+-]?\d+)?')
 
 
-def words_alike(shown, printed):
-    """Equal but for their numbers, except in the first word: it names the row of a table."""
-    return shown[:1] == printed[:1] and \
-        [NUMBER.sub('#', word) for word in shown[1:]] == [NUMBER.sub('#', word) for word in printed[1:]]
+def word_alike(shown, printed):
+    return NUMBER.sub('#', shown) == NUMBER.sub('#', printed)
+
+
+def words_alike(shown, printed, exact):
+    """Live, equal but for their numbers; the first word may not differ either: it names the row of a table."""
+    if exact or not shown:
+        return shown == printed
+    first = shown[0] == printed[0] or '[' in shown[0] and word_alike(shown[0], printed[0])
+    return first and len(shown) == len(printed) and all(map(word_alike, shown, printed))
 
 
 def line_matches(shown, printed, exact):
-    cut = shown.endswith(' ...')
     shown, printed = shown.split(), printed.split()
-    if cut:
+    starts = [0]
+    if shown[0] == '...':
+        shown = shown[1:]
+        starts = range(len(printed))
+    if shown[-1] == '...':
         shown = shown[:-1]
-        printed = printed[:len(shown)]
-    return shown == printed if exact else words_alike(shown, printed)
+        return any(words_alike(shown, printed[start:start + len(shown)], exact) for start in starts
+                   if start + len(shown) <= len(printed))
+    return any(words_alike(shown, printed[start:], exact) for start in starts if start < len(printed))
 
 
 def parts(lines):
