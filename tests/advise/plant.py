@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Made-up results with something to be found in them, or nothing, under noise from a seed."""
+"""Synthetic results, with or without an effect to find, and noise from a seed."""
 import random
 
 SIZES = [2 ** power for power in range(1, 23)]
@@ -8,7 +8,7 @@ DENSE = list(range(4, 321, 4))
 
 
 class Planter:
-    """A run of experiments whose points are off by a random share."""
+    """A run of experiments whose points have random relative errors."""
 
     def __init__(self, seed, noise, rounds=0):
         self.random = random.Random(seed)
@@ -53,12 +53,12 @@ def rate(time):
 
 
 def step(low, high, last):
-    """Cyclic use of more contexts than a cache holds misses every time."""
+    """Using more contexts than the cache holds, in cyclic order, misses every time."""
     return lambda count: low if count <= last else high
 
 
 def slope(low, high, last):
-    """Random use of more than it holds misses as often as what is wanted is not there."""
+    """Using more than the cache holds, in random order, misses in proportion to what does not fit."""
     return lambda count: low if count <= last else low + (high - low) * (1 - last / count)
 
 
@@ -68,7 +68,7 @@ def blocking(planter, poll, cost):
 
 
 def inline(planter, limit, gain, cost):
-    """What is saved by not fetching is spent on writing, by the byte."""
+    """Inline saves the fetch, and costs time per byte to write."""
     sizes = [size for size in SIZES if size <= 1024]
     planter.plant('inline', 'copied', 'latency', 'size', sizes, lambda size: 4 + size / 900)
     planter.plant('inline', 'inline', 'latency', 'size', sizes,
@@ -84,7 +84,7 @@ def registration(planter, base, page, copy, wire=900):
 
 
 def striping(planter, single, both, cost):
-    """'cost' us for the second half; returns where the gain of two ports makes up for it."""
+    """The second half costs 'cost' us; returns the size from which on two ports gain more than that."""
     planter.plant('two-port', 'one process binding', 'bandwidth', 'size', SIZES,
                   rate(transfer(3, single)))
     planter.plant('two-port', 'one process striping', 'bandwidth', 'size', SIZES,
@@ -103,7 +103,7 @@ def scattering(planter, per_block, copy, wire=900, total=65536):
 
 
 def completion(planter, queue_cost, look_cost):
-    """A round looks at half the queues before it finds one that has something."""
+    """Polling in turn visits half of the queues before it finds a completion."""
     planter.plant('multi-vi', 'completion queue', 'bandwidth', 'connections', POWERS,
                   lambda count: 2048 / (10 + queue_cost))
     planter.plant('multi-vi', 'round robin', 'bandwidth', 'connections', POWERS,

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Adapter files that are nowhere in the tree, each with something planted that can be worked out from
-its numbers: the suite measures them in virtual time, and advise has to find it."""
+"""Adapter files made up here, each with an effect that follows from its parameters: the suite measures
+them in virtual time, and "verbena advise" must find the effect."""
 from collections import namedtuple
 
 PAGE = 4096
@@ -12,7 +12,7 @@ Unseen = namedtuple('Unseen', 'name lines words wanted')
 
 
 def cache(contexts):
-    """Messages go round all queues: with one more than fit, each of them has to be fetched."""
+    """Messages use all queues in turn: with one more than fit, every context must be fetched."""
     return Unseen(f'cache of {contexts}',
                   ['based-on = mt25218-mem', f'icm.qpc_entries = {contexts}'],
                   'icm-qp --iterations 3 --warmup 1',
@@ -20,7 +20,7 @@ def cache(contexts):
 
 
 def registration(call, page, copy):
-    """In us and MB/s. All translations are in the cache, so that nothing but these calls differs."""
+    """In us and MB/s. All translations are cached, so that only these calls differ."""
     drop_call, drop_page = call / 2, page / 4
     break_even = (call + drop_call) / (1 / copy - (page + drop_page) / PAGE)
     return Unseen(f'registration {call:g} us',
@@ -43,8 +43,8 @@ def blocking(wake):
 
 
 def striping(post, poll):
-    """In us. Each half takes a write and the send that tells of it, and a completion: where that takes
-    the processor as long as one port takes for the whole, two ports begin to win."""
+    """In us. Each half needs a write, the send that announces it, and a completion. Two ports start to win
+    where this takes the processor as long as one port needs for the whole message."""
     processor = PORTS * (2 * post + poll)
     return Unseen(f'posting {post} us',
                   ['based-on = mt25208', f'host.post_send = {post} us', f'host.poll_hit = {poll} us',

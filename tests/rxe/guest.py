@@ -19,7 +19,7 @@ VERBENA = os.path.join(BUILD, 'verbena')
 DEVICE = 'rxe0'
 PATIENCE = 120
 
-# An emulated processor is slow: few rounds, small windows. What is checked is that it works.
+# An emulated processor is slow: few rounds, small windows. The tests check function, not speed.
 TINY = ['--quick', '--iterations', '10', '--warmup', '2', '--repetitions', '2', '--window', '16',
         '--timeout', '60']
 FEW = ['--sizes', '8,4K', '--iterations', '5', '--qps', '1,8', '--depths', '16,256',
@@ -29,13 +29,13 @@ SUITE_SECONDS = 420
 PAIR_SECONDS = 240
 CORE = ['qp-connect', 'mr-reg', 'mw-bind', 'latency', 'bw', 'service', 'event', 'srq']
 
-# Two hosts; what they measure with each other.
+# What two hosts measure with each other.
 HOSTS = ['10.0.1.1', '10.0.1.2']
 PAIR = ['latency', 'bw', 'mtu', 'service']
 BENCH_PORT = 18590
 DONE_PORT = 18600
 
-# The same figures by three programs.
+# The same values by three programs.
 ADDRESS = '10.0.0.1'
 GID_INDEX = '1'
 ROUNDS = '200'
@@ -90,7 +90,7 @@ def attempt(name, test):
 
 
 def settle():
-    """Addresses of a new interface take a moment: the GID table follows them."""
+    """Wait for the addresses of a new interface, which the GID table follows."""
     deadline = time.monotonic() + PATIENCE
     while '::ffff:' not in run('ibv_devinfo', '-v')[1]:
         require(time.monotonic() < deadline, 'the device has no IPv4 address')
@@ -167,7 +167,7 @@ def experiment_names():
 
 
 def task_suite():
-    """Every experiment. What is refused is refused for what the device lacks, in its own words."""
+    """Every experiment. One that is skipped names what the device lacks."""
     def test():
         names = experiment_names()
         results = measure('suite', names, *FEW, patience=SUITE_SECONDS)
@@ -181,7 +181,7 @@ def task_suite():
 
 
 def is_listening(port):
-    """Whether there is a socket that listens there; connecting would be taken for the client."""
+    """Whether a socket listens on the port. Does not connect: the server would take that for its client."""
     wanted = f':{port:04X}'
     for path in ('/proc/net/tcp', '/proc/net/tcp6'):
         with open(path, encoding='ascii') as lines:
@@ -198,7 +198,7 @@ def is_bound(port):
 
 @contextlib.contextmanager
 def server(ready, *words):
-    """A program that waits for its client; it has ended, one way or another, afterwards."""
+    """A server for the duration of the block; it has ended afterwards."""
     process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                stderr=subprocess.DEVNULL)
     deadline = time.monotonic() + PATIENCE
@@ -224,7 +224,7 @@ def pair(*words):
 
 
 def perftest(program, size, column):
-    """One figure of a perftest program: the column of its last row of numbers."""
+    """A value of a perftest program: a column of its last row of numbers."""
     output = pair(program, '-d', DEVICE, '-x', GID_INDEX, '-F', '-n', ROUNDS, '-s', str(size))
     rows = [line.split() for line in output.splitlines() if re.match(rf'\s*{size}\s', line)]
     require(rows, f'{program}: no figures: {last_line(output)}')
@@ -247,7 +247,7 @@ def ours(experiment, size, *words):
 
 
 def task_figures():
-    """The same question put to rdma-core's program, to perftest's and to ours."""
+    """The programs of rdma-core and perftest and our own measure the same latency."""
     def test():
         for size in FIGURE_SIZES:
             figures = [ours('latency', size, '--ops', 'send', '--wait', 'poll'),
@@ -265,7 +265,7 @@ def task_figures():
 
 
 def task_programs():
-    """Programs of rdma-core that go by rdma_cm."""
+    """Programs of rdma-core that use rdma_cm."""
     attempt('rping', lambda: None if pair_rping() else 'no answer')
 
 
@@ -307,11 +307,11 @@ def task_mpi():
 
 
 def task_limits():
-    """What is refused, and what is said then."""
+    """Operations that fail, and their messages."""
     def locked_memory():
         words = ['sh', '-c', f'ulimit -l 64; exec {VERBENA} bench latency --quick --sizes 64K '
                              '--iterations 2 --timeout 20']
-        # Without this capability even root keeps to the limit.
+        # Without this capability the limit applies even to root.
         status, output = run('setpriv', '--bounding-set=-ipc_lock', *words)
         require(status == 1, f'status {status}: {last_line(output)}')
         require("may lock 64 KiB ('ulimit -l')" in output, last_line(output))
@@ -342,7 +342,7 @@ def task_doctor():
 
 
 def task_listen():
-    """One of two hosts: it lends processes until the other one is done with it."""
+    """One of two hosts: provides processes until the other one has finished."""
     bring_up('eth0', f'{HOSTS[0]}/24', 9000)
     process = subprocess.Popen([VERBENA, 'bench', '--listen'], stdin=subprocess.DEVNULL)
     say('listening')
@@ -368,7 +368,7 @@ def wait_for_host():
 
 
 def task_connect():
-    """The other host. Its port carries less than the listener's: all go by the smaller MTU."""
+    """The other host. Its port has a smaller MTU than the listener's, which both must use."""
     def test():
         bring_up('eth0', f'{HOSTS[1]}/24', 1500)
         wait_for_host()

@@ -9,7 +9,7 @@ import subprocess
 META_PACKAGE = 'linux-image-amd64'
 APT_SECONDS = 240
 
-# What the machine needs to find its root, talk to us, and be an RDMA host; in the order of loading.
+# Modules for the root file system, the console and RDMA, in load order.
 MODULES = ['virtio_pci', 'virtio_console', '9p', '9pnet_virtio', 'overlay', 'virtio_net', 'veth',
            'crc32_generic', 'crc32c_generic', 'rdma_rxe', 'rdma_ucm', 'ib_uverbs']
 
@@ -20,7 +20,7 @@ SIGNATURE_INFO = 12 # bytes in front of the mark; the last four are the signatur
 
 
 class Unavailable(Exception):
-    """Why there can be no virtual machine here."""
+    """Why no virtual machine can run here, or None."""
 
 
 def run(*words, cwd=None):
@@ -56,7 +56,7 @@ def release_of(directory):
 
 
 def unpack_image(directory):
-    """The machine is spared what an emulated processor is slowest at."""
+    """Avoid what is slowest on an emulated processor."""
     packed = next(directory.glob('boot/vmlinuz-*')).read_bytes()
     start = packed.find(XZ)
     if start < 0:
@@ -65,7 +65,7 @@ def unpack_image(directory):
 
 
 def unsigned(module):
-    """A module without its signature, which nobody asks for and which takes long to check."""
+    """A module without its signature, which is optional and slow to check."""
     if not module.endswith(SIGNATURE_MARK):
         return module
     end = len(module) - len(SIGNATURE_MARK)

@@ -92,7 +92,7 @@ class Machine:
             yield pending.decode(errors='replace').rstrip('\r')
 
     def last_words(self):
-        """The end of the kernel's log, for whoever has to say why nothing came."""
+        """The end of the kernel's log, to explain missing output."""
         if not self.log.exists():
             return []
         return self.log.read_text(errors='replace').splitlines()[-LAST_LINES:]

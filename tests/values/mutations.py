@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Numbers of an adapter are changed, and the values must follow them: the right way, and by a
+"""Changes of an adapter's parameters, to which values must respond: in the right direction, and by a
 plausible amount."""
 from collections import namedtuple
 
-# The figure with the change over the figure without it must lie between 'least' and 'most'. 'run' is
-# one of the paper's in papers/PAPER.json.
+# The value with the change divided by the value without it must be between 'least' and 'most'. 'run'
+# names a run of papers/PAPER.json.
 Mutation = namedtuple('Mutation', 'name adapter change paper run quantity series x least most')
 
 MUTATIONS = [

@@ -35,7 +35,7 @@ def document(path):
 
 
 def run_line(paper, run):
-    """The words of a run of papers/PAPER.json, with the points that rows need."""
+    """The arguments of a run of papers/PAPER.json, with the points that rows need."""
     papers = document(os.path.join(ROOT, 'papers', f'{paper}.json'))
     line = papers['runs'][run]
     command, *words = line['command'].split()
@@ -53,7 +53,7 @@ def bench(words, adapter, settings=None):
 
 @functools.cache
 def run(paper, name, adapter, settings=None):
-    """The document of a run of a paper, made once."""
+    """The document of a run of a paper, which is made once."""
     return bench(run_line(paper, name), adapter, settings)
 
 
