@@ -167,6 +167,22 @@ static const struct option_row report_options[] = {
     { .name = NULL },
 };
 
+static const struct option_row calibrate_options[] = {
+    { .name = "start", .argument = "ADAPTER", .kind = OPTION_TEXT,
+      .help = "adapter to start from: what the data do not determine stays as it is there" },
+    { .name = "output", .letter = 'o', .argument = "FILE", .kind = OPTION_PATH, .writes = true,
+      .help = "write the calibrated adapter to FILE.adapter" },
+    { .name = "hold-out", .argument = "LIST", .kind = OPTION_TEXT,
+      .help = "experiments to predict instead of fit, separated by commas" },
+    { .name = "fit", .argument = "LIST", .kind = OPTION_TEXT,
+      .help = "parameters to fit, or groups of them, separated by commas: bus,hca.engines; default: all that are neither measured directly nor specified" },
+    { .name = "page", .argument = "FILE", .kind = OPTION_PATH, .writes = true,
+      .help = "write a page with the measured and the modelled curves" },
+    { .name = "jobs", .argument = "N", .default_value = "0", .kind = OPTION_NUMBER, .maximum = 256,
+      .help = "runs in parallel; 0: one for each core" },
+    JSON_ROW, { .name = NULL },
+};
+
 static const struct option_row reproduce_options[] = {
     { .name = "quick", .heading = "What to run", .kind = OPTION_FLAG,
       .help = "measure only the points that the papers quote, not whole curves" },
@@ -215,6 +231,9 @@ const struct command cli_commands[] = {
     { .name = "report", .operands = "FILE.json...", .run = cli_report,
       .options = report_options,
       .summary = "Write a page with charts of one or more runs" },
+    { .name = "calibrate", .operands = "FILE.json...", .run = cli_calibrate,
+      .options = calibrate_options,
+      .summary = "Make an adapter file from measured results" },
     { .name = "reproduce", .operands = "[PAPER|ID|EXPERIMENT...]", .run = cli_reproduce,
       .options = reproduce_options,
       .summary = "Run the experiments of the papers on modelled adapters, and compare each value" },

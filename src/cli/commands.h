@@ -10,6 +10,7 @@ int cli_clean(const struct invocation *invocation);
 int cli_doctor(const struct invocation *invocation);
 int cli_bench(const struct invocation *invocation);
 int cli_bench_rank(const struct invocation *invocation);
+int cli_calibrate(const struct invocation *invocation);
 int cli_complete(const struct invocation *invocation);
 int cli_compare(const struct invocation *invocation);
 int cli_advise(const struct invocation *invocation);

@@ -41,20 +41,25 @@ static json_t *label_of(const char *path)
     return label ? label : json_string("results");
 }
 
+static void add_run(json_t *runs, struct results *results, json_t *label)
+{
+    json_t *run = results_json(results);
+
+    json_object_set_new(run, "label", label);
+    json_object_set_new(run, "advice", advice_of(results));
+    json_array_append_new(runs, run);
+}
+
 static int add_results(json_t *runs, const char *path)
 {
     struct results *results;
     char error[512];
-    json_t *run;
 
     if (results_read(path, &results, error, sizeof(error))) {
         cli_error("%s", error);
         return CLI_FAILED;
     }
-    run = results_json(results);
-    json_object_set_new(run, "label", label_of(path));
-    json_object_set_new(run, "advice", advice_of(results));
-    json_array_append_new(runs, run);
+    add_run(runs, results, label_of(path));
     results_free(results);
     return CLI_OK;
 }
@@ -132,6 +137,23 @@ int report_reproduction(json_t *reproduction, const char *path)
         return CLI_OK;
     document = new_document();
     json_object_set(document, "reproduction", reproduction);
+    status = write_page(template, document, path);
+    json_decref(document);
+    return status;
+}
+
+int report_runs(struct results *const *runs, const char *const *labels, unsigned int count,
+                const char *path)
+{
+    char template[PATH_MAX];
+    json_t *document;
+    int status;
+
+    if (!find_template(template))
+        return CLI_FAILED;
+    document = new_document();
+    for (unsigned int i = 0; i < count; i++)
+        add_run(json_object_get(document, "runs"), runs[i], json_string(labels[i]));
     status = write_page(template, document, path);
     json_decref(document);
     return status;

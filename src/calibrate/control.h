@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Parameters that control experiments measure directly: the costs of calls. */
+#ifndef CALIBRATE_CONTROL_H
+#define CALIBRATE_CONTROL_H
+
+#include "calibrate/data.h"
+#include "calibrate/keys.h"
+
+/* Sets the keys that the control experiments determine, which are not varied any more. Returns
+ * their number. */
+unsigned int control_apply(const struct data *data, struct keys *keys);
+
+#endif

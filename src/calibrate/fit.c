@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "calibrate/fit.h"
+
+#include "results/allocate.h"
+
+#include <cminpack.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define STEP        0.08  /* of a finite difference: 8% */
+#define PRIOR       1.0   /* how far START may be from the truth: a factor of e */
+#define FURTHEST    6.0   /* the same, at most */
+#define STILL       1e-4  /* a relative change that counts as none */
+#define FAILED      3.0   /* residual, in logarithms, of a point that a trial does not have */
+#define CONVERGED   1e-3
+#define UPDATES_MAX 2 /* of a Jacobian before it is measured again */
+
+void fit_open(struct fit *fit, struct runs *runs, struct data *data, struct keys *keys)
+{
+    *fit = (struct fit){ .runs = runs, .data = data, .keys = keys, .misfit = 1 };
+    fit->keys_of = allocate_zeroed(keys->count * sizeof(*fit->keys_of) + 1);
+    for (unsigned int i = 0; i < keys->count; i++) {
+        if (keys->list[i].variation == KEY_SMOOTH)
+            fit->keys_of[fit->key_count++] = i;
+    }
+    fit->points_of = allocate_zeroed(data->point_count * sizeof(*fit->points_of) + 1);
+    fit->offset = allocate_zeroed(data->point_count * sizeof(*fit->offset) + 1);
+    fit->sensitive = allocate_zeroed((size_t)fit->key_count * data->experiment_count + 1);
+    memset(fit->sensitive, true, (size_t)fit->key_count * data->experiment_count);
+    fit->before_x = allocate_zeroed(fit->key_count * sizeof(double) + 1);
+    fit->before_residuals =
+        allocate_zeroed((data->point_count + fit->key_count) * sizeof(double) + 1);
+}
+
+void fit_close(struct fit *fit)
+{
+    free(fit->keys_of);
+    free(fit->points_of);
+    free(fit->offset);
+    free(fit->sensitive);
+    free(fit->jacobian);
+    free(fit->before_x);
+    free(fit->before_residuals);
+}
+
+void fit_forget(struct fit *fit)
+{
+    memset(fit->sensitive, true, (size_t)fit->key_count * fit->data->experiment_count);
+    fit->steps = UPDATES_MAX;
+}
+
+void fit_restrict(struct fit *fit)
+{
+    unsigned int kept = 0;
+
+    for (unsigned int i = 0; i < fit->key_count; i++) {
+        if (fit->keys->list[fit->keys_of[i]].origin == KEY_UNDETERMINED)
+            continue;
+        fit->keys_of[kept] = fit->keys_of[i];
+        memmove(fit->sensitive + (size_t)kept * fit->data->experiment_count,
+                fit->sensitive + (size_t)i * fit->data->experiment_count,
+                fit->data->experiment_count);
+        memmove(fit->jacobian + (size_t)kept * fit->point_count,
+                fit->jacobian + (size_t)i * fit->point_count,
+                fit->point_count * sizeof(*fit->jacobian));
+        kept++;
+    }
+    fit->key_count = kept;
+    fit->comparable = false;
+}
+
+void fit_experiments(const struct fit *fit, bool *experiments)
+{
+    for (unsigned int i = 0; i < fit->data->experiment_count; i++)
+        experiments[i] = fit->data->experiments[i].role == DATA_FITTED;
+}
+
+void fit_values(const struct fit *fit, double *values)
+{
+    for (unsigned int i = 0; i < fit->keys->count; i++)
+        values[i] = fit->keys->list[i].value;
+}
+
+static double *new_vector(size_t count)
+{
+    return allocate_zeroed((count + 1) * sizeof(double));
+}
+
+/* The first comparison decides which points are fitted; later ones renew the differences. */
+static void choose_points(struct fit *fit, const double *whole, const double *brief)
+{
+    struct data *data = fit->data;
+    bool first = !fit->point_count;
+
+    fit->comparable = false;
+    for (unsigned int i = 0; i < data->point_count; i++) {
+        struct data_point *point = &data->points[i];
+        bool both = !isnan(whole[i]) && !isnan(brief[i]);
+
+        if (first) {
+            point->usable = !isnan(whole[i]);
+            point->fitted = both && data->experiments[point->experiment].role == DATA_FITTED;
+            if (point->fitted)
+                fit->points_of[fit->point_count++] = i;
+        }
+        if (point->fitted && both)
+            fit->offset[i] = whole[i] - brief[i];
+    }
+}
+
+int fit_compare_runs(struct fit *fit)
+{
+    struct data *data = fit->data;
+    bool *chosen = allocate_zeroed(data->experiment_count + 1);
+    double *values = new_vector(fit->keys->count);
+    double *whole = new_vector(data->point_count), *brief = new_vector(data->point_count);
+    struct runs_trial trials[] = {
+        { .values = values, .experiments = chosen, .whole = true, .out = whole },
+        { .values = values, .experiments = chosen, .out = brief },
+    };
+    int status;
+
+    fit_experiments(fit, chosen);
+    fit_values(fit, values);
+    status = runs_evaluate(fit->runs, trials, 2, "the experiments in full");
+    if (!status)
+        choose_points(fit, whole, brief);
+    free(chosen);
+    free(values);
+    free(whole);
+    free(brief);
+    return status;
+}
+
+/* ---- residuals ---- */
+
+/* The values of all keys for a point x of the search. */
+static void values_at(const struct fit *fit, const double *x, double *values)
+{
+    fit_values(fit, values);
+    for (unsigned int i = 0; i < fit->key_count; i++) {
+        const struct key *key = &fit->keys->list[fit->keys_of[i]];
+        double start = key->start > 0 ? key->start : key->value;
+
+        values[fit->keys_of[i]] =
+            keys_valid(key, start * exp(fmin(fmax(x[i], -FURTHEST), FURTHEST)));
+    }
+}
+
+static double residual_of(const struct fit *fit, unsigned int point, double out)
+{
+    const struct data_point *at = &fit->data->points[point];
+    double error = isnan(out) ? FAILED : out + fit->offset[point] - at->measured;
+
+    return error / at->sigma;
+}
+
+static void residuals_of(const struct fit *fit, const double *x, const double *out,
+                         double *residuals)
+{
+    for (unsigned int i = 0; i < fit->point_count; i++)
+        residuals[i] = residual_of(fit, fit->points_of[i], out[fit->points_of[i]]);
+    for (unsigned int i = 0; i < fit->key_count; i++)
+        residuals[fit->point_count + i] = x[i] * fit->misfit / PRIOR;
+}
+
+double fit_loss(const struct fit *fit, const double *out, const bool *experiments)
+{
+    double sum = 0;
+
+    for (unsigned int i = 0; i < fit->point_count; i++) {
+        unsigned int point = fit->points_of[i];
+        double residual = residual_of(fit, point, out[point]);
+
+        if (experiments[fit->data->points[point].experiment])
+            sum += residual * residual;
+    }
+    return sum;
+}
+
+static int evaluate(struct fit *fit, const double *x, double *residuals)
+{
+    bool *chosen = allocate_zeroed(fit->data->experiment_count + 1);
+    double *values = new_vector(fit->keys->count), *out = new_vector(fit->data->point_count);
+    struct runs_trial trial = { .values = values, .experiments = chosen, .out = out };
+
+    fit_experiments(fit, chosen);
+    values_at(fit, x, values);
+    fit->stopped = runs_evaluate(fit->runs, &trial, 1, "trial");
+    if (!fit->stopped)
+        residuals_of(fit, x, out, residuals);
+    free(chosen);
+    free(values);
+    free(out);
+    return fit->stopped ? -1 : 0;
+}
+
+/* ---- the Jacobian ---- */
+
+/* Which experiments a key moves, seen at its column. */
+static void note_sensitivity(struct fit *fit, unsigned int key, const double *column)
+{
+    bool *sensitive = fit->sensitive + (size_t)key * fit->data->experiment_count;
+
+    memset(sensitive, 0, fit->data->experiment_count);
+    for (unsigned int i = 0; i < fit->point_count; i++) {
+        const struct data_point *point = &fit->data->points[fit->points_of[i]];
+
+        if (fabs(column[i]) * point->sigma > STILL)
+            sensitive[point->experiment] = true;
+    }
+}
+
+static void take_column(struct fit *fit, unsigned int key, const double *residuals,
+                        const double *out)
+{
+    double *column = fit->jacobian + (size_t)key * fit->point_count;
+
+    for (unsigned int i = 0; i < fit->point_count; i++) {
+        unsigned int point = fit->points_of[i];
+
+        /* What was not run, or failed, counts as unchanged. */
+        column[i] =
+            isnan(out[point]) ? 0 : (residual_of(fit, point, out[point]) - residuals[i]) / STEP;
+    }
+}
+
+/* One run for each key, with the experiments that it moved the last time. */
+static int measure_jacobian(struct fit *fit, const double *x, const double *residuals)
+{
+    unsigned int count = fit->key_count;
+    struct runs_trial *trials = allocate_zeroed(count * sizeof(*trials) + 1);
+    double *values = new_vector((size_t)count * fit->keys->count);
+    double *outs = new_vector((size_t)count * fit->data->point_count);
+    double *moved = new_vector(count);
+
+    for (unsigned int i = 0; i < count; i++) {
+        memcpy(moved, x, count * sizeof(*x));
+        moved[i] += STEP;
+        trials[i] = (struct runs_trial){
+            .values = values + (size_t)i * fit->keys->count,
+            .experiments = fit->sensitive + (size_t)i * fit->data->experiment_count,
+            .out = outs + (size_t)i * fit->data->point_count,
+        };
+        values_at(fit, moved, values + (size_t)i * fit->keys->count);
+    }
+    fit->stopped = runs_evaluate(fit->runs, trials, count, "least squares");
+    for (unsigned int i = 0; !fit->stopped && i < count; i++) {
+        take_column(fit, i, residuals, trials[i].out);
+        note_sensitivity(fit, i, fit->jacobian + (size_t)i * fit->point_count);
+    }
+    free(trials);
+    free(values);
+    free(outs);
+    free(moved);
+    return fit->stopped ? -1 : 0;
+}
+
+/* Broyden: the smallest change of the Jacobian that explains the last step. */
+static void update_jacobian(struct fit *fit, const double *x, const double *residuals)
+{
+    double squares = 0;
+
+    for (unsigned int k = 0; k < fit->key_count; k++)
+        squares += pow(x[k] - fit->before_x[k], 2);
+    for (unsigned int i = 0; squares > 0 && i < fit->point_count; i++) {
+        double missing = residuals[i] - fit->before_residuals[i];
+
+        for (unsigned int k = 0; k < fit->key_count; k++)
+            missing -=
+                fit->jacobian[(size_t)k * fit->point_count + i] * (x[k] - fit->before_x[k]);
+        for (unsigned int k = 0; k < fit->key_count; k++)
+            fit->jacobian[(size_t)k * fit->point_count + i] +=
+                missing * (x[k] - fit->before_x[k]) / squares;
+    }
+}
+
+static int renew_jacobian(struct fit *fit, const double *x, const double *residuals)
+{
+    if (!fit->jacobian) {
+        fit->jacobian = new_vector((size_t)fit->key_count * fit->point_count);
+        fit->steps = UPDATES_MAX;
+    }
+    if (fit->steps++ < UPDATES_MAX) {
+        if (fit->comparable)
+            update_jacobian(fit, x, residuals);
+    } else {
+        fit->steps = 0;
+        if (measure_jacobian(fit, x, residuals))
+            return -1;
+    }
+    fit->comparable = true;
+    memcpy(fit->before_x, x, fit->key_count * sizeof(*x));
+    memcpy(fit->before_residuals, residuals, fit->point_count * sizeof(*residuals));
+    return 0;
+}
+
+/* ---- solving ---- */
+
+static int serve_lmder(void *context, int rows, int columns, const double *x, double *residuals,
+                       double *jacobian, int stride, int what)
+{
+    struct fit *fit = context;
+
+    if (what == 1)
+        return evaluate(fit, x, residuals);
+    if (renew_jacobian(fit, x, residuals))
+        return -1;
+    for (int k = 0; k < columns; k++) {
+        for (int i = 0; i < rows; i++) {
+            unsigned int point = (unsigned int)i;
+
+            jacobian[k * stride + i] =
+                point < fit->point_count ? fit->jacobian[(size_t)k * fit->point_count + point]
+                : point - fit->point_count == (unsigned int)k ? fit->misfit / PRIOR
+                                                              : 0;
+        }
+    }
+    return 0;
+}
+
+/* If the model cannot follow the data within their errors, the data say less about each key. */
+static void note_misfit(struct fit *fit, const double *residuals)
+{
+    double sum = 0;
+
+    for (unsigned int i = 0; i < fit->point_count; i++)
+        sum += residuals[i] * residuals[i];
+    fit->misfit = fmax(1, sqrt(sum / fmax(1, fit->point_count)));
+}
+
+int fit_solve(struct fit *fit, int trials)
+{
+    int n = (int)fit->key_count, m = (int)(fit->point_count + fit->key_count);
+    double *x = new_vector(n), *residuals = new_vector(m), *jacobian = new_vector((size_t)m * n);
+    double *scale = new_vector(n), *work = new_vector(4 * (size_t)n + m);
+    double *values = new_vector(fit->keys->count);
+    int *pivots = allocate_zeroed((n + 1) * sizeof(*pivots));
+    int evaluations, jacobians;
+
+    for (int i = 0; i < n; i++) {
+        const struct key *key = &fit->keys->list[fit->keys_of[i]];
+
+        x[i] = key->start > 0 ? log(key->value / key->start) : 0;
+        scale[i] = 1;
+    }
+    if (n && fit->point_count)
+        lmder(serve_lmder, fit, m, n, x, residuals, jacobian, m, CONVERGED, CONVERGED, 0, trials,
+              scale, 2, 1, 0, &evaluations, &jacobians, pivots, work, work + n, work + 2 * n,
+              work + 3 * n, work + 4 * n);
+    if (!fit->stopped) {
+        values_at(fit, x, values);
+        for (int i = 0; i < n; i++)
+            fit->keys->list[fit->keys_of[i]].value = values[fit->keys_of[i]];
+        note_misfit(fit, residuals);
+    }
+    free(x);
+    free(residuals);
+    free(jacobian);
+    free(scale);
+    free(work);
+    free(values);
+    free(pivots);
+    return fit->stopped;
+}

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "calibrate/search.h"
+
+#include "results/allocate.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define REACH      64 /* a value is searched between START / REACH and START * REACH */
+#define GRID       12 /* values of the first round, besides those of the axes */
+#define ROUNDS     6  /* of narrowing it down */
+#define TRIES_MAX  64
+#define SAME       0.01 /* relative difference of losses that do not differ */
+#define STILL      1e-4
+#define BETTER     6.0 /* least fall of the sum of squares that moves a value */
+
+struct tries {
+    unsigned int count;
+    double value[TRIES_MAX], loss[TRIES_MAX];
+};
+
+struct search {
+    struct fit *fit;
+    unsigned int key;
+    bool *experiments; /* that the key moves */
+    struct tries tries;
+};
+
+static bool is_tried(const struct tries *tries, double value)
+{
+    for (unsigned int i = 0; i < tries->count; i++) {
+        if (tries->value[i] == value)
+            return true;
+    }
+    return false;
+}
+
+static void sort_tries(struct tries *tries)
+{
+    for (unsigned int i = 1; i < tries->count; i++) {
+        for (unsigned int k = i; k && tries->value[k - 1] > tries->value[k]; k--) {
+            double value = tries->value[k], loss = tries->loss[k];
+
+            tries->value[k] = tries->value[k - 1];
+            tries->loss[k] = tries->loss[k - 1];
+            tries->value[k - 1] = value;
+            tries->loss[k - 1] = loss;
+        }
+    }
+}
+
+/* Runs the key's experiments with each of these values. */
+static int try_values(struct search *search, const double *wanted, unsigned int count)
+{
+    struct fit *fit = search->fit;
+    struct runs_trial trials[TRIES_MAX];
+    double *values = allocate_zeroed((size_t)TRIES_MAX * fit->keys->count * sizeof(double));
+    double *outs = allocate_zeroed((size_t)TRIES_MAX * fit->data->point_count * sizeof(double) + 1);
+    unsigned int first = search->tries.count, trial_count = 0;
+    int status;
+
+    for (unsigned int i = 0; i < count && search->tries.count < TRIES_MAX; i++) {
+        double value = keys_valid(&fit->keys->list[search->key], wanted[i]);
+        double *all = values + (size_t)trial_count * fit->keys->count;
+
+        if (is_tried(&search->tries, value))
+            continue;
+        fit_values(fit, all);
+        all[search->key] = value;
+        search->tries.value[search->tries.count++] = value;
+        trials[trial_count] =
+            (struct runs_trial){ .values = all,
+                                 .experiments = search->experiments,
+                                 .out = outs + (size_t)trial_count * fit->data->point_count };
+        trial_count++;
+    }
+    status = trial_count ? runs_evaluate(fit->runs, trials, trial_count,
+                                         fit->keys->list[search->key].row->key)
+                         : 0;
+    for (unsigned int i = 0; !status && i < trial_count; i++)
+        search->tries.loss[first + i] = fit_loss(fit, trials[i].out, search->experiments);
+    sort_tries(&search->tries);
+    free(values);
+    free(outs);
+    return status;
+}
+
+/* Finds the experiments that react to extreme values of the key. */
+static int find_experiments(struct search *search, bool *any)
+{
+    struct fit *fit = search->fit;
+    const struct key *key = &fit->keys->list[search->key];
+    unsigned int all = fit->data->point_count;
+    double *values = allocate_zeroed((size_t)3 * fit->keys->count * sizeof(double));
+    double *outs = allocate_zeroed((size_t)3 * all * sizeof(double) + 1);
+    const double extremes[] = { key->value, fmax(1, key->start / REACH), key->start * REACH };
+    struct runs_trial trials[3];
+    int status;
+
+    fit_experiments(fit, search->experiments);
+    for (int i = 0; i < 3; i++) {
+        trials[i] = (struct runs_trial){ .values = values + (size_t)i * fit->keys->count,
+                                         .experiments = search->experiments,
+                                         .out = outs + (size_t)i * all };
+        fit_values(fit, values + (size_t)i * fit->keys->count);
+        values[(size_t)i * fit->keys->count + search->key] = keys_valid(key, extremes[i]);
+    }
+    status = runs_evaluate(fit->runs, trials, 3, key->row->key);
+    memset(search->experiments, 0, fit->data->experiment_count);
+    *any = false;
+    for (unsigned int i = 0; !status && i < fit->point_count; i++) {
+        unsigned int point = fit->points_of[i];
+
+        if (fabs(outs[all + point] - outs[point]) > STILL ||
+            fabs(outs[2 * all + point] - outs[point]) > STILL) {
+            search->experiments[fit->data->points[point].experiment] = true;
+            *any = true;
+        }
+    }
+    free(values);
+    free(outs);
+    return status;
+}
+
+/* The counts at which the key's experiments were measured: between two of them lies a step. */
+static unsigned int add_axis_values(const struct search *search, double low, double high,
+                                    double *values, unsigned int count)
+{
+    const struct fit *fit = search->fit;
+
+    for (unsigned int i = 0; i < fit->point_count && count < TRIES_MAX / 2; i++) {
+        const struct data_point *point = &fit->data->points[fit->points_of[i]];
+        bool known = *point->series->axis_unit || point->x < low || point->x > high ||
+                     !search->experiments[point->experiment];
+
+        for (unsigned int k = 0; k < count; k++)
+            known |= values[k] == point->x;
+        if (!known)
+            values[count++] = point->x;
+    }
+    return count;
+}
+
+static unsigned int best_of(const struct tries *tries)
+{
+    unsigned int best = 0;
+
+    for (unsigned int i = 1; i < tries->count; i++) {
+        if (tries->loss[i] < tries->loss[best])
+            best = i;
+    }
+    return best;
+}
+
+/* The neighbours of the best value that fit as well. */
+static void plateau(const struct tries *tries, unsigned int *first, unsigned int *last)
+{
+    unsigned int best = best_of(tries);
+    double most = tries->loss[best] * (1 + SAME) + 1e-9;
+
+    *first = *last = best;
+    while (*first && tries->loss[*first - 1] <= most)
+        --*first;
+    while (*last + 1 < tries->count && tries->loss[*last + 1] <= most)
+        ++*last;
+}
+
+/* Halves the gaps on both sides of the plateau until they are small. */
+static int narrow(struct search *search)
+{
+    int status = 0;
+
+    for (int round = 0; !status && round < ROUNDS; round++) {
+        const struct tries *tries = &search->tries;
+        unsigned int first, last, count = 0;
+        double wanted[2];
+
+        plateau(tries, &first, &last);
+        if (first && tries->value[first] - tries->value[first - 1] > 1)
+            wanted[count++] = sqrt(fmax(1, tries->value[first]) * fmax(1, tries->value[first - 1]));
+        if (last + 1 < tries->count && tries->value[last + 1] - tries->value[last] > 1)
+            wanted[count++] = sqrt(fmax(1, tries->value[last]) * fmax(1, tries->value[last + 1]));
+        if (!count)
+            break;
+        status = try_values(search, wanted, count);
+    }
+    return status;
+}
+
+static double loss_at(const struct tries *tries, double value)
+{
+    for (unsigned int i = 0; i < tries->count; i++) {
+        if (tries->value[i] == value)
+            return tries->loss[i];
+    }
+    return INFINITY;
+}
+
+/* Takes the middle of the values that fit equally well; START's own if it is one of them. */
+static bool conclude(struct search *search)
+{
+    struct key *key = &search->fit->keys->list[search->key];
+    const struct tries *tries = &search->tries;
+    double before = key->value, noise = search->fit->misfit * search->fit->misfit;
+    unsigned int first, last;
+
+    plateau(tries, &first, &last);
+    key->low = tries->value[first];
+    key->high = tries->value[last];
+    if (!first || last + 1 == tries->count) {
+        /* Open to one side: the data only exclude the other. */
+        key->origin = KEY_UNDETERMINED;
+        if (key->start < key->low || key->start > key->high)
+            key->value = first ? key->low : key->high;
+        else
+            key->value = key->start;
+    } else {
+        key->origin = KEY_FITTED;
+        key->value = keys_valid(key, sqrt(key->low * key->high));
+        if (before >= key->low && before <= key->high)
+            key->value = before;
+    }
+    if (loss_at(tries, before) - tries->loss[best_of(tries)] < BETTER * noise)
+        key->value = before;
+    return key->value != before;
+}
+
+static int search_key(struct search *search, bool *changed)
+{
+    struct key *key = &search->fit->keys->list[search->key];
+    double low = keys_valid(key, fmax(1, key->start / REACH)); /* 0 often stands for "all" */
+    double high = keys_valid(key, key->start * REACH);
+    double wanted[TRIES_MAX];
+    unsigned int count = 0;
+    bool any;
+    int status = find_experiments(search, &any);
+
+    if (status || !any) {
+        key->origin = KEY_UNDETERMINED;
+        return status;
+    }
+    for (int i = 0; i <= GRID; i++)
+        wanted[count++] = low * pow(high / low, (double)i / GRID);
+    wanted[count++] = key->value;
+    count = add_axis_values(search, low, high, wanted, count);
+    status = try_values(search, wanted, count);
+    if (!status)
+        status = narrow(search);
+    if (!status)
+        *changed |= conclude(search);
+    return status;
+}
+
+int search_run(struct fit *fit, bool *changed)
+{
+    struct search search = { .fit = fit };
+    int status = 0;
+
+    search.experiments = allocate_zeroed(fit->data->experiment_count + 1);
+    *changed = false;
+    for (unsigned int i = 0; !status && i < fit->keys->count; i++) {
+        if (fit->keys->list[i].variation != KEY_DISCRETE)
+            continue;
+        search.key = i;
+        search.tries.count = 0;
+        status = search_key(&search, changed);
+    }
+    free(search.experiments);
+    return status;
+}
