@@ -5,7 +5,8 @@
 #   make run        build, then run the quick tour of the suite
 #   make test       build, and run every test
 #   make test-long  the NAS kernels in classes A and B, live and in virtual time; all of MPI; the packages;
-#                   a build where paths have spaces; the documentation's commands that take minutes
+#                   a build where paths have spaces; the documentation's commands that take minutes;
+#                   twelve calibrations
 #   make test-rxe   the suite on the kernel's RDMA stack, in virtual machines
 #   make bench      compare with UCX's shared memory, bare system calls, perftest and other MPIs
 #   make asan, tsan build with sanitizers into build-asan/, build-tsan/
@@ -55,7 +56,7 @@ test: packages-test all
 	@tests/run
 
 test-long: packages-long all
-	@tests/run build-long docs-long nas-long mpi-all mpi-seeds packages-long
+	@tests/run build-long docs-long nas-long mpi-all mpi-seeds packages-long calibrate-long
 
 test-rxe: packages-test all
 	@tests/run rxe-all

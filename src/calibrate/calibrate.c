@@ -105,36 +105,49 @@ static bool give_up_undetermined(struct fit *fit)
     return changed;
 }
 
-/* The least squares, then the counts, then both again from there; the differences between whole
- * and brief runs are renewed in between. */
+/* Searches the counts; least squares; both again if values instead of shapes move a count. The
+ * differences between whole and brief runs are renewed in between. */
+static int fit_alternately(struct fit *fit, const struct search_map *map)
+{
+    bool *changed = allocate_zeroed(fit->data->experiment_count + 1), any;
+    int status = search_run(fit, map, true, changed, &any);
+
+    if (!status && any)
+        status = fit_compare_runs(fit);
+    if (!status)
+        status = fit_screen(fit);
+    if (!status)
+        status = fit_solve(fit, TRIALS);
+    memset(changed, 0, fit->data->experiment_count);
+    if (!status)
+        status = search_run(fit, map, false, changed, &any);
+    if (!status)
+        status = fit_compare_runs(fit);
+    if (!status && any)
+        fit_forget(fit, changed);
+    if (!status)
+        status = fit_solve(fit, TRIALS_AGAIN);
+    free(changed);
+    return status;
+}
+
 static int fit_all(struct session *session)
 {
     struct fit *fit = &session->fit;
-    bool changed;
-    int status = fit_solve(fit, TRIALS);
+    struct search_map map;
+    int status = search_open(fit, &map);
 
     if (!status)
-        status = search_run(fit, &changed);
-    if (!status)
-        status = fit_compare_runs(fit);
-    if (!status && changed) {
-        fit_forget(fit);
-        status = fit_solve(fit, TRIALS_AGAIN);
-        if (!status)
-            status = search_run(fit, &changed);
-        if (!status)
-            status = fit_compare_runs(fit);
-    }
-    if (!status)
-        status = fit_solve(fit, TRIALS_AGAIN);
+        status = fit_alternately(fit, &map);
+    search_close(&map);
     if (status)
-        return status < 0 ? fail(session, "the model cannot be run") : status;
+        return status;
     identify_keys(fit, &session->out->identify);
     if (give_up_undetermined(fit)) {
         fit_restrict(fit);
         status = fit_solve(fit, TRIALS_AGAIN);
     }
-    return status < 0 ? fail(session, "the model cannot be run") : status;
+    return status;
 }
 
 /* ---- the result ---- */

@@ -166,3 +166,14 @@ unsigned int control_apply(const struct data *data, struct keys *keys)
     }
     return count;
 }
+
+const char *control_experiment_of(const char *key)
+{
+    for (size_t i = 0; i < sizeof(control_rows) / sizeof(*control_rows); i++) {
+        const struct control_row *row = &control_rows[i];
+
+        if ((row->base && !strcmp(row->base, key)) || (row->each && !strcmp(row->each, key)))
+            return row->experiment;
+    }
+    return NULL;
+}

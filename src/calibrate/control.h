@@ -10,4 +10,7 @@
  * their number. */
 unsigned int control_apply(const struct data *data, struct keys *keys);
 
+/* The control experiment that measures a key, or NULL. */
+const char *control_experiment_of(const char *key);
+
 #endif

@@ -370,13 +370,16 @@ void data_free(struct data *data)
 
 double data_find(const struct data_point *point, const struct experiment_result *result)
 {
-    const struct series *series = result_find(result, point->series->name, point->series->quantity);
+    for (unsigned int i = 0; i < result->count; i++) {
+        const struct series *series = &result->series[i], *wanted = point->series;
 
-    if (!series || strcmp(series->unit, point->series->unit))
-        return NAN;
-    for (unsigned int i = 0; i < series->count; i++) {
-        if (series->points[i].x == point->x)
-            return series->points[i].y.median;
+        if (strcmp(series->name, wanted->name) || strcmp(series->quantity, wanted->quantity) ||
+            strcmp(series->axis, wanted->axis) || strcmp(series->unit, wanted->unit))
+            continue;
+        for (unsigned int k = 0; k < series->count; k++) {
+            if (series->points[k].x == point->x)
+                return series->points[k].y.median;
+        }
     }
     return NAN;
 }

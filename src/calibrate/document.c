@@ -151,19 +151,34 @@ static void print_groups(const struct calibration *calibration, const char *pref
     }
 }
 
+static void print_target(const struct calibration *calibration, const struct suggestion *suggestion,
+                         bool more, FILE *out)
+{
+    fputs(more ? ", " : "", out);
+    if (suggestion->group)
+        fprintf(out, "combination %u", suggestion->group);
+    else
+        fputs(calibration->keys.list[suggestion->key].row->key, out);
+}
+
+/* One line for each experiment, with all that it would tell. */
 static void print_suggestions(const struct calibration *calibration, FILE *out)
 {
-    for (unsigned int i = 0; i < calibration->suggestion_count; i++) {
-        const struct suggestion *suggestion = &calibration->suggestions[i];
+    const struct suggestion *list = calibration->suggestions;
 
-        if (!suggestion->experiment)
+    for (unsigned int i = 0; i < calibration->suggestion_count; i++) {
+        bool printed = !list[i].experiment;
+
+        for (unsigned int k = 0; k < i; k++)
+            printed |= list[k].experiment == list[i].experiment;
+        if (printed)
             continue;
-        fprintf(out, "next: verbena bench %s (", suggestion->experiment->name);
-        if (suggestion->group)
-            fprintf(out, "tells the parts of combination %u apart", suggestion->group);
-        else
-            fprintf(out, "depends on %s", calibration->keys.list[suggestion->key].row->key);
-        fputs(")\n", out);
+        fprintf(out, "next: verbena bench %s, for ", list[i].experiment->name);
+        for (unsigned int k = i; k < calibration->suggestion_count; k++) {
+            if (list[k].experiment == list[i].experiment)
+                print_target(calibration, &list[k], k > i, out);
+        }
+        fputc('\n', out);
     }
 }
 

@@ -11,6 +11,8 @@
 #define STEP        0.08  /* of a finite difference: 8% */
 #define PRIOR       1.0   /* how far START may be from the truth: a factor of e */
 #define FURTHEST    6.0   /* the same, at most */
+#define FAR         0.4   /* of a screening: a factor of 1.5 */
+#define TOGETHER    5     /* keys that are screened in one run */
 #define STILL       1e-4  /* a relative change that counts as none */
 #define FAILED      3.0   /* residual, in logarithms, of a point that a trial does not have */
 #define CONVERGED   1e-3
@@ -44,9 +46,12 @@ void fit_close(struct fit *fit)
     free(fit->before_residuals);
 }
 
-void fit_forget(struct fit *fit)
+void fit_forget(struct fit *fit, const bool *experiments)
 {
-    memset(fit->sensitive, true, (size_t)fit->key_count * fit->data->experiment_count);
+    for (unsigned int i = 0; i < fit->key_count; i++) {
+        for (unsigned int k = 0; k < fit->data->experiment_count; k++)
+            fit->sensitive[(size_t)i * fit->data->experiment_count + k] |= experiments[k];
+    }
     fit->steps = UPDATES_MAX;
 }
 
@@ -165,18 +170,27 @@ static void residuals_of(const struct fit *fit, const double *x, const double *o
         residuals[fit->point_count + i] = x[i] * fit->misfit / PRIOR;
 }
 
-double fit_loss(const struct fit *fit, const double *out, const bool *experiments)
+double fit_loss(const struct fit *fit, const double *out, const bool *experiments, bool shape)
 {
-    double sum = 0;
+    double total = 0;
 
-    for (unsigned int i = 0; i < fit->point_count; i++) {
-        unsigned int point = fit->points_of[i];
-        double residual = residual_of(fit, point, out[point]);
+    for (unsigned int i = 0, next; i < fit->point_count; i = next) {
+        const struct data_point *first = &fit->data->points[fit->points_of[i]];
+        double sum = 0, squares = 0;
 
-        if (experiments[fit->data->points[point].experiment])
-            sum += residual * residual;
+        for (next = i; next < fit->point_count; next++) {
+            unsigned int point = fit->points_of[next];
+            double residual = residual_of(fit, point, out[point]);
+
+            if (fit->data->points[point].series != first->series)
+                break;
+            sum += residual;
+            squares += residual * residual;
+        }
+        if (experiments[first->experiment])
+            total += shape ? squares - sum * sum / (next - i) : squares;
     }
-    return sum;
+    return total;
 }
 
 static int evaluate(struct fit *fit, const double *x, double *residuals)
@@ -294,6 +308,62 @@ static int renew_jacobian(struct fit *fit, const double *x, const double *residu
     memcpy(fit->before_x, x, fit->key_count * sizeof(*x));
     memcpy(fit->before_residuals, residuals, fit->point_count * sizeof(*residuals));
     return 0;
+}
+
+/* Moves the keys from 'first' on, as many as are screened together. */
+static void move_some(const struct fit *fit, unsigned int first, double *values)
+{
+    fit_values(fit, values);
+    for (unsigned int i = first; i < first + TOGETHER && i < fit->key_count; i++) {
+        unsigned int key = fit->keys_of[i];
+
+        values[key] = keys_valid(&fit->keys->list[key], values[key] * exp(FAR));
+    }
+}
+
+static void take_screened(struct fit *fit, unsigned int first, const double *still,
+                          const double *moved)
+{
+    size_t all = fit->data->experiment_count;
+
+    for (unsigned int i = first; i < first + TOGETHER && i < fit->key_count; i++) {
+        memset(fit->sensitive + i * all, 0, all);
+        for (unsigned int k = 0; k < fit->point_count; k++) {
+            unsigned int point = fit->points_of[k];
+
+            if (!(fabs(moved[point] - still[point]) < STILL))
+                fit->sensitive[i * all + fit->data->points[point].experiment] = true;
+        }
+    }
+}
+
+int fit_screen(struct fit *fit)
+{
+    unsigned int count = 1 + (fit->key_count + TOGETHER - 1) / TOGETHER;
+    size_t points = fit->data->point_count, keys = fit->keys->count;
+    struct runs_trial *trials = allocate_zeroed(count * sizeof(*trials));
+    bool *chosen = allocate_zeroed(fit->data->experiment_count + 1);
+    double *values = new_vector(count * keys), *outs = new_vector(count * points);
+    int status;
+
+    fit_experiments(fit, chosen);
+    for (unsigned int i = 0; i < count; i++) {
+        trials[i] = (struct runs_trial){ .values = values + i * keys,
+                                         .experiments = chosen,
+                                         .out = outs + i * points };
+        if (i)
+            move_some(fit, (i - 1) * TOGETHER, values + i * keys);
+        else
+            fit_values(fit, values);
+    }
+    status = runs_evaluate(fit->runs, trials, count, "what depends on what");
+    for (unsigned int i = 1; !status && i < count; i++)
+        take_screened(fit, (i - 1) * TOGETHER, outs, outs + i * points);
+    free(trials);
+    free(chosen);
+    free(values);
+    free(outs);
+    return status;
 }
 
 /* ---- solving ---- */

@@ -37,14 +37,18 @@ int fit_compare_runs(struct fit *fit);
  * runs_evaluate(). */
 int fit_solve(struct fit *fit, int trials);
 
-/* Measures the next Jacobian anew, for every key and experiment. */
-void fit_forget(struct fit *fit);
+/* Finds the experiments that keys move, several keys at a time. Returns as runs_evaluate(). */
+int fit_screen(struct fit *fit);
+
+/* Measures the next Jacobian anew; any key may move these experiments. */
+void fit_forget(struct fit *fit, const bool *experiments);
 
 /* Leaves out keys that are not determined. */
 void fit_restrict(struct fit *fit);
 
-/* The sum of squares of the residuals of some experiments, from the output of a brief run. */
-double fit_loss(const struct fit *fit, const double *out, const bool *experiments);
+/* The sum of squares of the residuals of some experiments, from the output of a brief run. By
+ * shape, the mean residual of each curve does not count. */
+double fit_loss(const struct fit *fit, const double *out, const bool *experiments, bool shape);
 
 /* The experiments that are fitted. */
 void fit_experiments(const struct fit *fit, bool *experiments);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define REACH      64 /* a value is searched between START / REACH and START * REACH */
+#define REACH      16 /* a value is searched up to START * REACH */
 #define GRID       12 /* values of the first round, besides those of the axes */
 #define ROUNDS     6  /* of narrowing it down */
 #define TRIES_MAX  64
@@ -23,7 +23,8 @@ struct tries {
 struct search {
     struct fit *fit;
     unsigned int key;
-    bool *experiments; /* that the key moves */
+    const bool *experiments; /* that the key moves */
+    bool shape;
     struct tries tries;
 };
 
@@ -79,48 +80,77 @@ static int try_values(struct search *search, const double *wanted, unsigned int 
                                          fit->keys->list[search->key].row->key)
                          : 0;
     for (unsigned int i = 0; !status && i < trial_count; i++)
-        search->tries.loss[first + i] = fit_loss(fit, trials[i].out, search->experiments);
+        search->tries.loss[first + i] = fit_loss(fit, trials[i].out, search->experiments, search->shape);
     sort_tries(&search->tries);
     free(values);
     free(outs);
     return status;
 }
 
-/* Finds the experiments that react to extreme values of the key. */
-static int find_experiments(struct search *search, bool *any)
+static double lowest(const struct key *key)
 {
-    struct fit *fit = search->fit;
-    const struct key *key = &fit->keys->list[search->key];
-    unsigned int all = fit->data->point_count;
-    double *values = allocate_zeroed((size_t)3 * fit->keys->count * sizeof(double));
-    double *outs = allocate_zeroed((size_t)3 * all * sizeof(double) + 1);
-    const double extremes[] = { key->value, fmax(1, key->start / REACH), key->start * REACH };
-    struct runs_trial trials[3];
-    int status;
+    return fmax(1, key->row->minimum); /* 0 often stands for "all" */
+}
 
-    fit_experiments(fit, search->experiments);
-    for (int i = 0; i < 3; i++) {
-        trials[i] = (struct runs_trial){ .values = values + (size_t)i * fit->keys->count,
-                                         .experiments = search->experiments,
-                                         .out = outs + (size_t)i * all };
-        fit_values(fit, values + (size_t)i * fit->keys->count);
-        values[(size_t)i * fit->keys->count + search->key] = keys_valid(key, extremes[i]);
-    }
-    status = runs_evaluate(fit->runs, trials, 3, key->row->key);
-    memset(search->experiments, 0, fit->data->experiment_count);
-    *any = false;
-    for (unsigned int i = 0; !status && i < fit->point_count; i++) {
+static double highest(const struct key *key)
+{
+    return keys_valid(key, key->start * REACH);
+}
+
+static void take_moves(const struct fit *fit, const double *still, const double *moved, bool *moves)
+{
+    for (unsigned int i = 0; i < fit->point_count; i++) {
         unsigned int point = fit->points_of[i];
 
-        if (fabs(outs[all + point] - outs[point]) > STILL ||
-            fabs(outs[2 * all + point] - outs[point]) > STILL) {
-            search->experiments[fit->data->points[point].experiment] = true;
-            *any = true;
+        if (!(fabs(moved[point] - still[point]) < STILL))
+            moves[fit->data->points[point].experiment] = true;
+    }
+}
+
+int search_open(struct fit *fit, struct search_map *map)
+{
+    size_t points = fit->data->point_count, keys = fit->keys->count;
+    size_t all = fit->data->experiment_count;
+    struct runs_trial *trials = allocate_zeroed((2 * keys + 1) * sizeof(*trials));
+    double *values = allocate_zeroed((2 * keys + 1) * keys * sizeof(double));
+    double *outs = allocate_zeroed((2 * keys + 1) * points * sizeof(double) + 1);
+    unsigned int *key_of = allocate_zeroed((2 * keys + 1) * sizeof(*key_of)), count = 1;
+    bool *chosen = allocate_zeroed(all + 1);
+    int status = 0;
+
+    map->moves = allocate_zeroed(keys * all + 1);
+    fit_experiments(fit, chosen);
+    for (unsigned int i = 0; i < keys; i++) {
+        const struct key *key = &fit->keys->list[i];
+
+        if (key->variation != KEY_DISCRETE)
+            continue;
+        for (int k = 0; k < 2; k++, count++) {
+            fit_values(fit, values + count * keys);
+            values[count * keys + i] = k ? highest(key) : lowest(key);
+            key_of[count] = i;
         }
     }
+    fit_values(fit, values);
+    for (unsigned int i = 0; i < count; i++)
+        trials[i] = (struct runs_trial){ .values = values + i * keys,
+                                         .experiments = chosen,
+                                         .out = outs + i * points };
+    if (count > 1)
+        status = runs_evaluate(fit->runs, trials, count, "what depends on counts");
+    for (unsigned int i = 1; !status && i < count; i++)
+        take_moves(fit, outs, outs + i * points, map->moves + key_of[i] * all);
+    free(trials);
     free(values);
     free(outs);
+    free(key_of);
+    free(chosen);
     return status;
+}
+
+void search_close(struct search_map *map)
+{
+    free(map->moves);
 }
 
 /* The counts at which the key's experiments were measured: between two of them lies a step. */
@@ -197,49 +227,36 @@ static double loss_at(const struct tries *tries, double value)
     return INFINITY;
 }
 
-/* Takes the middle of the values that fit equally well; START's own if it is one of them. */
+/* Takes the middle of the values that fit equally well; the present one if it is among them. */
 static bool conclude(struct search *search)
 {
     struct key *key = &search->fit->keys->list[search->key];
     const struct tries *tries = &search->tries;
     double before = key->value, noise = search->fit->misfit * search->fit->misfit;
     unsigned int first, last;
+    bool open;
 
     plateau(tries, &first, &last);
+    open = !first || last + 1 == tries->count; /* the data exclude one side only */
     key->low = tries->value[first];
     key->high = tries->value[last];
-    if (!first || last + 1 == tries->count) {
-        /* Open to one side: the data only exclude the other. */
-        key->origin = KEY_UNDETERMINED;
-        if (key->start < key->low || key->start > key->high)
-            key->value = first ? key->low : key->high;
-        else
-            key->value = key->start;
-    } else {
-        key->origin = KEY_FITTED;
-        key->value = keys_valid(key, sqrt(key->low * key->high));
-        if (before >= key->low && before <= key->high)
-            key->value = before;
-    }
-    if (loss_at(tries, before) - tries->loss[best_of(tries)] < BETTER * noise)
+    key->origin = KEY_FITTED;
+    key->value = keys_valid(key, open ? (first ? key->low : key->high) : sqrt(key->low * key->high));
+    if ((before >= key->low && before <= key->high) ||
+        loss_at(tries, before) - tries->loss[best_of(tries)] < BETTER * noise)
         key->value = before;
+    if (open && key->value == key->start)
+        key->origin = KEY_UNDETERMINED;
     return key->value != before;
 }
 
 static int search_key(struct search *search, bool *changed)
 {
     struct key *key = &search->fit->keys->list[search->key];
-    double low = keys_valid(key, fmax(1, key->start / REACH)); /* 0 often stands for "all" */
-    double high = keys_valid(key, key->start * REACH);
-    double wanted[TRIES_MAX];
+    double low = lowest(key), high = highest(key), wanted[TRIES_MAX];
     unsigned int count = 0;
-    bool any;
-    int status = find_experiments(search, &any);
+    int status;
 
-    if (status || !any) {
-        key->origin = KEY_UNDETERMINED;
-        return status;
-    }
     for (int i = 0; i <= GRID; i++)
         wanted[count++] = low * pow(high / low, (double)i / GRID);
     wanted[count++] = key->value;
@@ -248,24 +265,37 @@ static int search_key(struct search *search, bool *changed)
     if (!status)
         status = narrow(search);
     if (!status)
-        *changed |= conclude(search);
+        *changed = conclude(search);
     return status;
 }
 
-int search_run(struct fit *fit, bool *changed)
+static bool any_of(const bool *flags, unsigned int count)
 {
-    struct search search = { .fit = fit };
+    return memchr(flags, true, count);
+}
+
+int search_run(struct fit *fit, const struct search_map *map, bool shape, bool *changed, bool *any)
+{
+    unsigned int all = fit->data->experiment_count;
     int status = 0;
 
-    search.experiments = allocate_zeroed(fit->data->experiment_count + 1);
-    *changed = false;
+    *any = false;
     for (unsigned int i = 0; !status && i < fit->keys->count; i++) {
+        struct search search = { .fit = fit,
+                                 .key = i,
+                                 .experiments = map->moves + (size_t)i * all,
+                                 .shape = shape };
+        bool moved = false;
+
         if (fit->keys->list[i].variation != KEY_DISCRETE)
             continue;
-        search.key = i;
-        search.tries.count = 0;
-        status = search_key(&search, changed);
+        if (any_of(search.experiments, all))
+            status = search_key(&search, &moved);
+        else
+            fit->keys->list[i].origin = KEY_UNDETERMINED;
+        for (unsigned int k = 0; moved && k < all; k++)
+            changed[k] |= search.experiments[k];
+        *any |= moved;
     }
-    free(search.experiments);
     return status;
 }

@@ -5,8 +5,19 @@
 
 #include "calibrate/fit.h"
 
-/* Searches each discrete key in turn. Sets *changed if any has another value now. Returns as
- * runs_evaluate(). */
-int search_run(struct fit *fit, bool *changed);
+/* Which experiments each discrete key moves, by key and experiment. */
+struct search_map {
+    bool *moves;
+};
+
+/* Runs the experiments with extreme values of each key. Returns as runs_evaluate(). */
+int search_open(struct fit *fit, struct search_map *map);
+void search_close(struct search_map *map);
+
+/* Searches each discrete key in turn, by the shape of the curves alone or by their values. Adds the
+ * experiments that keys with new values move to 'changed', and sets *any if there are such. Returns
+ * as runs_evaluate(). */
+int search_run(struct fit *fit, const struct search_map *map, bool shape, bool *changed,
+               bool *any);
 
 #endif

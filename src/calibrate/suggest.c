@@ -2,6 +2,7 @@
 #include "calibrate/suggest.h"
 
 #include "bench/session/experiments.h"
+#include "calibrate/control.h"
 #include "results/allocate.h"
 #include "util/file.h"
 
@@ -9,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define TARGETS_MAX 6 /* that are tried by runs */
 #define FAR  0.4  /* how far a key is moved: a factor of 1.5 */
 #define TELL 0.01 /* least relative change that can be measured */
 
@@ -58,7 +60,7 @@ static double change_of(const struct experiment_result *a, const struct experime
     unsigned int count = 0;
 
     for (unsigned int i = 0; i < a->count; i++) {
-        const struct series *series = result_find(b, a->series[i].name, a->series[i].quantity);
+        const struct series *series = i < b->count ? &b->series[i] : NULL;
 
         for (unsigned int k = 0; series && k < a->series[i].count && k < series->count; k++) {
             double x = a->series[i].points[k].y.median, y = series->points[k].y.median;
@@ -72,19 +74,32 @@ static double change_of(const struct experiment_result *a, const struct experime
     return count ? sqrt(sum / count) : 0;
 }
 
-/* Chooses what to ask about: each combination, then single keys. */
+/* Chooses what to try: each combination, then single keys. */
 static unsigned int choose_targets(const struct fit *fit, const struct identify *identify,
                                    struct suggestion *out)
 {
     unsigned int count = 0;
 
-    for (unsigned int i = 0; i < identify->count && count < SUGGESTIONS_MAX; i++)
+    for (unsigned int i = 0; i < identify->count && count < TARGETS_MAX; i++)
         out[count++] = (struct suggestion){ .group = i + 1 };
-    for (unsigned int i = 0; i < fit->keys->count && count < SUGGESTIONS_MAX; i++) {
+    for (unsigned int i = 0; i < fit->keys->count && count < TARGETS_MAX; i++) {
         const struct key *key = &fit->keys->list[i];
 
-        if (key->origin == KEY_UNDETERMINED && key->variation == KEY_SMOOTH)
+        if (key->origin == KEY_UNDETERMINED && key->variation == KEY_SMOOTH &&
+            !control_experiment_of(key->row->key))
             out[count++] = (struct suggestion){ .key = i };
+    }
+    return count;
+}
+
+static unsigned int add_control(const struct fit *fit, struct suggestion *out, unsigned int count)
+{
+    for (unsigned int i = 0; i < fit->keys->count && count < SUGGESTIONS_MAX; i++) {
+        const struct key *key = &fit->keys->list[i];
+        const char *name = control_experiment_of(key->row->key);
+
+        if (key->origin == KEY_UNDETERMINED && name)
+            out[count++] = (struct suggestion){ .key = i, .experiment = experiment_find(name) };
     }
     return count;
 }
@@ -123,9 +138,9 @@ int suggest_experiments(struct fit *fit, const struct identify *identify, struct
                         unsigned int *count)
 {
     unsigned int targets = choose_targets(fit, identify, out), size = fit->keys->count;
-    double *values = allocate_zeroed((SUGGESTIONS_MAX + 1) * size * sizeof(*values));
-    const double *trials[SUGGESTIONS_MAX + 1] = { values };
-    struct results *results[SUGGESTIONS_MAX + 1] = { NULL };
+    double *values = allocate_zeroed((TARGETS_MAX + 1) * size * sizeof(*values));
+    const double *trials[TARGETS_MAX + 1] = { values };
+    struct results *results[TARGETS_MAX + 1] = { NULL };
     char *lines = candidate_lines(fit->data);
     int status = 0;
 
@@ -142,7 +157,7 @@ int suggest_experiments(struct fit *fit, const struct identify *identify, struct
         if (results[i])
             results_free(results[i]);
     }
-    *count = status ? 0 : targets;
+    *count = status ? 0 : add_control(fit, out, targets);
     free(values);
     free(lines);
     return status;

@@ -12,9 +12,10 @@ struct suggestion {
     unsigned int key;
 };
 
-#define SUGGESTIONS_MAX 8
+#define SUGGESTIONS_MAX 64
 
-/* Tries the experiments of the suite that were not measured. Returns as runs_evaluate(). */
+/* Names the control experiments of keys that have one, and tries the other experiments of the suite
+ * that were not measured. Returns as runs_evaluate(). */
 int suggest_experiments(struct fit *fit, const struct identify *identify, struct suggestion *out,
                         unsigned int *count);
 

@@ -8,8 +8,10 @@
 #include "util/file.h"
 
 #include <errno.h>
+#include <libgen.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static int write_adapter(const struct invocation *invocation,
                          const struct calibration *calibration, const char *path)
@@ -83,6 +85,18 @@ static int calibrate(const struct invocation *invocation, struct results **files
     return status;
 }
 
+/* A calibration takes minutes: find out now whether its result can be written. */
+static int check_directory(const char *output)
+{
+    char path[PATH_MAX];
+
+    snprintf(path, sizeof(path), "%s", output);
+    if (!access(dirname(path), W_OK))
+        return CLI_OK;
+    cli_error("%s: %s", output, strerror(errno));
+    return CLI_FAILED;
+}
+
 /* Rejects mistakes before anything runs. */
 static int check(const struct invocation *invocation)
 {
@@ -111,7 +125,7 @@ static int check(const struct invocation *invocation)
     else if (output && file_same(output, path))
         status = cli_usage_error(invocation->command, "--output would overwrite --start %s", path);
     free(keys);
-    return status;
+    return status || !output ? status : check_directory(output);
 }
 
 int cli_calibrate(const struct invocation *invocation)
