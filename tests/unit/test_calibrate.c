@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Calibration without runs: costs of calls, what a Jacobian determines, lines of sweeps, values. */
+#include "calibrate/control.h"
+#include "calibrate/identify.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void add_point(struct series *series, double x, double y)
+{
+    struct summary summary = { .count = 10, .minimum = y, .median = y, .mean = y, .p99 = y,
+                               .p999 = y, .maximum = y, .low = y, .high = y };
+
+    results_series_add(series, x, &summary);
+}
+
+static struct keys *new_keys(void)
+{
+    struct keys *keys = malloc(sizeof(*keys));
+    char error[512];
+
+    assert_non_null(keys);
+    assert_int_equal(keys_read(SHIPPED "/hdr100.adapter", keys, error, sizeof(error)), 0);
+    return keys;
+}
+
+/* A line is found again; a curve that falls has no cost per page; held-out curves do not count. */
+static void test_control(void **state)
+{
+    struct results *results = results_new("1", "2000-01-01T00:00:00Z", "test");
+    struct experiment_result *reg = results_add(results, "mr-reg", "control", "t", "s");
+    struct experiment_result *dereg, *poll;
+    struct keys *keys = new_keys();
+    struct series *series;
+    struct data data;
+    char error[512];
+
+    series = result_series(reg, "register", "time", "us", "size", "B", BETTER_LOWER);
+    add_point(series, 4096, 30 + 0.25);
+    add_point(series, 1 << 20, 30 + 64);
+    dereg = results_add(results, "mr-dereg", "control", "t", "s");
+    series = result_series(dereg, "deregister", "time", "us", "size", "B", BETTER_LOWER);
+    add_point(series, 4096, 10);
+    add_point(series, 1 << 20, 8);
+    poll = results_add(results, "poll-empty", "control", "t", "s");
+    series = result_series(poll, "empty", "time", "ns", "batch", "", BETTER_LOWER);
+    add_point(series, 1, 77);
+    assert_int_equal(data_take(&results, 1, "poll-empty", &data, error, sizeof(error)), 0);
+    assert_int_equal(control_apply(&data, keys), 4);
+    assert_true(fabs(keys_find(keys, "host.reg_mr")->value - 30000) < 1);
+    assert_true(fabs(keys_find(keys, "host.reg_mr_page")->value - 250) < 0.1);
+    assert_true(keys_find(keys, "host.dereg_mr_page")->value == 0);
+    assert_true(keys_find(keys, "host.dereg_mr")->value > 8000);
+    assert_int_equal(keys_find(keys, "host.reg_mr")->origin, KEY_MEASURED);
+    assert_int_equal(keys_find(keys, "host.poll_empty")->origin, KEY_KEPT);
+    data_free(&data);
+    results_free(results);
+    free(keys);
+}
+
+/* Four keys: one alone, two that act alike, one without effect. */
+static void test_identify(void **state)
+{
+    static const char *const names[] = { "link.rate", "bus.doorbell_latency", "bus.write_latency",
+                                         "host.wake_recv" };
+    double jacobian[4][6] = { { 50, 50, 50, 0, 0, 0 },
+                              { 0, 0, 0, 20, 22, 20 },
+                              { 0, 0, 0, 30, 33, 30 },
+                              { 0, 0, 0, 0, 0, 0 } };
+    struct keys *keys = new_keys();
+    unsigned int keys_of[4];
+    struct fit fit = { .keys = keys, .key_count = 4, .keys_of = keys_of, .point_count = 6,
+                       .jacobian = jacobian[0], .misfit = 1 };
+    static struct identify found;
+
+    for (int i = 0; i < 4; i++)
+        keys_of[i] = (unsigned int)(keys_find(keys, names[i]) - keys->list);
+    identify_keys(&fit, &found);
+    assert_int_equal(keys->list[keys_of[0]].origin, KEY_FITTED);
+    assert_true(fabs(keys->list[keys_of[0]].error - 1 / sqrt(3 * 2500 + 1)) < 1e-6);
+    assert_int_equal(keys->list[keys_of[1]].origin, KEY_SHARED);
+    assert_int_equal(keys->list[keys_of[2]].origin, KEY_SHARED);
+    assert_int_equal(keys->list[keys_of[3]].origin, KEY_UNDETERMINED);
+    assert_int_equal(found.count, 1);
+    assert_int_equal(found.groups[0].count, 2);
+    assert_true(found.groups[0].is_sum && fabs(found.groups[0].sum - 250) < 1e-9);
+    assert_true(found.groups[0].error < 0.05);
+    assert_true(found.groups[0].direction[0] * found.groups[0].direction[1] < 0);
+    free(keys);
+}
+
+/* The experiment's own defaults must not replace general ones that were in force. */
+static void test_lines(void **state)
+{
+    struct results *results = results_new("1", "2000-01-01T00:00:00Z", "test");
+    struct experiment_result *icm = results_add(results, "icm-qp", "scaling", "t", "s");
+    struct series *series;
+    struct data data;
+    char error[512];
+
+    results_metadata_set(&icm->settings, "refine", "4");
+    results_metadata_set(&icm->settings, "adapter", "x");
+    results_metadata_set(&icm->settings, "iterations", "500");
+    series = result_series(icm, "first QP", "latency", "us", "QPs", "", BETTER_LOWER);
+    add_point(series, 16, 1);
+    add_point(series, 1, 1);
+    add_point(series, 13, 1);
+    assert_int_equal(data_take(&results, 1, NULL, &data, error, sizeof(error)), 0);
+    assert_int_equal(data.point_count, 3);
+    assert_non_null(strstr(data.experiments[0].whole, " --qps=1,13,16"));
+    assert_non_null(strstr(data.experiments[0].whole, " --refine=0"));
+    assert_non_null(strstr(data.experiments[0].whole, " --iterations=500"));
+    assert_non_null(strstr(data.experiments[0].brief, " --iterations=24"));
+    assert_non_null(strstr(data.experiments[0].whole, " --depth=512"));
+    assert_null(strstr(data.experiments[0].whole, "adapter"));
+    data_free(&data);
+    results_free(results);
+}
+
+static void test_values(void **state)
+{
+    struct keys *keys = new_keys();
+    char text[64], error[512];
+
+    assert_string_equal(keys_text(parameter_find("link.rate"), 12.5, text, sizeof(text)),
+                        "12.5 GB/s");
+    assert_string_equal(keys_text(parameter_find("link.rate"), 0.5, text, sizeof(text)), "500 MB/s");
+    assert_string_equal(keys_text(parameter_find("host.reg_mr"), 25e3, text, sizeof(text)), "25 us");
+    assert_string_equal(keys_text(parameter_find("icm.qpc_entries"), 13, text, sizeof(text)), "13");
+    assert_true(keys_valid(keys_find(keys, "link.mtu"), 1400) == 1024);
+    assert_true(keys_valid(keys_find(keys, "hca.engines"), 99) == ENGINES_MAX);
+    assert_int_equal(keys_choose(keys, "bus,hca.packet_time", error, sizeof(error)), 0);
+    assert_int_equal(keys_find(keys, "bus.rate")->variation, KEY_SMOOTH);
+    assert_int_equal(keys_find(keys, "bus.read_burst")->variation, KEY_DISCRETE);
+    assert_int_equal(keys_find(keys, "link.rate")->variation, KEY_FIXED);
+    assert_true(keys_find(keys, "hca.packet_time")->value > 0);
+    assert_int_equal(keys_choose(keys, "bu", error, sizeof(error)), -1);
+    free(keys);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_control),
+        cmocka_unit_test(test_identify),
+        cmocka_unit_test(test_lines),
+        cmocka_unit_test(test_values),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
