@@ -269,6 +269,13 @@ static int search_key(struct search *search, bool *changed)
     return status;
 }
 
+/* Caches make steps in curves, wherever the curves lie. Other counts must not explain these steps:
+ * they wait until the latencies are right. */
+static bool is_cache(const struct key *key)
+{
+    return !strncmp(key->row->key, "icm.", strlen("icm."));
+}
+
 static bool any_of(const bool *flags, unsigned int count)
 {
     return memchr(flags, true, count);
@@ -287,7 +294,8 @@ int search_run(struct fit *fit, const struct search_map *map, bool shape, bool *
                                  .shape = shape };
         bool moved = false;
 
-        if (fit->keys->list[i].variation != KEY_DISCRETE)
+        if (fit->keys->list[i].variation != KEY_DISCRETE ||
+            (shape && !is_cache(&fit->keys->list[i])))
             continue;
         if (any_of(search.experiments, all))
             status = search_key(&search, &moved);
