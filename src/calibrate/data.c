@@ -51,7 +51,7 @@ const char *data_not_modelled(const struct experiment *experiment)
 {
     for (size_t i = 0; i < sizeof(not_modelled) / sizeof(*not_modelled); i++) {
         if (!strcmp(not_modelled[i].name, experiment->name) ||
-            !strcmp(not_modelled[i].name, experiment->group))
+            !strcmp(not_modelled[i].name, experiment_group(experiment)))
             return not_modelled[i].why;
     }
     return NULL;
@@ -302,7 +302,7 @@ static int add_experiment(struct data *data, const struct results *file,
             return -1;
         }
         entry.role = DATA_HELD_OUT;
-    } else if (!why && !strcmp(entry.experiment->group, "control")) {
+    } else if (!why && !strcmp(experiment_group(entry.experiment), "control")) {
         entry.role = DATA_CONTROL;
     }
     if (why) {
