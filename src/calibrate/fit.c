@@ -167,7 +167,7 @@ static void residuals_of(const struct fit *fit, const double *x, const double *o
     for (unsigned int i = 0; i < fit->point_count; i++)
         residuals[i] = residual_of(fit, fit->points_of[i], out[fit->points_of[i]]);
     for (unsigned int i = 0; i < fit->key_count; i++)
-        residuals[fit->point_count + i] = x[i] * fit->misfit / PRIOR;
+        residuals[fit->point_count + i] = x[i] / PRIOR;
 }
 
 double fit_loss(const struct fit *fit, const double *out, const bool *experiments, bool shape)
@@ -383,14 +383,14 @@ static int serve_lmder(void *context, int rows, int columns, const double *x, do
 
             jacobian[k * stride + i] =
                 point < fit->point_count ? fit->jacobian[(size_t)k * fit->point_count + point]
-                : point - fit->point_count == (unsigned int)k ? fit->misfit / PRIOR
+                : point - fit->point_count == (unsigned int)k ? 1 / PRIOR
                                                               : 0;
         }
     }
     return 0;
 }
 
-/* If the model cannot follow the data within their errors, the data say less about each key. */
+/* If the model cannot follow the data within their errors, standard errors grow by as much. */
 static void note_misfit(struct fit *fit, const double *residuals)
 {
     double sum = 0;

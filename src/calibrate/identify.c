@@ -91,7 +91,7 @@ static void spectrum_open(const struct fit *fit, struct spectrum *spectrum)
             for (unsigned int i = 0; fit->jacobian && i < fit->point_count; i++)
                 sum += fit->jacobian[(size_t)p * fit->point_count + i] *
                        fit->jacobian[(size_t)q * fit->point_count + i];
-            *at(spectrum->matrix, n, p, q) = sum / (fit->misfit * fit->misfit);
+            *at(spectrum->matrix, n, p, q) = sum;
         }
     }
 }
@@ -198,6 +198,7 @@ static void describe(const struct fit *fit, const struct spectrum *spectrum,
         weights[members[i]] = fit->keys->list[out->keys[i]].value / out->sum;
     out->error = sqrt(variance_of(spectrum, weights));
     out->is_sum &= out->error < SURE;
+    out->error *= fit->misfit;
     find_direction(spectrum, members, out);
     free(weights);
 }
@@ -228,6 +229,8 @@ void identify_keys(struct fit *fit, struct identify *out)
         loose[i] = loose[i] && fit->keys->list[fit->keys_of[i]].error > SHARP;
     }
     tie(&spectrum, loose, group);
+    for (unsigned int i = 0; i < n; i++)
+        fit->keys->list[fit->keys_of[i]].error *= fit->misfit;
     for (unsigned int i = 0; i < n; i++) {
         struct identify_group *next = &out->groups[out->count];
         unsigned int members[PARAMETER_ROWS_MAX];
