@@ -11,6 +11,7 @@
 #define TINY       1e-12
 #define SHARP      0.15 /* relative standard error of a key that is determined */
 #define VAGUE      0.5  /* of one that is not */
+#define FAR        1.0  /* logarithm of a factor that START alone does not allow */
 #define PART       0.25 /* least component of a key in a direction that it has part in */
 #define SURE       0.05 /* relative standard error of a sum that is worth naming */
 
@@ -135,14 +136,15 @@ static double error_of(const struct spectrum *spectrum, unsigned int key)
 }
 
 /* The keys that a poorly determined direction ties together get the same number. */
-static void tie(const struct spectrum *spectrum, const bool *loose, unsigned int *group)
+static void tie(const struct spectrum *spectrum, double misfit, const bool *loose,
+                unsigned int *group)
 {
     unsigned int n = spectrum->size;
 
     for (unsigned int j = 0; j < n; j++) {
         unsigned int first = n;
 
-        if (sqrt(variance(spectrum, j)) < SHARP)
+        if (misfit * sqrt(variance(spectrum, j)) < SHARP)
             continue;
         for (unsigned int i = 0; i < n; i++) {
             unsigned int old = group[i];
@@ -203,10 +205,14 @@ static void describe(const struct fit *fit, const struct spectrum *spectrum,
     free(weights);
 }
 
+/* A key that went far from START was driven there by the data, even if it has become so small that
+ * they do not see it any more. */
 static void settle(struct key *key, double error)
 {
+    bool far = key->start > 0 && fabs(log(key->value / key->start)) > FAR;
+
     key->error = error;
-    key->origin = error < VAGUE ? KEY_FITTED : KEY_UNDETERMINED;
+    key->origin = error < VAGUE || far ? KEY_FITTED : KEY_UNDETERMINED;
 }
 
 void identify_keys(struct fit *fit, struct identify *out)
@@ -226,9 +232,9 @@ void identify_keys(struct fit *fit, struct identify *out)
     diagonalise(&spectrum);
     for (unsigned int i = 0; i < n; i++) {
         settle(&fit->keys->list[fit->keys_of[i]], error_of(&spectrum, i));
-        loose[i] = loose[i] && fit->keys->list[fit->keys_of[i]].error > SHARP;
+        loose[i] = loose[i] && fit->misfit * fit->keys->list[fit->keys_of[i]].error > SHARP;
     }
-    tie(&spectrum, loose, group);
+    tie(&spectrum, fit->misfit, loose, group);
     for (unsigned int i = 0; i < n; i++)
         fit->keys->list[fit->keys_of[i]].error *= fit->misfit;
     for (unsigned int i = 0; i < n; i++) {
