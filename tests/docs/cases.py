@@ -67,6 +67,9 @@ REPRODUCES = 'takes minutes'
 KERNEL = 'takes half a minute on two cores'
 TOUR = 'the quick tour takes a minute or two'
 
+CALIBRATES = 'tests/calibrate does it, on a smaller set'
+RUNNER = 'for a runner; tests/packages runs the steps in a fresh Debian'
+
 CASES = {
     'README.md': {
         'make && export PATH=$PWD/build:$PATH': skip(BUILDS),
@@ -74,7 +77,7 @@ CASES = {
         'make test': skip(NESTED),
         'verbena run --fabric ci-17 -- ./my_rdma_test': prints(EXCHANGED),
         'verbena bench': Case(long=TOUR, prints=(MEASURED,)),
-        'verbena bench latency bw --sizes 8..1M -o a.json': prints(MEASURED, add=TINY),
+        'verbena bench latency bw --quick --rounds 5 -o a.json': prints(MEASURED, add=TINY),
         'verbena compare a.json b.json': prints(r'latency', r'bw'),
         'verbena advise a.json': prints(r'^poll-or-block: '),
         'verbena list adapters': prints(r'^\s*mt25208\s', r'^\s*ibm12x\s', r'^\s*hdr100\s'),
@@ -88,6 +91,7 @@ CASES = {
         'make install prefix=/usr DESTDIR=/tmp/stage': skip('tests/install does it'),
     },
     'CONTRIBUTING.md': {
+        'make deps': skip('installs packages'),
         'make': skip(BUILDS),
         'build/verbena run -- ibv_devinfo': prints(r'hca_id:\s+verbena0', r'PORT_ACTIVE'),
         'tests/run --list': prints(r'^docs ', r'^unit '),
@@ -98,6 +102,21 @@ CASES = {
     'docs/adapters.md': {
         "echo 'link.mtu = 1500 B' >> mine.adapter": prints(r'\A\Z'),
         'verbena bench latency --quick --adapter ./mine.adapter': Case(statuses=(2,)),
+    },
+    'docs/calibrate.md': {
+        'verbena bench examples/sweeps/calibrate.txt -o measured.json': skip(CALIBRATES),
+        'verbena calibrate measured.json --start hdr100 -o mine.adapter --hold-out inline,bibw --page mine.html':
+            skip(CALIBRATES),
+        'verbena bench bw --adapter ./mine.adapter --set link.rate=25GB/s': skip(CALIBRATES),
+    },
+    'docs/ci.md': {
+        'git clone --depth 1 https://github.com/OWNER/verbena /tmp/verbena': skip(RUNNER),
+        '/tmp/verbena/tools/setup build && make -C /tmp/verbena': skip(RUNNER),
+        'export PATH=/tmp/verbena/build:$PATH': skip(RUNNER),
+        'verbena run -- ./my_rdma_test': skip(RUNNER),
+        'export VERBENA_FABRIC=ci-$$': skip(RUNNER),
+        'verbena run -- ./server &': skip(RUNNER),
+        'verbena run -- ./client localhost': skip(RUNNER),
     },
     'docs/clusters.md': {
         'make install prefix=/shared/verbena': skip('tests/install does it'),
@@ -126,6 +145,10 @@ CASES = {
             Case(long=KERNEL, prints=(VERIFIED,)),
         'verbena reproduce nas': Case(long=REPRODUCES, prints=(MATCH,)),
     },
+    'docs/programs.md': {
+        'verbena clean --dry-run': prints(r'nothing to clean up|would be removed|removed'),
+        'verbena clean': prints(r'nothing to clean up|would be removed|removed'),
+    },
     'docs/rails.md': {
         'verbena bench mpi-bw --policies striping,epc,adaptive --qps 4': prints(MEASURED, add='--quick'),
     },
@@ -148,9 +171,17 @@ CASES = {
         '--iterations 5 --warmup 2 --repetitions 1 --adapter mt25218-$a -o $a.json done':
             prints(r'model of mt25218-mem ', r'model of mt25218-memfree ', MEASURED),
         'verbena report mem.json memfree.json -o connections.html': prints(r'connections\.html'),
+        'VERBENA_PAPERS=mine verbena reproduce mine': prints(MATCH),
         'verbena reproduce mem --set link.rate=2GB/s -o faster': Case(long=REPRODUCES, exact=True),
     },
+    'docs/results.md': {
+        'verbena bench latency bw --quick --rounds 5 -o a.json': prints(MEASURED, add=TINY),
+        'verbena bench latency bw --quick --rounds 5 -o b.json': prints(MEASURED, add=TINY),
+        'verbena compare a.json b.json': prints(r'DETECTABLE', r'\d+ better, \d+ worse'),
+    },
     'docs/suite.md': {
+        'verbena bench latency --sizes 8 --adapter mt25208 -o - 2> /dev/null | python3 -m json.tool | head':
+            prints(r'"schema": "verbena-results/1"'),
         'verbena bench': Case(long=TOUR, prints=(MEASURED,)),
         'verbena list experiments': prints(r'latency', r'mpi-barrier', r'MIBA figure 5a'),
         'verbena bench latency bw -o results.json': prints(MEASURED, r'results: results\.json', add=FEW),
