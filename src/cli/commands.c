@@ -95,6 +95,10 @@
 #define JSON_ROW \
     { .name = "json", .heading = "Output", .kind = OPTION_FLAG, .help = "print JSON instead of a table" }
 
+#define WIRE_ROW \
+    { .name = "wire", .argument = "IFACE", .kind = OPTION_TEXT, .environment = "VERBENA_WIRE", \
+      .help = "use RoCEv2 over UDP on this network interface, or on one address of this host, to reach other hosts" }
+
 static const struct option_row run_options[] = {
     FABRIC_ROW,
     NODES_ROW,
@@ -106,6 +110,7 @@ static const struct option_row run_options[] = {
       .help = "first LID, GUID, QP number and key of a new fabric; by default random, in virtual time derived from the fabric's name" },
     DEVICES_ROW,
     PORTS_ROW,
+    WIRE_ROW,
     MEMORY_ROWS,
     SHM_DIR_ROW,
     LOG_AND_MODEL_ROWS,

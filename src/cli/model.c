@@ -31,6 +31,8 @@ int model_check(const struct invocation *invocation)
     if (is_modelled(invocation))
         return CLI_OK;
     for (size_t i = 0; i < sizeof(only_modelled) / sizeof(*only_modelled); i++) {
+        if (!strcmp(only_modelled[i], "faults") && option_value(invocation, "wire"))
+            continue; /* the wire injects them too */
         if (option_value(invocation, only_modelled[i]))
             return cli_usage_error(invocation->command,
                                    "--%s needs a modelled adapter: name one with "
@@ -172,7 +174,7 @@ int model_export(const struct invocation *invocation)
         return CLI_USAGE;
     if (!is_modelled(invocation)) {
         unsetenv("VERBENA_ADAPTER");
-        return CLI_OK;
+        return check_faults(invocation);
     }
     if (parameters_find(name, path, sizeof(path), error, sizeof(error)) ||
         parameters_read(path, settings, &parameters, error, sizeof(error))) {

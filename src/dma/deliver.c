@@ -11,21 +11,11 @@
 #include <errno.h>
 #include <string.h>
 
-/* The receive queue and completion queue that serve a message. */
-struct target {
-    struct rq_view rq;
-    struct shared_cq *cq;
-    struct shared_srq *srq;
-    uint32_t qpn, srqn, pd;
-    uint16_t proc;
-    bool many_senders;
-};
-
-static bool find_target(struct shared_qp *peer, const struct send_wqe *w, bool datagram,
-                        struct target *t)
+bool deliver_find_target(struct shared_qp *peer, uint32_t srqn, bool datagram,
+                         struct deliver_target *t)
 {
     t->qpn = load_relaxed(&peer->qpn);
-    t->srqn = responder_srqn(peer, w->srqn);
+    t->srqn = responder_srqn(peer, srqn);
     if (!responder_open_rq(peer, t->srqn, &t->srq, &t->rq))
         return false;
     t->many_senders = t->srqn || datagram;
@@ -44,7 +34,7 @@ static bool find_target(struct shared_qp *peer, const struct send_wqe *w, bool d
     return t->cq;
 }
 
-static bool next_receive(struct target *t)
+bool deliver_take(struct deliver_target *t)
 {
     uint32_t left, limit;
 
@@ -58,7 +48,7 @@ static bool next_receive(struct target *t)
     return true;
 }
 
-static enum ibv_wc_status check_room(const struct target *t, uint64_t length)
+static enum ibv_wc_status check_room(const struct deliver_target *t, uint64_t length)
 {
     uint32_t min_len = load_relaxed(&t->rq.rq->min_posted_len);
 
@@ -68,7 +58,7 @@ static enum ibv_wc_status check_room(const struct target *t, uint64_t length)
 }
 
 /* Writes to the receiver's buffers directly, after `skip` bytes. */
-static enum ibv_wc_status place_directly(const struct target *t, const struct delivery *m,
+static enum ibv_wc_status place_directly(const struct deliver_target *t, const struct delivery *m,
                                          uint32_t skip)
 {
     uint32_t max_sge, num_sge;
@@ -112,7 +102,7 @@ static void gather(const struct local_list *list, uint8_t *to)
     }
 }
 
-static void complete_receive(struct target *t, struct cqe *e, uint64_t ticket,
+static void complete_receive(struct deliver_target *t, struct cqe *e, uint64_t ticket,
                              const struct delivery *m, enum ibv_wc_status status, unsigned flags)
 {
     e->qpn = t->qpn;
@@ -139,20 +129,27 @@ static unsigned flags_of(const struct delivery *m)
     return flags;
 }
 
-/* The receive cannot take the message: an error at both ends. */
-static int refuse(struct shared_qp *peer, struct target *t, const struct delivery *m,
-                  enum ibv_wc_status theirs, enum ibv_wc_status ours)
+bool deliver_complete(struct deliver_target *t, const struct delivery *m, enum ibv_wc_status status,
+                      unsigned cqe_flags)
 {
     uint64_t ticket;
     struct cqe *e = cq_reserve(t->cq, &ticket);
 
     if (e)
-        complete_receive(t, e, ticket, m, theirs, flags_of(m));
+        complete_receive(t, e, ticket, m, status, flags_of(m) | cqe_flags);
+    return e;
+}
+
+/* The receive cannot take the message: an error at both ends. */
+static int refuse(struct shared_qp *peer, struct deliver_target *t, const struct delivery *m,
+                  enum ibv_wc_status theirs, enum ibv_wc_status ours)
+{
+    deliver_complete(t, m, theirs, 0);
     qp_set_error(peer);
     return ours;
 }
 
-static void note_first_message(struct shared_qp *peer)
+void deliver_note_first_message(struct shared_qp *peer)
 {
     store_relaxed(&peer->comm_est, 1);
     if (load_relaxed(&peer->state) == IBV_QPS_RTR)
@@ -170,18 +167,18 @@ int deliver_message(struct shared_qp *peer, const struct delivery *m)
     struct bounce_block *block = NULL;
     unsigned flags = flags_of(m);
     enum ibv_wc_status status;
-    struct target t;
+    struct deliver_target t;
     uint64_t ticket;
 
-    if (unlikely(!find_target(peer, m->wqe, m->datagram, &t)))
+    if (unlikely(!deliver_find_target(peer, m->wqe->srqn, m->datagram, &t)))
         return IBV_WC_REM_INV_REQ_ERR;
-    if (unlikely(!next_receive(&t)))
+    if (unlikely(!deliver_take(&t)))
         return DELIVER_NO_RECEIVE;
     if (m->payload && (status = check_room(&t, (uint64_t)m->length + skip)))
         return refuse(peer, &t, m, status,
                       status == IBV_WC_LOC_LEN_ERR ? IBV_WC_REM_INV_REQ_ERR : IBV_WC_REM_OP_ERR);
     if (unlikely(!load_relaxed(&peer->comm_est)))
-        note_first_message(peer);
+        deliver_note_first_message(peer);
 
     bool direct = m->payload && m->length > BOUNCE_BYTES;
     if (direct && (status = place_directly(&t, m, skip))) {
@@ -217,8 +214,8 @@ int deliver_message(struct shared_qp *peer, const struct delivery *m)
 
 bool deliver_has_receive(struct shared_qp *peer, const struct send_wqe *wqe)
 {
-    struct target t;
+    struct deliver_target t;
 
-    return find_target(peer, wqe, false, &t) &&
+    return deliver_find_target(peer, wqe->srqn, false, &t) &&
            load_relaxed(&t.rq.rq->head) != load_acquire(&t.rq.rq->posted);
 }

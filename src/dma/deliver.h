@@ -6,6 +6,7 @@
 
 #include "dma/copy.h"
 #include "hca/objects.h"
+#include "hca/rq.h"
 
 enum { DELIVER_NO_RECEIVE = -1 };
 
@@ -23,5 +24,28 @@ struct delivery {
 /* An enum ibv_wc_status for the sender, or DELIVER_NO_RECEIVE. Inside an epoch. */
 int deliver_message(struct shared_qp *peer, const struct delivery *delivery);
 bool deliver_has_receive(struct shared_qp *peer, const struct send_wqe *wqe);
+
+/* The steps of a delivery, for messages that arrive in pieces. All inside an epoch. */
+
+/* The receive queue and completion queue that serve a message. */
+struct deliver_target {
+    struct rq_view rq;
+    struct shared_cq *cq;
+    struct shared_srq *srq;
+    uint32_t qpn, srqn, pd;
+    uint16_t proc;
+    bool many_senders;
+};
+
+/* `srqn` is the SRQ that an XRC message names. */
+bool deliver_find_target(struct shared_qp *peer, uint32_t srqn, bool datagram,
+                         struct deliver_target *target);
+/* Takes the next receive. A queue with one sender keeps it until deliver_complete(). */
+bool deliver_take(struct deliver_target *target);
+/* Raises the event that communication is established. */
+void deliver_note_first_message(struct shared_qp *peer);
+/* Completes the receive, whose payload is in place. False: the CQ has overrun. */
+bool deliver_complete(struct deliver_target *target, const struct delivery *delivery,
+                      enum ibv_wc_status status, unsigned cqe_flags);
 
 #endif

@@ -404,7 +404,7 @@ static bool take_recv(struct hca_cq *cq, struct cqe *e, struct ibv_wc *wc)
         return false;
     fill_wc(wc, e, status, opcode,
             (flags & CQE_IMM ? IBV_WC_WITH_IMM : 0) | (flags & CQE_INV ? IBV_WC_WITH_INV : 0) |
-                (flags & CQE_GRH ? IBV_WC_GRH : 0));
+                (flags & (CQE_GRH | CQE_GRH_PLACED) ? IBV_WC_GRH : 0));
     if (unlikely(status != IBV_WC_SUCCESS)) {
         qp_log_receive(e->qpn, wc->wr_id, status);
         store_relaxed(&cq->needs_flush, true);

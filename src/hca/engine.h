@@ -55,7 +55,9 @@ struct hca_engine {
     /* What has passed the port since the fabric exists. */
     void (*port_traffic)(uint16_t lid, struct traffic *sum);
 
-    /* The rest is for a modelled fabric; NULL in the live engine. */
+    /* The rest is NULL in the live engine. */
+    /* An engine with Ethernet ports has a table of GIDs. False: that entry is empty. */
+    bool (*gid)(unsigned index, union ibv_gid *gid);
     /* Charges a call's duration to the calling thread. */
     void (*charge)(enum hca_call call, uint64_t amount);
     /* Called around every poll, which found `count` completions. */
@@ -78,6 +80,11 @@ static inline void hca_charge(enum hca_call call, uint64_t amount)
 {
     if (unlikely(hca_engine->charge != NULL))
         hca_engine->charge(call, amount);
+}
+
+static inline bool hca_is_ethernet(void)
+{
+    return hca_engine->gid;
 }
 
 /* The largest MTU that the link of every port supports. */

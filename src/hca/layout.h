@@ -258,6 +258,7 @@ enum cqe_flags {
     CQE_IN_LINE = 32,   /* payload in data */
     CQE_HOLE = 64,      /* its producer died, or its QP was reset: skip */
     CQE_ORPHAN = 128,   /* its QP was reset, but its receive goes back to the SRQ */
+    CQE_GRH_PLACED = 256, /* the header of a datagram is in the receive already */
 };
 
 /* Published by storing `mark` last: sequence << 32 | status << 24 | opcode << 16 | flags. */

@@ -198,6 +198,7 @@ struct send_wqe {
     uint8_t sl;
     uint16_t dlid;
     uint8_t has_grh;
+    uint8_t sgid_index;
     union ibv_gid dgid;
     struct ibv_mw *mw;
     struct ibv_mw_bind_info bind;
@@ -264,6 +265,7 @@ struct hca_qp {
     atomic_int groups; /* multicast groups it is attached to */
     bool mcast_loopback; /* receives its own multicast messages */
     struct wr_builder *builder;
+    void *engine_qp; /* what the engine keeps for it; guarded by the send queue's lock */
     struct hca_qp *next, **link;
 };
 

@@ -350,6 +350,14 @@ void qp_destroy(struct hca_qp *qp)
 
 /* ---- state transitions ---- */
 
+/* Over Ethernet, only a GID is an address. */
+static bool leads_nowhere(const struct ibv_ah_attr *av)
+{
+    union ibv_gid own;
+
+    return hca_is_ethernet() && (!av->is_global || !hca_engine->gid(av->grh.sgid_index, &own));
+}
+
 static bool values_are_valid(const struct hca_qp *qp, const struct ibv_qp_attr *a, int mask)
 {
     const struct ibv_ah_attr *av = &a->ah_attr;
@@ -366,7 +374,8 @@ static bool values_are_valid(const struct hca_qp *qp, const struct ibv_qp_attr *
              (mask & IBV_QP_MAX_QP_RD_ATOMIC && a->max_rd_atomic > HCA_MAX_RD_ATOMIC) ||
              (mask & IBV_QP_MAX_DEST_RD_ATOMIC && a->max_dest_rd_atomic > HCA_MAX_RD_ATOMIC) ||
              (mask & IBV_QP_AV && (av->port_num < 1 || av->port_num > seg->ports || av->sl > 15)) ||
-             (mask & IBV_QP_AV && av->is_global && av->grh.sgid_index >= HCA_GIDS));
+             (mask & IBV_QP_AV && av->is_global && av->grh.sgid_index >= HCA_GIDS) ||
+             (mask & IBV_QP_AV && leads_nowhere(av)));
 }
 
 static void remember(struct ibv_qp_attr *have, const struct ibv_qp_attr *a, int mask)
@@ -402,6 +411,8 @@ static void note_destination(struct hca_qp *qp)
 {
     char user[24];
 
+    if (hca_is_ethernet())
+        return;
     qp->dest_lid = addr_lid_of(&qp->attr.ah_attr);
     snprintf(user, sizeof(user), "QP 0x%x", qp->ibv.qp_num);
     addr_warn_if_foreign(&qp->attr.ah_attr, user);

@@ -29,7 +29,15 @@ const struct fabric_config *segment_config(void);
 const char *segment_path(void);
 
 /* Numbers whose first value is random in each fabric. */
-enum seed_purpose { SEED_LID, SEED_GUID, SEED_QP_GENERATION, SEED_QP, SEED_SRQ, SEED_MR };
+enum seed_purpose {
+    SEED_LID,
+    SEED_GUID,
+    SEED_QP_GENERATION,
+    SEED_QP,
+    SEED_SRQ,
+    SEED_MR,
+    SEED_WIRE_TOKEN,
+};
 /* Depends only on the fabric's seed and the purpose. */
 uint64_t segment_random(enum seed_purpose purpose);
 

@@ -16,6 +16,8 @@ EXPORT struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
     if (attr->port_num < 1 || attr->port_num > seg->ports || attr->sl > 15 ||
         (attr->is_global && attr->grh.sgid_index >= HCA_GIDS) || (!attr->is_global && !attr->dlid))
         return fail(EINVAL);
+    if (hca_is_ethernet() && !attr->is_global)
+        return fail(EINVAL);
     hca_charge(CALL_CREATE_AH, 0);
     struct hca_ah *ah = calloc(1, sizeof(*ah));
     if (!ah)
@@ -24,7 +26,7 @@ EXPORT struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
     ah->ibv.pd = pd;
     ah->attr = *attr;
     atomic_fetch_add(&real_pd(pd)->users, 1);
-    if (attr->dlid < ADDR_MCAST_LID && attr->grh.dgid.raw[0] != 0xff)
+    if (!hca_is_ethernet() && attr->dlid < ADDR_MCAST_LID && attr->grh.dgid.raw[0] != 0xff)
         addr_warn_if_foreign(attr, "address handle");
     return &ah->ibv;
 }
@@ -33,6 +35,35 @@ EXPORT int ibv_destroy_ah(struct ibv_ah *ah)
 {
     atomic_fetch_sub(&real_pd(ah->pd)->users, 1);
     free(ah);
+    return 0;
+}
+
+/* Of a datagram over Ethernet: an IPv6 header, or an IPv4 header in its last 20 bytes. */
+static void source_gid(const struct ibv_grh *grh, union ibv_gid *gid)
+{
+    const uint8_t *ipv4 = (const uint8_t *)(grh + 1) - 20;
+
+    *gid = grh->sgid;
+    if (be32toh(grh->version_tclass_flow) >> 28 == 6 || ipv4[0] != 0x45)
+        return;
+    memset(gid, 0, sizeof(*gid));
+    gid->raw[10] = gid->raw[11] = 0xff;
+    memcpy(gid->raw + 12, ipv4 + 12, 4);
+}
+
+static bool is_ipv4(const union ibv_gid *gid)
+{
+    return !gid->global.subnet_prefix && gid->raw[10] == 0xff && gid->raw[11] == 0xff;
+}
+
+/* The entry of our table whose address is of the same family. */
+static uint8_t sgid_index_for(const union ibv_gid *peer)
+{
+    union ibv_gid own;
+
+    for (unsigned i = 0; hca_is_ethernet() && i < HCA_GIDS; i++)
+        if (hca_engine->gid(i, &own) && is_ipv4(&own) == is_ipv4(peer))
+            return i;
     return 0;
 }
 
@@ -49,8 +80,8 @@ EXPORT int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num, st
     if (!(wc->wc_flags & IBV_WC_GRH))
         return 0;
     attr->is_global = 1;
-    attr->grh.dgid = grh->sgid;
-    attr->grh.sgid_index = 0;
+    source_gid(grh, &attr->grh.dgid);
+    attr->grh.sgid_index = sgid_index_for(&attr->grh.dgid);
     attr->grh.hop_limit = 0xff;
     attr->grh.flow_label = flow & 0xfffff;
     attr->grh.traffic_class = flow >> 20 & 0xff;

@@ -293,6 +293,11 @@ static int query_port(struct ibv_context *context, uint8_t port_num, struct ibv_
         full.state = IBV_PORT_DOWN;
         full.phys_state = 2; /* polling for the other end */
     }
+    if (hca_is_ethernet()) {
+        full.link_layer = IBV_LINK_LAYER_ETHERNET;
+        full.lid = full.sm_lid = 0;
+        full.flags = IBV_QPF_GRH_REQUIRED;
+    }
     answer_sized(attr, attr_len, &full, sizeof(full));
     return 0;
 }
@@ -317,23 +322,33 @@ EXPORT int ibv_query_gid(struct ibv_context *context, uint8_t port_num, int inde
         return -1;
     }
     memset(gid, 0, sizeof(*gid));
-    if (index == 0)
+    if (hca_is_ethernet())
+        hca_engine->gid(index, gid);
+    else if (index == 0)
         addr_gid(c->node, c->device->index, port_num, gid);
     return 0;
+}
+
+static bool has_gid(unsigned index)
+{
+    union ibv_gid gid;
+
+    return hca_is_ethernet() ? hca_engine->gid(index, &gid) : index == 0;
 }
 
 EXPORT int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port_num, uint32_t gid_index,
                              struct ibv_gid_entry *entry, uint32_t flags, size_t entry_size)
 {
     struct ibv_gid_entry full = { .gid_index = gid_index, .port_num = port_num,
-                                  .gid_type = IBV_GID_TYPE_IB };
+                                  .gid_type = hca_is_ethernet() ? IBV_GID_TYPE_ROCE_V2
+                                                                : IBV_GID_TYPE_IB };
 
     if (flags)
         return EOPNOTSUPP;
     if (port_num > UINT8_MAX || gid_index >= HCA_GIDS ||
         ibv_query_gid(context, port_num, gid_index, &full.gid))
         return EINVAL;
-    if (gid_index != 0)
+    if (!has_gid(gid_index))
         return ENODATA;
     answer_sized(entry, entry_size, &full, sizeof(full));
     return 0;
@@ -342,15 +357,19 @@ EXPORT int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port_num, uin
 EXPORT ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries,
                                     size_t max_entries, uint32_t flags, size_t entry_size)
 {
+    size_t count = 0;
+
     if (flags)
         return -EOPNOTSUPP;
-    if (max_entries < seg->ports)
-        return -EINVAL;
     for (unsigned port = 1; port <= seg->ports; port++)
-        _ibv_query_gid_ex(context, port, 0,
-                          (struct ibv_gid_entry *)((char *)entries + (port - 1) * entry_size), 0,
-                          entry_size);
-    return seg->ports;
+        for (unsigned index = 0; index < HCA_GIDS && has_gid(index); index++, count++) {
+            if (count == max_entries)
+                return -EINVAL;
+            _ibv_query_gid_ex(context, port, index,
+                              (struct ibv_gid_entry *)((char *)entries + count * entry_size), 0,
+                              entry_size);
+        }
+    return count;
 }
 
 EXPORT int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num, unsigned int index,
@@ -362,7 +381,7 @@ EXPORT int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num, uns
         errno = EINVAL;
         return -1;
     }
-    *type = 0; /* InfiniBand, or RoCE version 1 */
+    *type = hca_is_ethernet(); /* 0: InfiniBand, or RoCE version 1; 1: RoCE version 2 */
     return 0;
 }
 

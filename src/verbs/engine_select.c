@@ -4,6 +4,7 @@
 #include "hca/engine.h"
 #include "live/live.h"
 #include "sim/engine.h"
+#include "wire/wire.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,13 @@ static bool names_model(void)
     const char *adapter = getenv("VERBENA_ADAPTER");
 
     return adapter && *adapter && strcmp(adapter, "live");
+}
+
+static bool names_interface(void)
+{
+    const char *interface = getenv("VERBENA_WIRE");
+
+    return interface && *interface;
 }
 
 static bool always(void)
@@ -26,6 +34,7 @@ static const struct {
     bool (*is_wanted)(void);
 } engines[] = {
     { &sim_engine, names_model },
+    { &wire_engine, names_interface },
     { &live_engine, always },
 };
 

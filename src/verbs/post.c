@@ -63,6 +63,7 @@ static int set_datagram_address(struct send_wqe *w, const struct ibv_send_wr *wr
     w->sl = ah->attr.sl;
     w->has_grh = ah->attr.is_global;
     w->dgid = ah->attr.grh.dgid;
+    w->sgid_index = ah->attr.grh.sgid_index;
     w->dlid = ah->attr.dlid;
     if (!w->dlid && w->has_grh)
         w->dlid = w->dgid.raw[0] == 0xff ? ADDR_MCAST_LID : addr_lid_from_gid(&w->dgid);

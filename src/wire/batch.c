@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "wire/wire.h"
+
+#include "util/log.h"
+
+#include <errno.h>
+#include <netinet/udp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#ifndef UDP_SEGMENT
+#define UDP_SEGMENT 103
+#endif
+
+#define BATCH_BYTES  65000 /* a datagram before it is cut, below 64 KiB less the IP and UDP headers */
+#define BATCH_FRAMES 64 /* the kernel's limit */
+#define SPARE_COUNT  8
+
+/* ---- buffers ---- */
+
+static struct spinlock spare_lock;
+static uint8_t *spare[SPARE_COUNT];
+static unsigned spare_count;
+
+static uint8_t *take_buffer(void)
+{
+    uint8_t *buffer = NULL;
+
+    spin_lock(&spare_lock);
+    if (spare_count)
+        buffer = spare[--spare_count];
+    spin_unlock(&spare_lock);
+    return buffer ? buffer : malloc(BATCH_BYTES);
+}
+
+static void give_buffer(uint8_t *buffer)
+{
+    spin_lock(&spare_lock);
+    if (spare_count < SPARE_COUNT) {
+        spare[spare_count++] = buffer;
+        buffer = NULL;
+    }
+    spin_unlock(&spare_lock);
+    free(buffer);
+}
+
+/* ---- sending ---- */
+
+static void note_refusal(int err)
+{
+    static atomic_bool told;
+
+    if (!atomic_exchange(&told, true))
+        log_warn("wire: packets are lost, the kernel does not send them: %s", strerror(err));
+}
+
+static bool send_bytes(const struct wire_batch *batch, uint8_t *bytes, size_t length,
+                       uint16_t segment)
+{
+    union netif_address to = batch->to;
+    struct iovec iov = { bytes, length };
+    char control[CMSG_SPACE(sizeof(segment))] = { 0 };
+    struct msghdr message = {
+        .msg_name = &to,
+        .msg_namelen = to.any.sa_family == AF_INET ? sizeof(to.v4) : sizeof(to.v6),
+        .msg_iov = &iov,
+        .msg_iovlen = 1,
+    };
+
+    if (segment) {
+        message.msg_control = control;
+        message.msg_controllen = sizeof(control);
+        struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+        header->cmsg_level = IPPROTO_UDP;
+        header->cmsg_type = UDP_SEGMENT;
+        header->cmsg_len = CMSG_LEN(sizeof(segment));
+        memcpy(CMSG_DATA(header), &segment, sizeof(segment));
+    }
+    while (sendmsg(batch->from->fd, &message, MSG_NOSIGNAL) < 0) {
+        if (errno == EINTR)
+            continue;
+        if (segment && (errno == EIO || errno == EINVAL || errno == ENOPROTOOPT))
+            wire_port.segmentation = false; /* this device cannot: the frames are sent again */
+        else
+            note_refusal(errno);
+        return false;
+    }
+    return true;
+}
+
+static void send_frames(struct wire_batch *batch)
+{
+    if (batch->frames)
+        send_bytes(batch, batch->buffer, batch->bytes,
+                   batch->frames > 1 ? batch->frame_bytes : 0);
+    batch->bytes = 0;
+    batch->frames = 0;
+    batch->closed = false;
+}
+
+void wire_batch_begin(struct wire_batch *batch)
+{
+    *batch = (struct wire_batch){ .buffer = take_buffer() };
+}
+
+void wire_batch_end(struct wire_batch *batch)
+{
+    if (!batch->buffer)
+        return;
+    send_frames(batch);
+    give_buffer(batch->buffer);
+}
+
+static bool joins(const struct wire_batch *batch, const struct wire_gid *from,
+                  const union netif_address *to, size_t length)
+{
+    return batch->frames && wire_port.segmentation && !batch->closed &&
+           length <= batch->frame_bytes && batch->bytes + length <= BATCH_BYTES &&
+           batch->frames < BATCH_FRAMES && batch->from == from &&
+           !memcmp(&batch->to, to, sizeof(*to));
+}
+
+/* The kernel numbers the frames that it cuts from one datagram 0, 1, 2, ... */
+uint8_t *wire_batch_frame(struct wire_batch *batch, const struct wire_gid *from,
+                          const union netif_address *to, size_t length, uint16_t *identification)
+{
+    uint8_t *frame;
+
+    if (!batch->buffer)
+        return NULL;
+    if (!joins(batch, from, to, length)) {
+        send_frames(batch);
+        batch->frame_bytes = length;
+        batch->from = from;
+        batch->to = *to;
+    }
+    *identification = batch->frames;
+    batch->closed = length < batch->frame_bytes;
+    frame = batch->buffer + batch->bytes;
+    batch->bytes += length;
+    batch->frames++;
+    return frame;
+}

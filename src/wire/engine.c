@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "wire/wire.h"
+
+#include "dma/agent.h"
+#include "hca/proc.h"
+
+#include <pthread.h>
+
+static atomic_bool last_poll_was_empty = true;
+
+/* All sends are packets: there is no faster way for short ones. */
+static bool send_fast(struct hca_qp *qp, const struct ibv_sge *sge, unsigned flags)
+{
+    return false;
+}
+
+static void progress(void)
+{
+}
+
+/* A poll that is to find something in the CQ need not look into the sockets first. */
+static void poll_begin(void)
+{
+    atomic_fetch_add_explicit(&wire_service_polls, 1, memory_order_relaxed);
+    if (load_relaxed(&last_poll_was_empty))
+        wire_receive();
+}
+
+static void poll_end(int count)
+{
+    store_relaxed(&last_poll_was_empty, count == 0);
+}
+
+/* A child shares its parent's sockets: if it kept them open, the kernel would give it packets. */
+static void forget_in_child(void)
+{
+    wire_port_close();
+}
+
+static int start(void)
+{
+    static bool watches_forks;
+    int err;
+
+    if ((err = agent_init()) || (err = wire_inject_read()) || (err = wire_port_open()))
+        return err;
+    if (!watches_forks)
+        pthread_atfork(NULL, NULL, forget_in_child);
+    watches_forks = true;
+    if ((err = wire_service_start()))
+        wire_port_close();
+    return err;
+}
+
+static void stop(void)
+{
+    wire_service_stop();
+    agent_stop();
+}
+
+const struct hca_engine wire_engine = {
+    .name = "wire",
+    .send = wire_qp_post,
+    .send_fast = send_fast,
+    .progress = progress,
+    .sq_flush = wire_qp_flush,
+    .start = start,
+    .stop = stop,
+    .start_copy_agent = agent_start,
+    .poll_begin = poll_begin,
+    .poll_end = poll_end,
+    .qp_modified = wire_qp_modified,
+    .mtu = wire_port_mtu,
+    .gid = wire_port_gid,
+};

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Processes of a host share a UDP port: the kernel gives a packet to one of them, and this one
+ * passes it to the process that owns the QP. */
+#include "wire/wire.h"
+
+#include "hca/proc.h"
+#include "util/log.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+/* The token shows that the sender can read the fabric's segment, so is a process of this user. */
+struct forwarded {
+    uint64_t token;
+    struct wire_flow flow;
+    uint8_t gid[16]; /* at which it arrived */
+};
+
+static socklen_t name_of(unsigned proc, struct sockaddr_un *name)
+{
+    memset(name, 0, sizeof(*name));
+    name->sun_family = AF_UNIX;
+    int length = snprintf(name->sun_path + 1, sizeof(name->sun_path) - 1, "verbena-%u-%s-%x",
+                          (unsigned)geteuid(), segment_config()->name, proc_word(proc));
+    return offsetof(struct sockaddr_un, sun_path) + 1 + length;
+}
+
+int wire_forward_open(void)
+{
+    struct sockaddr_un name;
+    socklen_t length = name_of(proc_self, &name);
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+    if (fd < 0 || bind(fd, (struct sockaddr *)&name, length)) {
+        int err = errno;
+        log_error("wire: cannot receive packets from other processes of this host: %s",
+                  strerror(err));
+        if (fd >= 0)
+            close(fd);
+        return err;
+    }
+    wire_port.forward_fd = fd;
+    return 0;
+}
+
+/* A packet that does not fit into the socket's buffer is lost; its sender repeats it. */
+void wire_forward_send(unsigned proc, unsigned gid, const struct wire_flow *flow,
+                       const uint8_t *bytes, size_t length)
+{
+    struct sockaddr_un name;
+    struct forwarded head = { .token = segment_random(SEED_WIRE_TOKEN), .flow = *flow };
+    struct iovec iov[] = { { &head, sizeof(head) }, { (void *)bytes, length } };
+    struct msghdr message = {
+        .msg_name = &name, .msg_namelen = name_of(proc, &name), .msg_iov = iov, .msg_iovlen = 2
+    };
+
+    memcpy(head.gid, wire_port.gids[gid].raw, sizeof(head.gid));
+    sendmsg(wire_port.forward_fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+static bool find_gid(const uint8_t raw[16], unsigned *gid)
+{
+    for (*gid = 0; *gid < wire_port.count; ++*gid)
+        if (!memcmp(wire_port.gids[*gid].raw, raw, 16))
+            return true;
+    return false;
+}
+
+size_t wire_forward_take(uint8_t *buffer, size_t size, unsigned *gid, struct wire_flow *flow,
+                         const uint8_t **frame)
+{
+    for (;;) {
+        ssize_t length = recv(wire_port.forward_fd, buffer, size, MSG_DONTWAIT);
+        struct forwarded head;
+
+        if (length < 0)
+            return 0;
+        if ((size_t)length < sizeof(head) + BTH_BYTES + ICRC_BYTES)
+            continue;
+        memcpy(&head, buffer, sizeof(head));
+        if (head.token != segment_random(SEED_WIRE_TOKEN) || !find_gid(head.gid, gid))
+            continue;
+        *flow = head.flow;
+        *frame = buffer + sizeof(head);
+        return length - sizeof(head);
+    }
+}

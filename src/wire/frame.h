@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef WIRE_FRAME_H
+#define WIRE_FRAME_H
+
+/* A RoCEv2 packet as the payload of a UDP datagram: BTH, extension headers, payload, padding, ICRC.
+ * Everything that arrives may be forged: decoding reads nothing beyond `length`. */
+
+#include "transport/packet.h"
+
+#define WIRE_UDP_PORT    4791
+#define WIRE_MAX_FRAME   (PACKET_MAX_HEADER_BYTES + PACKET_MAX_PAYLOAD_BYTES + ICRC_BYTES)
+#define WIRE_IPV4_PREFIX "\0\0\0\0\0\0\0\0\0\0\xff\xff"
+
+/* Where a datagram comes from and goes to. Addresses are GIDs: an IPv4 address is the end of
+ * ::ffff:a.b.c.d. */
+struct wire_flow {
+    uint8_t source[16];
+    uint8_t destination[16];
+    uint16_t source_port;
+};
+
+bool wire_gid_is_ipv4(const uint8_t gid[16]);
+
+static inline bool wire_flow_is_ipv4(const struct wire_flow *flow)
+{
+    return wire_gid_is_ipv4(flow->source);
+}
+
+/* The payload already lies behind the headers. Adds padding and ICRC, and returns the length of the
+ * frame. */
+size_t wire_frame_seal(const struct wire_flow *flow, uint8_t *frame, size_t header_bytes,
+                       uint32_t payload_bytes, uint16_t identification);
+
+/* Returns NULL, or why the datagram is no valid packet. */
+const char *wire_frame_decode(const struct wire_flow *flow, const uint8_t *bytes, size_t length,
+                              uint16_t identification, struct packet *packet);
+
+#endif

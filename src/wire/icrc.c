@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "wire/icrc.h"
+
+#include "transport/bytes.h"
+
+#include <libdeflate.h>
+#include <pthread.h>
+#include <string.h>
+
+#define IPV4_BYTES       20
+#define IPV6_BYTES       40
+#define UDP_BYTES        8
+#define LRH_ONES         8
+#define PROTOCOL_UDP     17
+#define DONT_FRAGMENT    0x4000
+#define AFTER_IPV4_ID    (IPV4_BYTES - 4) /* bytes of the IP header from the identification on */
+#define BTH_FLAGS_AT     4
+#define POLYNOMIAL       0xedb88320u
+#define ONE              0x80000000u /* the polynomial 1: the lowest coefficient is the highest bit */
+#define POWERS           16
+
+/* ---- the headers, with ones where routers may change them ---- */
+
+static uint8_t *put_ipv4(uint8_t *at, const struct wire_flow *flow, size_t length,
+                         uint16_t identification, uint16_t fragment)
+{
+    memset(at, 0xff, IPV4_BYTES);
+    at[0] = 0x45;
+    bytes_put(at + 2, 2, IPV4_BYTES + UDP_BYTES + length);
+    bytes_put(at + 4, 2, identification);
+    bytes_put(at + 6, 2, fragment);
+    at[9] = PROTOCOL_UDP;
+    memcpy(at + 12, flow->source + 12, 4);
+    memcpy(at + 16, flow->destination + 12, 4);
+    return at + IPV4_BYTES;
+}
+
+static uint8_t *put_ipv6(uint8_t *at, const struct wire_flow *flow, size_t length)
+{
+    memset(at, 0xff, IPV6_BYTES);
+    at[0] = 0x6f;
+    bytes_put(at + 4, 2, UDP_BYTES + length);
+    at[6] = PROTOCOL_UDP;
+    memcpy(at + 8, flow->source, 16);
+    memcpy(at + 24, flow->destination, 16);
+    return at + IPV6_BYTES;
+}
+
+static uint32_t crc_of(const struct wire_flow *flow, const uint8_t *bytes, size_t length,
+                       uint16_t identification, uint16_t fragment)
+{
+    uint8_t head[LRH_ONES + IPV6_BYTES + UDP_BYTES + BTH_BYTES], *at = head + LRH_ONES;
+    size_t datagram = length + ICRC_BYTES;
+
+    memset(head, 0xff, LRH_ONES);
+    at = wire_flow_is_ipv4(flow) ? put_ipv4(at, flow, datagram, identification, fragment)
+                                 : put_ipv6(at, flow, datagram);
+    bytes_put(at, 2, flow->source_port);
+    bytes_put(at + 2, 2, WIRE_UDP_PORT);
+    bytes_put(at + 4, 2, UDP_BYTES + datagram);
+    memset(at + 6, 0xff, 2);
+    at += UDP_BYTES;
+    memcpy(at, bytes, BTH_BYTES);
+    at[BTH_FLAGS_AT] = 0xff;
+    at += BTH_BYTES;
+    return libdeflate_crc32(libdeflate_crc32(0, head, at - head), bytes + BTH_BYTES,
+                            length - BTH_BYTES);
+}
+
+uint32_t wire_icrc(const struct wire_flow *flow, const uint8_t *bytes, size_t length,
+                   uint16_t identification)
+{
+    return crc_of(flow, bytes, length, identification, DONT_FRAGMENT);
+}
+
+/* ---- solving for the identification ---- */
+
+static uint32_t multiply(uint32_t a, uint32_t b)
+{
+    uint32_t product = 0;
+
+    for (uint32_t bit = ONE; bit; bit >>= 1) {
+        if (a & bit)
+            product ^= b;
+        b = b >> 1 ^ (b & 1 ? POLYNOMIAL : 0);
+    }
+    return product;
+}
+
+static uint32_t divide_by_x(uint32_t a)
+{
+    return a & ONE ? (a ^ POLYNOMIAL) << 1 | 1 : a << 1;
+}
+
+static uint32_t inverse_powers[POWERS]; /* x^-8, x^-16, x^-32, ... */
+static pthread_once_t powers_known = PTHREAD_ONCE_INIT;
+
+static void find_powers(void)
+{
+    uint32_t power = ONE;
+
+    for (int i = 0; i < 8; i++)
+        power = divide_by_x(power);
+    for (int i = 0; i < POWERS; i++) {
+        inverse_powers[i] = power;
+        power = multiply(power, power);
+    }
+}
+
+/* The CRC is linear: two messages that differ in two bytes have CRCs whose difference is that of the
+ * bytes, times x^8 for each byte from them to the end. */
+static bool two_bytes_explain(uint32_t difference, size_t bytes_to_end)
+{
+    pthread_once(&powers_known, find_powers);
+    for (int i = 0; i < POWERS; i++)
+        if (bytes_to_end >> i & 1)
+            difference = multiply(difference, inverse_powers[i]);
+    return !(difference >> 16);
+}
+
+bool wire_icrc_matches(const struct wire_flow *flow, const uint8_t *bytes, size_t length,
+                       uint32_t received, uint16_t guess)
+{
+    static const uint16_t fragments[] = { DONT_FRAGMENT, 0 };
+    size_t to_end = AFTER_IPV4_ID + UDP_BYTES + length;
+    uint32_t difference = received ^ crc_of(flow, bytes, length, guess, DONT_FRAGMENT);
+
+    if (!difference)
+        return true;
+    if (!wire_flow_is_ipv4(flow))
+        return false;
+    for (int i = 0; i < 2; i++)
+        if (two_bytes_explain(received ^ crc_of(flow, bytes, length, 0, fragments[i]), to_end))
+            return true;
+    return false;
+}

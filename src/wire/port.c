@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "wire/wire.h"
+
+#include "util/log.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/udp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#ifndef UDP_SEGMENT
+#define UDP_SEGMENT 103
+#endif
+#ifndef UDP_GRO
+#define UDP_GRO 104
+#endif
+
+#define SOCKET_BUFFER  (8 << 20) /* the kernel grants less, unless the administrator allows it */
+#define HEADERS_BYTES  80 /* IP, UDP and transport headers that must fit beside the payload */
+
+struct wire_port wire_port = { .forward_fd = -1 };
+
+static void gid_of(const union netif_address *address, uint8_t gid[16])
+{
+    if (address->any.sa_family == AF_INET6) {
+        memcpy(gid, &address->v6.sin6_addr, 16);
+        return;
+    }
+    memcpy(gid, WIRE_IPV4_PREFIX, 12);
+    memcpy(gid + 12, &address->v4.sin_addr, 4);
+}
+
+static int set_number(int fd, int level, int option, int value)
+{
+    return setsockopt(fd, level, option, &value, sizeof(value));
+}
+
+/* With IP_PMTUDISC_DO, an unconnected socket sends identification 0 and "don't fragment", both of
+ * which the ICRC covers. */
+static int set_options(int fd, int family)
+{
+    if (family == AF_INET)
+        return set_number(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO);
+    if (set_number(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1))
+        return -1;
+    set_number(fd, IPPROTO_UDP, UDP_NO_CHECK6_RX, 1); /* adapters send no UDP checksum */
+    return set_number(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DO);
+}
+
+static void set_buffers(int fd)
+{
+    if (set_number(fd, SOL_SOCKET, SO_RCVBUFFORCE, SOCKET_BUFFER))
+        set_number(fd, SOL_SOCKET, SO_RCVBUF, SOCKET_BUFFER);
+    if (set_number(fd, SOL_SOCKET, SO_SNDBUFFORCE, SOCKET_BUFFER))
+        set_number(fd, SOL_SOCKET, SO_SNDBUF, SOCKET_BUFFER);
+}
+
+static int open_socket(struct wire_gid *gid)
+{
+    int family = gid->address.any.sa_family;
+    socklen_t length = family == AF_INET ? sizeof(gid->address.v4) : sizeof(gid->address.v6);
+    int fd = socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+    if (fd < 0)
+        return -1;
+    set_buffers(fd);
+    set_number(fd, IPPROTO_UDP, UDP_GRO, 1);
+    if (set_options(fd, family) || set_number(fd, SOL_SOCKET, SO_REUSEPORT, 1) ||
+        bind(fd, &gid->address.any, length)) {
+        int err = errno;
+        close(fd);
+        errno = err;
+        return -1;
+    }
+    gid->fd = fd;
+    return 0;
+}
+
+static void log_refused(const struct wire_gid *gid, int err)
+{
+    char text[INET6_ADDRSTRLEN];
+
+    inet_ntop(AF_INET6, gid->raw, text, sizeof(text));
+    log_error("UDP port %d of %s: %s%s", WIRE_UDP_PORT, text, strerror(err),
+              err == EADDRINUSE ? " (by another user, or by the kernel's own RoCE driver)" : "");
+}
+
+int wire_port_open(void)
+{
+    const char *text = getenv("VERBENA_WIRE");
+    struct wire_port *port = &wire_port;
+    char error[512];
+    int err = 0;
+
+    wire_port_close();
+    if (netif_find(text, &port->netif, error, sizeof(error))) {
+        log_error("wire: %s", error);
+        return ENODEV;
+    }
+    for (unsigned i = 0; i < port->netif.count && port->count < HCA_GIDS; i++) {
+        struct wire_gid *gid = &port->gids[port->count];
+
+        gid->address = port->netif.addresses[i];
+        gid_of(&gid->address, gid->raw);
+        if (gid->address.any.sa_family == AF_INET)
+            gid->address.v4.sin_port = htons(WIRE_UDP_PORT);
+        else
+            gid->address.v6.sin6_port = htons(WIRE_UDP_PORT);
+        if (!open_socket(gid)) {
+            port->count++;
+        } else {
+            err = errno;
+            log_refused(gid, err);
+        }
+    }
+    if (!port->count)
+        return err;
+    port->segmentation = !set_number(port->gids[0].fd, IPPROTO_UDP, UDP_SEGMENT, 0);
+    err = wire_forward_open();
+    if (err)
+        wire_port_close();
+    return err;
+}
+
+void wire_port_close(void)
+{
+    for (unsigned i = 0; i < wire_port.count; i++)
+        close(wire_port.gids[i].fd);
+    if (wire_port.forward_fd >= 0)
+        close(wire_port.forward_fd);
+    wire_port.count = 0;
+    wire_port.forward_fd = -1;
+}
+
+bool wire_port_gid(unsigned index, union ibv_gid *gid)
+{
+    memset(gid, 0, sizeof(*gid));
+    if (index >= wire_port.count)
+        return false;
+    memcpy(gid->raw, wire_port.gids[index].raw, sizeof(gid->raw));
+    return true;
+}
+
+/* As the kernel's driver does, so that both ends come to the same value. */
+uint32_t wire_port_mtu(void)
+{
+    uint32_t mtu = PACKET_MAX_PAYLOAD_BYTES;
+
+    while (mtu > 256 && mtu + HEADERS_BYTES > wire_port.netif.mtu)
+        mtu /= 2;
+    return mtu;
+}
+
+bool wire_port_address(const struct wire_gid *from, const uint8_t gid[16],
+                       union netif_address *address)
+{
+    if (wire_gid_is_ipv4(gid) != wire_gid_is_ipv4(from->raw))
+        return false;
+    memset(address, 0, sizeof(*address));
+    if (wire_gid_is_ipv4(gid)) {
+        address->v4.sin_family = AF_INET;
+        address->v4.sin_port = htons(WIRE_UDP_PORT);
+        memcpy(&address->v4.sin_addr, gid + 12, 4);
+        return true;
+    }
+    address->v6.sin6_family = AF_INET6;
+    address->v6.sin6_port = htons(WIRE_UDP_PORT);
+    memcpy(&address->v6.sin6_addr, gid, 16);
+    if (IN6_IS_ADDR_LINKLOCAL(&address->v6.sin6_addr))
+        address->v6.sin6_scope_id = wire_port.netif.index;
+    return true;
+}

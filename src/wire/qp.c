@@ -1,0 +1,481 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "wire/wire.h"
+
+#include "hca/epoch.h"
+#include "hca/mr.h"
+#include "hca/mw.h"
+#include "hca/qp.h"
+#include "hca/responder.h"
+#include "util/list.h"
+
+#include <endian.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define WINDOW_BYTES  (128u << 10) /* unacknowledged; two of them fit into a default socket buffer */
+#define ACKS_PER_WINDOW 4
+#define READ_BYTES    (64u << 10) /* a longer read is asked for in parts, which bounds the answer */
+#define IMPOSSIBLE    UINT32_MAX  /* length of a WQE that fails */
+
+/* QPs with transport state, for the timers. */
+static struct spinlock list_lock;
+static struct wire_qp *list;
+
+enum ibv_wc_status wire_qp_status(enum transport_status status)
+{
+    static const uint8_t statuses[] = {
+        [TRANSPORT_SUCCESS] = IBV_WC_SUCCESS,
+        [TRANSPORT_NOT_READY] = IBV_WC_RNR_RETRY_EXC_ERR,
+        [TRANSPORT_INVALID_REQUEST] = IBV_WC_REM_INV_REQ_ERR,
+        [TRANSPORT_ACCESS_ERROR] = IBV_WC_REM_ACCESS_ERR,
+        [TRANSPORT_OPERATIONAL_ERROR] = IBV_WC_REM_OP_ERR,
+        [TRANSPORT_LOCAL_LENGTH] = IBV_WC_LOC_LEN_ERR,
+        [TRANSPORT_LOCAL_PROTECTION] = IBV_WC_LOC_PROT_ERR,
+        [TRANSPORT_BAD_RESPONSE] = IBV_WC_BAD_RESP_ERR,
+        [TRANSPORT_RETRY_EXCEEDED] = IBV_WC_RETRY_EXC_ERR,
+        [TRANSPORT_RNR_RETRY_EXCEEDED] = IBV_WC_RNR_RETRY_EXC_ERR,
+        [TRANSPORT_FLUSHED] = IBV_WC_WR_FLUSH_ERR,
+    };
+
+    return statuses[status];
+}
+
+/* ---- states ---- */
+
+static enum transport_service service_of(enum ibv_qp_type type)
+{
+    switch (type) {
+    case IBV_QPT_UC:
+        return SERVICE_UC;
+    case IBV_QPT_UD:
+        return SERVICE_UD;
+    case IBV_QPT_XRC_SEND:
+    case IBV_QPT_XRC_RECV:
+        return SERVICE_XRC;
+    default:
+        return SERVICE_RC;
+    }
+}
+
+static uint8_t bounded(uint8_t wanted, uint8_t limit)
+{
+    return wanted < 1 ? 1 : wanted < limit ? wanted : limit;
+}
+
+static void start_transport(struct wire_qp *qp)
+{
+    const struct ibv_qp_attr *attr = &qp->hca->attr;
+    uint32_t mtu = wire_port_mtu();
+    uint32_t asked = attr->path_mtu ? 128u << attr->path_mtu : mtu;
+
+    mtu = asked < mtu ? asked : mtu;
+    struct transport_attributes attributes = {
+        .service = service_of(qp->hca->ibv.qp_type),
+        .local_qpn = qp->hca->ibv.qp_num,
+        .remote_qpn = attr->dest_qp_num,
+        .pkey = HCA_PKEY,
+        .qkey = attr->qkey,
+        .path_mtu = mtu,
+        .send_psn = attr->sq_psn & 0xffffff,
+        .receive_psn = attr->rq_psn & 0xffffff,
+        .window = WINDOW_BYTES / mtu,
+        .ack_every = WINDOW_BYTES / mtu / ACKS_PER_WINDOW,
+        .timeout = attr->timeout,
+        .retry_count = attr->retry_cnt,
+        .rnr_retry_count = attr->rnr_retry,
+        .max_reads = bounded(attr->max_rd_atomic, WINDOW_BYTES / READ_BYTES),
+        .responder_resources = bounded(attr->max_dest_rd_atomic, RESPONDER_MAX_RESOURCES),
+        .rnr_timer = attr->min_rnr_timer,
+    };
+    transport_init(&qp->transport, &wire_transport_ops, &attributes);
+}
+
+/* With the send queue's lock held. */
+static struct wire_qp *make(struct hca_qp *hca)
+{
+    struct wire_qp *qp = calloc(1, sizeof(*qp));
+
+    if (!qp)
+        return NULL;
+    qp->hca = hca;
+    qp->shared = hca->shared;
+    qp->end = &qp->next_wqe;
+    qp->deadline = TRANSPORT_NEVER;
+    qp->from = &wire_port.gids[0];
+    hca->engine_qp = qp;
+    spin_lock(&list_lock);
+    list_push(list, qp, next, link);
+    spin_unlock(&list_lock);
+    return qp;
+}
+
+static void find_peer(struct wire_qp *qp)
+{
+    const struct ibv_global_route *route = &qp->hca->attr.ah_attr.grh;
+
+    if (qp->hca->ibv.qp_type == IBV_QPT_UD || route->sgid_index >= wire_port.count)
+        return;
+    qp->from = &wire_port.gids[route->sgid_index];
+    memcpy(qp->peer_gid, route->dgid.raw, sizeof(qp->peer_gid));
+    if (!wire_port_address(qp->from, qp->peer_gid, &qp->to))
+        qp->to.any.sa_family = AF_UNSPEC; /* nothing that is sent there arrives */
+}
+
+void wire_qp_modified(struct hca_qp *hca, enum ibv_qp_state from, enum ibv_qp_state to)
+{
+    struct wire_qp *qp;
+
+    spin_lock(&hca->sq_lock);
+    qp = hca->engine_qp ? hca->engine_qp : make(hca);
+    if (!qp) {
+        qp_set_error(hca->shared);
+    } else if (to == IBV_QPS_RTR) {
+        find_peer(qp);
+        start_transport(qp);
+    } else if (from == IBV_QPS_RTR) {
+        struct responder kept = qp->transport.responder; /* the peer may have begun to send */
+
+        start_transport(qp);
+        qp->transport.responder = kept;
+        qp->fetched = qp->completed = qp->transport.requester.current.index;
+    }
+    spin_unlock(&hca->sq_lock);
+    if (qp && from == IBV_QPS_SQD) {
+        epoch_enter();
+        wire_qp_kick(hca);
+        epoch_exit();
+    }
+}
+
+static void free_wqes(struct wire_qp *qp)
+{
+    for (uint32_t i = qp->completed; i != qp->fetched; i++) {
+        struct wire_slot *slot = &qp->slots[i % WIRE_SLOTS];
+
+        if (slot->wqe && slot->last)
+            free(slot->wqe);
+    }
+    while (qp->next_wqe) {
+        struct wire_wqe *wqe = qp->next_wqe;
+
+        qp->next_wqe = wqe->next;
+        free(wqe);
+    }
+}
+
+void wire_qp_flush(struct hca_qp *hca)
+{
+    struct wire_qp *qp;
+
+    spin_lock(&hca->sq_lock);
+    qp = hca->engine_qp;
+    if (qp) {
+        epoch_enter();
+        if (qp_state(hca) == IBV_QPS_ERR) {
+            transport_stop(&qp->transport);
+            transport_flush(&qp->transport);
+        }
+        epoch_exit();
+        spin_lock(&list_lock);
+        list_remove(qp, next, link);
+        spin_unlock(&list_lock);
+        hca->engine_qp = NULL;
+        free_wqes(qp);
+        free(qp);
+    }
+    spin_unlock(&hca->sq_lock);
+}
+
+/* ---- posting ---- */
+
+static bool reads_memory(const struct send_wqe *send)
+{
+    return send->opcode != IBV_WR_RDMA_READ && send->opcode != IBV_WR_ATOMIC_CMP_AND_SWP &&
+           send->opcode != IBV_WR_ATOMIC_FETCH_AND_ADD;
+}
+
+static struct wire_wqe *copy_wqe(const struct send_wqe *send)
+{
+    uint64_t length = 0;
+    bool inlined = send->flags & IBV_SEND_INLINE;
+
+    for (uint32_t i = 0; i < send->num_sge; i++)
+        length += send->sge[i].length;
+    struct wire_wqe *wqe = malloc(sizeof(*wqe) + send->num_sge * sizeof(struct ibv_sge) +
+                                  (inlined ? length : 0));
+    if (!wqe)
+        return NULL;
+    wqe->next = NULL;
+    wqe->send = *send;
+    wqe->length = length;
+    wqe->bad = IBV_WC_SUCCESS;
+    if (send->num_sge)
+        memcpy(wqe->sge, send->sge, send->num_sge * sizeof(struct ibv_sge));
+    char *data = (char *)&wqe->sge[send->num_sge];
+    for (uint32_t i = 0; inlined && i < send->num_sge; i++) {
+        memcpy(data, (void *)send->sge[i].addr, send->sge[i].length);
+        wqe->sge[i].addr = (uintptr_t)data;
+        data += send->sge[i].length;
+    }
+    return wqe;
+}
+
+static enum ibv_wc_status check_wqe(const struct wire_qp *qp, const struct wire_wqe *wqe)
+{
+    const struct send_wqe *send = &wqe->send;
+    bool atomic = send->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
+                  send->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+    struct mem_ref ref;
+
+    for (uint32_t i = 0; i < send->num_sge; i++)
+        if (!(send->flags & IBV_SEND_INLINE) && wqe->sge[i].length &&
+            !mr_local(wqe->sge[i].lkey, qp->hca->pd->id, wqe->sge[i].addr, wqe->sge[i].length,
+                      !reads_memory(send), &ref))
+            return IBV_WC_LOC_PROT_ERR;
+    return atomic && wqe->length != sizeof(uint64_t) ? IBV_WC_LOC_LEN_ERR : IBV_WC_SUCCESS;
+}
+
+static void append(struct wire_qp *qp, const struct send_wqe *send)
+{
+    struct wire_wqe *wqe = copy_wqe(send);
+
+    if (!wqe) {
+        qp_complete_send(qp->hca, send, IBV_WC_GENERAL_ERR, 0);
+        qp_set_error(qp->shared);
+        return;
+    }
+    wqe->bad = check_wqe(qp, wqe);
+    if (qp->hca->ibv.qp_type == IBV_QPT_UD &&
+        (send->sgid_index >= wire_port.count ||
+         !wire_port_address(&wire_port.gids[send->sgid_index], send->dgid.raw, &wqe->to)))
+        wqe->to.any.sa_family = AF_UNSPEC;
+    *qp->end = wqe;
+    qp->end = &wqe->next;
+}
+
+static enum transport_operation operation_of(const struct send_wqe *send)
+{
+    switch (send->opcode) {
+    case IBV_WR_SEND_WITH_IMM:
+        return TRANSPORT_SEND_IMMEDIATE;
+    case IBV_WR_SEND_WITH_INV:
+        return TRANSPORT_SEND_INVALIDATE;
+    case IBV_WR_RDMA_WRITE:
+    case IBV_WR_ATOMIC_WRITE:
+        return TRANSPORT_WRITE;
+    case IBV_WR_RDMA_WRITE_WITH_IMM:
+        return TRANSPORT_WRITE_IMMEDIATE;
+    case IBV_WR_RDMA_READ:
+        return TRANSPORT_READ;
+    case IBV_WR_ATOMIC_CMP_AND_SWP:
+        return TRANSPORT_COMPARE_SWAP;
+    case IBV_WR_ATOMIC_FETCH_AND_ADD:
+        return TRANSPORT_FETCH_ADD;
+    default:
+        return TRANSPORT_SEND;
+    }
+}
+
+void wire_qp_skip(struct wire_qp *qp)
+{
+    qp->next_wqe = qp->next_wqe->next;
+    qp->next_offset = 0;
+    if (!qp->next_wqe)
+        qp->end = &qp->next_wqe;
+}
+
+bool wire_qp_fetch(struct wire_qp *qp)
+{
+    struct wire_wqe *wqe = qp->next_wqe;
+    struct wire_slot *slot = &qp->slots[qp->fetched % WIRE_SLOTS];
+
+    if (!wqe || qp->fetched - qp->completed == WIRE_SLOTS || qp_state(qp->hca) == IBV_QPS_SQD)
+        return false;
+    const struct send_wqe *send = &wqe->send;
+    uint32_t left = wqe->length - qp->next_offset;
+    uint32_t length = send->opcode == IBV_WR_RDMA_READ && left > READ_BYTES ? READ_BYTES : left;
+    *slot = (struct wire_slot){
+        .wqe = wqe,
+        .offset = qp->next_offset,
+        .last = length == left,
+        .transport = {
+            .operation = operation_of(send),
+            .fence = send->flags & IBV_SEND_FENCE && !qp->next_offset,
+            .solicited = send->flags & IBV_SEND_SOLICITED,
+            .length = wqe->bad ? IMPOSSIBLE : length,
+            .data = (uintptr_t)wqe,
+            .remote_address = send->remote_addr + qp->next_offset,
+            .remote_key = send->rkey,
+            .immediate = send->opcode == IBV_WR_SEND_WITH_INV ? send->imm : be32toh(send->imm),
+            .swap_or_add =
+                send->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD ? send->compare_add : send->swap,
+            .compare = send->compare_add,
+            .remote_srq = send->srqn,
+            .remote_qpn = send->remote_qpn,
+            .qkey = send->remote_qkey,
+            .route = (uintptr_t)wqe,
+        },
+    };
+    qp->fetched++;
+    qp->next_offset += length;
+    if (slot->last || wqe->bad) {
+        slot->last = true;
+        wire_qp_skip(qp);
+    }
+    return true;
+}
+
+void wire_qp_complete(struct wire_qp *qp, struct wire_wqe *wqe, enum ibv_wc_status status)
+{
+    qp_complete_send(qp->hca, &wqe->send, status, wqe->length);
+    free(wqe);
+}
+
+/* ---- sending ---- */
+
+static void add_frame(struct wire_batch *batch, struct wire_qp *qp, const struct packet *packet,
+                      const struct wire_wqe *wqe)
+{
+    bool datagram = qp->hca->ibv.qp_type == IBV_QPT_UD;
+    const struct wire_gid *from = datagram ? &wire_port.gids[wqe->send.sgid_index] : qp->from;
+    const union netif_address *to = datagram ? &wqe->to : &qp->to;
+    size_t headers = opcode_info(packet->opcode)->header_bytes;
+    uint32_t payload = packet->payload.length;
+    struct wire_flow flow = { .source_port = WIRE_UDP_PORT };
+    uint16_t identification;
+
+    if (to->any.sa_family == AF_UNSPEC)
+        return;
+    uint8_t *frame = wire_batch_frame(
+        batch, from, to, headers + payload + packet_pad_bytes(packet) + ICRC_BYTES,
+        &identification);
+    if (!frame)
+        return;
+    packet_encode(packet, frame);
+    bool good = !payload ||
+                (wqe ? wire_memory_gather(qp, wqe, packet->payload.offset, frame + headers, payload)
+                     : wire_memory_response(qp, &packet->payload, frame + headers));
+    if (!good) { /* the program has deregistered the memory of a request or response */
+        memset(frame + headers, 0, payload);
+        frame[0] = 0xff;
+        qp_set_error(qp->shared);
+    }
+    memcpy(flow.source, from->raw, 16);
+    memcpy(flow.destination, datagram ? wqe->send.dgid.raw : qp->peer_gid, 16);
+    wire_frame_seal(&flow, frame, headers, payload, identification);
+}
+
+/* With the send queue's lock held, inside an epoch. */
+static void pump(struct wire_qp *qp)
+{
+    struct wire_batch batch;
+    struct packet packet;
+    uint64_t now = now_ns();
+
+    wire_batch_begin(&batch);
+    while (transport_pull_response(&qp->transport, &packet))
+        add_frame(&batch, qp, &packet, NULL);
+    while (transport_pull_request(&qp->transport, now, &packet)) {
+        add_frame(&batch, qp, &packet, (struct wire_wqe *)(uintptr_t)packet.route);
+        if (qp->sent)
+            wire_qp_complete(qp, qp->sent, IBV_WC_SUCCESS);
+        qp->sent = NULL;
+    }
+    wire_batch_end(&batch);
+    qp->deadline = transport_deadline(&qp->transport);
+    if (qp->deadline != TRANSPORT_NEVER)
+        wire_service_timer(qp->deadline);
+}
+
+void wire_qp_post(struct hca_qp *hca, struct send_wqe *send)
+{
+    bool sends = qp_state(hca) == IBV_QPS_RTS || qp_state(hca) == IBV_QPS_SQD;
+    struct wire_qp *qp = hca->engine_qp;
+
+    /* If earlier WQEs are still to be flushed, this one joins them. */
+    if (!qp) {
+        qp_complete_send(hca, send, IBV_WC_WR_FLUSH_ERR, 0);
+        return;
+    }
+    if (sends && (send->opcode == IBV_WR_BIND_MW || send->opcode == IBV_WR_LOCAL_INV)) {
+        enum ibv_wc_status status =
+            send->opcode == IBV_WR_BIND_MW ? mw_bind(hca, send) : mw_invalidate(hca, send);
+        if (status != IBV_WC_SUCCESS)
+            qp_set_error(hca->shared);
+        qp_complete_send(hca, send, status, 0);
+        return;
+    }
+    append(qp, send);
+    epoch_enter();
+    pump(qp);
+    epoch_exit();
+}
+
+/* ---- receiving, and timers ---- */
+
+/* IBA volume 1, 9.6.1.5: a connected QP takes packets from its peer only. */
+static bool comes_from_peer(const struct wire_qp *qp, const struct wire_arrival *arrival)
+{
+    if (qp->hca->ibv.qp_type == IBV_QPT_UD)
+        return true;
+    return arrival->to == qp->from &&
+           !memcmp(arrival->flow.source, qp->peer_gid, sizeof(qp->peer_gid));
+}
+
+void wire_qp_receive(struct hca_qp *hca, const struct wire_arrival *arrival)
+{
+    struct wire_qp *qp;
+
+    spin_lock(&hca->sq_lock);
+    qp = hca->engine_qp;
+    if (qp && responder_is_ready(hca->shared) && comes_from_peer(qp, arrival)) {
+        qp->arrival = arrival;
+        transport_receive(&qp->transport, now_ns(), &arrival->packet);
+        qp->arrival = NULL;
+    }
+    spin_unlock(&hca->sq_lock);
+}
+
+void wire_qp_kick(struct hca_qp *hca)
+{
+    spin_lock(&hca->sq_lock);
+    if (hca->engine_qp)
+        pump(hca->engine_qp);
+    spin_unlock(&hca->sq_lock);
+}
+
+#define TIMER_BATCH 64
+#define BUSY_NS     500000 /* another thread uses the QP: look at it again soon */
+
+uint64_t wire_qp_timers(uint64_t now)
+{
+    struct hca_qp *due[TIMER_BATCH];
+    uint64_t next = TRANSPORT_NEVER;
+    unsigned count = 0;
+
+    epoch_enter();
+    spin_lock(&list_lock);
+    for (struct wire_qp *qp = list; qp && count < TIMER_BATCH; qp = qp->next) {
+        if (!spin_trylock(&qp->hca->sq_lock)) {
+            next = now + BUSY_NS < next ? now + BUSY_NS : next;
+            continue;
+        }
+        if (qp->deadline <= now)
+            due[count++] = qp->hca;
+        else
+            next = qp->deadline < next ? qp->deadline : next;
+        if (qp->deadline > now)
+            spin_unlock(&qp->hca->sq_lock);
+    }
+    spin_unlock(&list_lock);
+    for (unsigned i = 0; i < count; i++) {
+        struct wire_qp *qp = due[i]->engine_qp;
+
+        transport_timeout(&qp->transport, now);
+        pump(qp);
+        next = qp->deadline < next ? qp->deadline : next;
+        spin_unlock(&due[i]->sq_lock);
+    }
+    epoch_exit();
+    return count == TIMER_BATCH ? now : next;
+}

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "wire/wire.h"
+
+#include "hca/epoch.h"
+#include "hca/proc.h"
+#include "hca/qp.h"
+#include "hca/table.h"
+#include "util/log.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/udp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#ifndef UDP_GRO
+#define UDP_GRO 104
+#endif
+
+#define MESSAGES      8
+#define MESSAGE_BYTES 65536
+#define TOUCHED       64
+
+/* Guarded by receive_lock: one thread receives at a time, so that packets stay in order. */
+static struct spinlock receive_lock;
+static uint8_t *buffers;
+static struct hca_qp *touched[TOUCHED]; /* QPs that may have something to send now */
+static unsigned touched_count;
+
+/* ---- one packet ---- */
+
+static void kick_touched(void)
+{
+    for (unsigned i = 0; i < touched_count; i++)
+        wire_qp_kick(touched[i]);
+    touched_count = 0;
+}
+
+static void touch(struct hca_qp *qp)
+{
+    for (unsigned i = 0; i < touched_count; i++)
+        if (touched[i] == qp)
+            return;
+    if (touched_count == TOUCHED)
+        kick_touched();
+    touched[touched_count++] = qp;
+}
+
+static void to_own_qp(struct wire_arrival *arrival)
+{
+    struct hca_qp *qp = qp_by_number(arrival->packet.destination_qpn);
+
+    if (!qp)
+        return;
+    wire_qp_receive(qp, arrival);
+    touch(qp);
+}
+
+static void deliver(struct wire_arrival *arrival, const uint8_t *bytes, size_t length,
+                    uint16_t identification)
+{
+    const char *wrong =
+        wire_frame_decode(&arrival->flow, bytes, length, identification, &arrival->packet);
+    struct shared_qp *qp;
+
+    if (wrong) {
+        log_debug("wire: dropped a packet: %s", wrong);
+        return;
+    }
+    qp = shared_qp_find(arrival->packet.destination_qpn);
+    if (!qp || qp->proc >= MAX_PROCS)
+        return;
+    if (qp->proc == proc_self)
+        to_own_qp(arrival);
+    else
+        wire_forward_send(qp->proc, arrival->to - wire_port.gids, &arrival->flow, bytes, length);
+}
+
+/* ---- datagrams ---- */
+
+static void set_source(struct wire_flow *flow, const union netif_address *from)
+{
+    if (from->any.sa_family == AF_INET6) {
+        memcpy(flow->source, &from->v6.sin6_addr, 16);
+        flow->source_port = ntohs(from->v6.sin6_port);
+        return;
+    }
+    memcpy(flow->source, WIRE_IPV4_PREFIX, 12);
+    memcpy(flow->source + 12, &from->v4.sin_addr, 4);
+    flow->source_port = ntohs(from->v4.sin_port);
+}
+
+/* The length of the packets from which the kernel made one datagram, or `length`. */
+static size_t segment_bytes(struct msghdr *message, size_t length)
+{
+    int segment;
+
+    for (struct cmsghdr *header = CMSG_FIRSTHDR(message); header;
+         header = CMSG_NXTHDR(message, header))
+        if (header->cmsg_level == IPPROTO_UDP && header->cmsg_type == UDP_GRO) {
+            memcpy(&segment, CMSG_DATA(header), sizeof(segment));
+            return segment > 0 ? (size_t)segment : length;
+        }
+    return length;
+}
+
+static unsigned take_datagram(const struct wire_gid *to, struct msghdr *message, size_t length)
+{
+    const uint8_t *bytes = message->msg_iov->iov_base;
+    size_t segment = segment_bytes(message, length);
+    struct wire_arrival arrival = { .to = to };
+    unsigned count = 0;
+
+    set_source(&arrival.flow, message->msg_name);
+    memcpy(arrival.flow.destination, to->raw, 16);
+    for (size_t at = 0; at < length; at += segment, count++) {
+        size_t part = length - at < segment ? length - at : segment;
+
+        if (unlikely(wire_injects))
+            wire_inject(&arrival, bytes + at, part, count, deliver);
+        else
+            deliver(&arrival, bytes + at, part, count);
+    }
+    return count;
+}
+
+static unsigned take_from_socket(const struct wire_gid *gid)
+{
+    struct mmsghdr messages[MESSAGES];
+    struct iovec iov[MESSAGES];
+    union netif_address from[MESSAGES];
+    char control[MESSAGES][CMSG_SPACE(sizeof(int))];
+    unsigned count = 0;
+    int got;
+
+    for (int i = 0; i < MESSAGES; i++) {
+        iov[i] = (struct iovec){ buffers + (size_t)i * MESSAGE_BYTES, MESSAGE_BYTES };
+        messages[i].msg_hdr = (struct msghdr){
+            .msg_name = &from[i],
+            .msg_namelen = sizeof(from[i]),
+            .msg_iov = &iov[i],
+            .msg_iovlen = 1,
+            .msg_control = control[i],
+            .msg_controllen = sizeof(control[i]),
+        };
+    }
+    got = recvmmsg(gid->fd, messages, MESSAGES, MSG_DONTWAIT, NULL);
+    for (int i = 0; i < got; i++)
+        count += take_datagram(gid, &messages[i].msg_hdr, messages[i].msg_len);
+    return count;
+}
+
+/* Other processes of this host have checked these. */
+static unsigned take_forwarded(void)
+{
+    struct wire_arrival arrival;
+    const uint8_t *frame;
+    unsigned count = 0, gid;
+    size_t length;
+
+    while (count < MESSAGES * 8 && (length = wire_forward_take(buffers, MESSAGE_BYTES, &gid,
+                                                               &arrival.flow, &frame))) {
+        arrival.to = &wire_port.gids[gid];
+        count++;
+        if (!packet_decode(&arrival.packet, frame, length - ICRC_BYTES))
+            to_own_qp(&arrival);
+    }
+    return count;
+}
+
+unsigned wire_receive(void)
+{
+    unsigned count = 0;
+
+    if (!spin_trylock(&receive_lock))
+        return 0;
+    if (!buffers)
+        buffers = malloc((size_t)MESSAGES * MESSAGE_BYTES);
+    if (buffers) {
+        epoch_enter();
+        for (unsigned i = 0; i < wire_port.count; i++)
+            count += take_from_socket(&wire_port.gids[i]);
+        count += take_forwarded();
+        kick_touched();
+        epoch_exit();
+    }
+    spin_unlock(&receive_lock);
+    return count;
+}

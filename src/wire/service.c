@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "wire/wire.h"
+
+#include "hca/proc.h"
+#include "hca/qp.h"
+#include "util/log.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#define LOOK_NS      300000 /* how often to look whether a program that polled still does */
+#define STACK_BYTES  (512 << 10)
+
+atomic_uint wire_service_polls;
+
+static int wake_fd = -1;
+static atomic_int running_in = -1; /* process slot of the thread; differs in a forked child */
+static atomic_bool stopping;
+static _Atomic uint64_t next_timer = TRANSPORT_NEVER;
+
+static void wake(void)
+{
+    uint64_t one = 1;
+
+    if (write(wake_fd, &one, sizeof(one)) < 0)
+        log_debug("wire: %s", strerror(errno));
+}
+
+void wire_service_timer(uint64_t deadline)
+{
+    uint64_t before = load_relaxed(&next_timer);
+
+    while (deadline < before)
+        if (atomic_compare_exchange_weak(&next_timer, &before, deadline)) {
+            wake();
+            return;
+        }
+}
+
+static void run_timers(void)
+{
+    uint64_t now = now_ns();
+
+    if (now < load_relaxed(&next_timer))
+        return;
+    atomic_store(&next_timer, TRANSPORT_NEVER);
+    uint64_t next = wire_qp_timers(now), before = load_relaxed(&next_timer);
+    while (next < before && !atomic_compare_exchange_weak(&next_timer, &before, next))
+        ;
+}
+
+static void sleep_for(uint64_t ns)
+{
+    struct timespec time = { ns / 1000000000, ns % 1000000000 };
+
+    nanosleep(&time, NULL);
+}
+
+static void wait_for_packets(void)
+{
+    struct pollfd fds[HCA_GIDS + 2];
+    uint64_t now = now_ns(), due = load_relaxed(&next_timer), drained;
+    struct timespec time = { 0 }, *until = NULL;
+    unsigned count = 0;
+
+    for (unsigned i = 0; i < wire_port.count; i++)
+        fds[count++] = (struct pollfd){ .fd = wire_port.gids[i].fd, .events = POLLIN };
+    fds[count++] = (struct pollfd){ .fd = wire_port.forward_fd, .events = POLLIN };
+    fds[count] = (struct pollfd){ .fd = wake_fd, .events = POLLIN };
+    if (due != TRANSPORT_NEVER) {
+        uint64_t left = due > now ? due - now : 0;
+        time = (struct timespec){ left / 1000000000, left % 1000000000 };
+        until = &time;
+    }
+    ppoll(fds, count + 1, until, NULL);
+    if (fds[count].revents && read(wake_fd, &drained, sizeof(drained)) < 0)
+        log_debug("wire: %s", strerror(errno));
+}
+
+static void *serve(void *unused)
+{
+    unsigned seen = load_relaxed(&wire_service_polls);
+
+    while (!load_relaxed(&stopping)) {
+        unsigned polls = load_relaxed(&wire_service_polls);
+        if (polls != seen)
+            sleep_for(LOOK_NS);
+        else
+            wait_for_packets();
+        if (load_relaxed(&wire_service_polls) == polls)
+            wire_receive();
+        seen = polls;
+        run_timers();
+        if (qp_needs_attention())
+            qp_handle_errors();
+        proc_reap_periodically();
+    }
+    store_release(&stopping, false);
+    return NULL;
+}
+
+int wire_service_start(void)
+{
+    sigset_t all, old;
+    pthread_attr_t attr;
+    pthread_t thread;
+    int err;
+
+    if (wake_fd >= 0)
+        close(wake_fd);
+    wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (wake_fd < 0)
+        return errno;
+    store_relaxed(&stopping, false);
+    sigfillset(&all);
+    pthread_attr_init(&attr);
+    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+    pthread_attr_setstacksize(&attr, STACK_BYTES);
+    pthread_sigmask(SIG_BLOCK, &all, &old); /* leave signals to the program's own threads */
+    err = pthread_create(&thread, &attr, serve, NULL);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    pthread_attr_destroy(&attr);
+    if (err)
+        log_error("wire: cannot start the service thread: %s", strerror(err));
+    else
+        store_relaxed(&running_in, proc_self);
+    return err;
+}
+
+void wire_service_stop(void)
+{
+    uint64_t started = now_ns();
+
+    if (load_relaxed(&running_in) != proc_self)
+        return;
+    atomic_store(&stopping, true);
+    wake();
+    while (load_acquire(&stopping) && now_ns() - started < 1000000000ull)
+        sched_yield();
+    store_relaxed(&running_in, -1);
+}

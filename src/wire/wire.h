@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef WIRE_WIRE_H
+#define WIRE_WIRE_H
+
+/* The wire engine: RoCEv2 over UDP. A process has one socket for each of its interface's addresses,
+ * and keeps the transport state of its QPs in its own memory, guarded by the lock of each QP's send
+ * queue. Whichever thread polls receives; a service thread does so while none polls, and runs the
+ * timers. */
+
+#include "dma/deliver.h"
+#include "hca/engine.h"
+#include "transport/transport.h"
+#include "util/netif.h"
+#include "wire/frame.h"
+
+extern const struct hca_engine wire_engine;
+
+/* ---- ports: the interface, its GIDs and their sockets ---- */
+
+struct wire_gid {
+    uint8_t raw[16];
+    union netif_address address;
+    int fd;
+};
+
+struct wire_port {
+    struct netif netif;
+    unsigned count;
+    struct wire_gid gids[HCA_GIDS];
+    int forward_fd; /* packets that other processes of the host received for us */
+    bool segmentation; /* UDP_SEGMENT works */
+};
+
+extern struct wire_port wire_port;
+
+/* Opens the sockets. Returns 0 or an errno value, with the reason logged. */
+int wire_port_open(void);
+void wire_port_close(void);
+bool wire_port_gid(unsigned index, union ibv_gid *gid);
+uint32_t wire_port_mtu(void);
+
+/* The socket address of a GID, as seen from GID `from`. False: not of its family. */
+bool wire_port_address(const struct wire_gid *from, const uint8_t gid[16],
+                       union netif_address *address);
+
+/* ---- sending: frames of one QP, in as few system calls as possible ---- */
+
+struct wire_batch {
+    uint8_t *buffer;
+    size_t bytes, frame_bytes;
+    unsigned frames;
+    bool closed; /* its last frame is shorter than the others */
+    const struct wire_gid *from;
+    union netif_address to;
+};
+
+void wire_batch_begin(struct wire_batch *batch);
+/* Space for a frame of `length` bytes, and the IPv4 identification that it will have. */
+uint8_t *wire_batch_frame(struct wire_batch *batch, const struct wire_gid *from,
+                          const union netif_address *to, size_t length, uint16_t *identification);
+void wire_batch_end(struct wire_batch *batch);
+
+/* ---- receiving ---- */
+
+/* A packet that has arrived, and how. */
+struct wire_arrival {
+    const struct wire_gid *to;
+    struct wire_flow flow;
+    struct packet packet;
+};
+
+/* Receives and processes what waits in the sockets. Returns how many packets, or 0 if another
+ * thread is receiving. */
+unsigned wire_receive(void);
+
+/* Passes a packet to the process that owns its QP. */
+void wire_forward_send(unsigned proc, unsigned gid, const struct wire_flow *flow,
+                       const uint8_t *bytes, size_t length);
+int wire_forward_open(void);
+/* Takes a forwarded packet from the socket. Returns the length of the frame, which has been
+ * checked by the process that received it, or 0. */
+size_t wire_forward_take(uint8_t *buffer, size_t size, unsigned *gid, struct wire_flow *flow,
+                         const uint8_t **frame);
+
+/* ---- queue pairs ---- */
+
+#define WIRE_SLOTS 256 /* transport work requests that may be outstanding; a power of two */
+
+/* A posted WQE. SGEs and inline data follow. */
+struct wire_wqe {
+    struct wire_wqe *next;
+    struct send_wqe send;
+    uint32_t length;
+    enum ibv_wc_status bad; /* fails with this status when it is the oldest */
+    union netif_address to; /* of a datagram */
+    struct ibv_sge sge[];
+};
+
+/* A WQE, or a part of a long read, as a work request of the transport. */
+struct wire_slot {
+    struct transport_wqe transport;
+    struct wire_wqe *wqe; /* NULL: it has failed already */
+    uint32_t offset;
+    bool last;
+};
+
+struct wire_qp {
+    struct transport_qp transport;
+    struct hca_qp *hca;
+    struct shared_qp *shared;
+    struct wire_qp *next, **link;
+    const struct wire_gid *from;
+    uint8_t peer_gid[16]; /* of a connected QP, with its address */
+    union netif_address to;
+
+    struct wire_slot slots[WIRE_SLOTS];
+    uint32_t fetched, completed; /* slots: completed <= fetched */
+    struct wire_wqe *next_wqe, **end;
+    uint32_t next_offset; /* in next_wqe: parts before it are in slots */
+    struct wire_wqe *sent;  /* UC or UD: its last packet was just pulled */
+    uint64_t deadline;      /* of the transport, for the service thread */
+
+    const struct wire_arrival *arrival; /* while the transport processes it */
+    struct deliver_target target;       /* of the message that is being received */
+};
+
+/* Of the engine's table. */
+void wire_qp_post(struct hca_qp *qp, struct send_wqe *wqe);
+void wire_qp_modified(struct hca_qp *qp, enum ibv_qp_state from, enum ibv_qp_state to);
+void wire_qp_flush(struct hca_qp *qp);
+
+/* Passes a packet to its QP, inside an epoch. */
+void wire_qp_receive(struct hca_qp *qp, const struct wire_arrival *arrival);
+/* Sends what the QP has to send, inside an epoch. */
+void wire_qp_kick(struct hca_qp *qp);
+/* Runs the timers that are due. Returns when the next one is. */
+uint64_t wire_qp_timers(uint64_t now);
+
+extern const struct transport_ops wire_transport_ops;
+/* Puts the next WQE, or the next part of it, into a slot. False: there is none. */
+bool wire_qp_fetch(struct wire_qp *qp);
+/* Leaves out the rest of next_wqe. */
+void wire_qp_skip(struct wire_qp *qp);
+void wire_qp_complete(struct wire_qp *qp, struct wire_wqe *wqe, enum ibv_wc_status status);
+enum ibv_wc_status wire_qp_status(enum transport_status status);
+
+/* ---- memory ---- */
+
+/* Copy between `bytes` and registered memory. `key` is the key by which it was found. */
+bool wire_memory_write(const struct mem_ref *ref, uint32_t key, const void *bytes, size_t length);
+bool wire_memory_read(const struct mem_ref *ref, uint32_t key, void *bytes, size_t length);
+/* Bytes of a WQE's gather list, or into its scatter list. */
+bool wire_memory_gather(const struct wire_qp *qp, const struct wire_wqe *wqe, uint64_t offset,
+                        void *bytes, size_t length);
+bool wire_memory_scatter(const struct wire_qp *qp, const struct wire_wqe *wqe, uint64_t offset,
+                         const void *bytes, size_t length);
+/* Response data: `region` is what check_remote() returned. */
+bool wire_memory_response(const struct wire_qp *qp, const struct packet_payload *payload,
+                          void *bytes);
+
+/* ---- the service thread ---- */
+
+int wire_service_start(void);
+void wire_service_stop(void);
+/* A timer must run at that time. */
+void wire_service_timer(uint64_t deadline);
+/* The program polls, so that the service thread need not. */
+extern atomic_uint wire_service_polls;
+
+/* ---- injected faults ---- */
+
+int wire_inject_read(void);
+/* Calls `deliver` for each frame that arrives in place of this one. */
+void wire_inject(struct wire_arrival *arrival, const uint8_t *bytes, size_t length,
+                 uint16_t identification,
+                 void (*deliver)(struct wire_arrival *arrival, const uint8_t *bytes, size_t length,
+                                 uint16_t identification));
+extern bool wire_injects;
+
+#endif
