@@ -197,6 +197,8 @@ static void start_timer(struct transport_qp *qp, uint64_t now)
     struct requester *requester = &qp->requester;
     uint8_t code = qp->attributes.timeout;
 
+    if (requester->probing)
+        return;
     requester->timer = code ? TIMER_ACK : TIMER_OFF;
     requester->deadline = now + transport_timeout_ns(code);
 }
@@ -317,6 +319,7 @@ void requester_progressed(struct transport_qp *qp, uint64_t now, uint32_t from)
     requester->retries_left = qp->attributes.retry_count;
     requester->rnr_retries_left = qp->attributes.rnr_retry_count;
     requester->rewound = false;
+    requester->probing = false;
     /* After a rewind, a response to an earlier transmission may arrive before the
      * retransmission. */
     if (psn_distance(from, requester->next_psn) < psn_distance(from, requester->unacknowledged))
@@ -331,6 +334,7 @@ static void rewind_to_unacknowledged(struct transport_qp *qp)
 {
     send_from_oldest(&qp->requester);
     qp->requester.timer = TIMER_OFF;
+    qp->requester.probing = false;
     qp->counters.rewinds++;
 }
 
@@ -355,6 +359,17 @@ void requester_retry(struct transport_qp *qp)
     requester->retries_left--;
     requester->rewound = true;
     rewind_to_unacknowledged(qp);
+}
+
+/* Sending starts the timer anew only after the deadline that was set before. */
+void requester_probe(struct transport_qp *qp)
+{
+    struct requester *requester = &qp->requester;
+
+    rewind_to_unacknowledged(qp);
+    requester->rewound = false;
+    requester->timer = TIMER_ACK;
+    requester->probing = true;
 }
 
 void requester_wait_for_receive(struct transport_qp *qp, uint64_t now, uint8_t timer_code)

@@ -36,6 +36,7 @@ struct requester {
     uint8_t retries_left;
     uint8_t rnr_retries_left;
     bool rewound; /* after a reported loss, since the last progress or timeout */
+    bool probing; /* the timer keeps the deadline from before a probe */
     enum requester_timer timer;
     uint64_t deadline;
 };
@@ -55,6 +56,9 @@ void requester_progressed(struct transport_qp *qp, uint64_t now, uint32_t from);
 
 /* Goes back to the first unacknowledged packet, or fails if no retries are left. */
 void requester_retry(struct transport_qp *qp);
+
+/* The same, but the transport's timer goes on and no retry is counted. */
+void requester_probe(struct transport_qp *qp);
 
 /* The peer sent an RNR NAK. */
 void requester_wait_for_receive(struct transport_qp *qp, uint64_t now, uint8_t timer_code);

@@ -73,6 +73,12 @@ void transport_timeout(struct transport_qp *qp, uint64_t now)
         requester_timeout(qp);
 }
 
+void transport_probe(struct transport_qp *qp)
+{
+    if (qp->requester.timer == TIMER_ACK)
+        requester_probe(qp);
+}
+
 void transport_stop(struct transport_qp *qp)
 {
     qp->in_error = true;

@@ -161,6 +161,10 @@ void transport_receive(struct transport_qp *qp, uint64_t now, const struct packe
 uint64_t transport_deadline(const struct transport_qp *qp);
 void transport_timeout(struct transport_qp *qp, uint64_t now);
 
+/* Sends everything unacknowledged again, without waiting for the timeout and without counting it as
+ * a retry: for a driver that believes that the last packets were lost. */
+void transport_probe(struct transport_qp *qp);
+
 /* The driver moves the QP to the error state; failed() is not called. */
 void transport_stop(struct transport_qp *qp);
 

@@ -15,6 +15,7 @@
 #define WINDOW_BYTES  (128u << 10) /* unacknowledged; two of them fit into a default socket buffer */
 #define ACKS_PER_WINDOW 4
 #define READ_BYTES    (64u << 10) /* a longer read is asked for in parts, which bounds the answer */
+#define FIRST_PROBE_NS 2000000
 #define IMPOSSIBLE    UINT32_MAX  /* length of a WQE that fails */
 
 /* QPs with transport state, for the timers. */
@@ -365,6 +366,34 @@ static void add_frame(struct wire_batch *batch, struct wire_qp *qp, const struct
     wire_frame_seal(&flow, frame, headers, payload, identification);
 }
 
+/* The loss of the last packets of a burst goes unnoticed by the peer. The timeout of the program is
+ * meant to notice that the peer is gone, and is too long to wait for: probe, less and less often. */
+static void set_deadline(struct wire_qp *qp, uint64_t now)
+{
+    const struct requester *requester = &qp->transport.requester;
+
+    qp->deadline = transport_deadline(&qp->transport);
+    if (requester->timer == TIMER_ACK) {
+        if (requester->unacknowledged != qp->probed_psn || !qp->probe_ns)
+            qp->probe_ns = FIRST_PROBE_NS;
+        qp->probed_psn = requester->unacknowledged;
+        if (now + qp->probe_ns < qp->deadline)
+            qp->deadline = now + qp->probe_ns;
+    }
+    if (qp->deadline != TRANSPORT_NEVER)
+        wire_service_timer(qp->deadline);
+}
+
+static void run_timer(struct wire_qp *qp, uint64_t now)
+{
+    if (transport_deadline(&qp->transport) <= now) {
+        transport_timeout(&qp->transport, now);
+        return;
+    }
+    qp->probe_ns *= 2;
+    transport_probe(&qp->transport);
+}
+
 /* With the send queue's lock held, inside an epoch. */
 static void pump(struct wire_qp *qp)
 {
@@ -382,9 +411,7 @@ static void pump(struct wire_qp *qp)
         qp->sent = NULL;
     }
     wire_batch_end(&batch);
-    qp->deadline = transport_deadline(&qp->transport);
-    if (qp->deadline != TRANSPORT_NEVER)
-        wire_service_timer(qp->deadline);
+    set_deadline(qp, now);
 }
 
 void wire_qp_post(struct hca_qp *hca, struct send_wqe *send)
@@ -471,7 +498,7 @@ uint64_t wire_qp_timers(uint64_t now)
     for (unsigned i = 0; i < count; i++) {
         struct wire_qp *qp = due[i]->engine_qp;
 
-        transport_timeout(&qp->transport, now);
+        run_timer(qp, now);
         pump(qp);
         next = qp->deadline < next ? qp->deadline : next;
         spin_unlock(&due[i]->sq_lock);

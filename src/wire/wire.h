@@ -118,7 +118,9 @@ struct wire_qp {
     struct wire_wqe *next_wqe, **end;
     uint32_t next_offset; /* in next_wqe: parts before it are in slots */
     struct wire_wqe *sent;  /* UC or UD: its last packet was just pulled */
-    uint64_t deadline;      /* of the transport, for the service thread */
+    uint64_t deadline;      /* of the transport or of a probe, for the service thread */
+    uint64_t probe_ns;      /* how long to wait for an acknowledgement before the next probe */
+    uint32_t probed_psn;    /* unacknowledged when probe_ns was set */
 
     const struct wire_arrival *arrival; /* while the transport processes it */
     struct deliver_target target;       /* of the message that is being received */

@@ -180,6 +180,55 @@ def task_suite():
     attempt('suite complete', test)
 
 
+# ---- the wire engine at the other end ----
+
+WIRE_ADDRESS = '10.0.0.2'
+WIRE_ROUNDS = '10'
+EXCHANGE_PORT = '18700'
+ON_WIRE = ['ip', 'netns', 'exec', 'wire']
+VERBENA_END = [*ON_WIRE, VERBENA, 'run', '--wire', 'veth1', '--']
+ENDS = {'kernel': ([], ADDRESS, GID_INDEX), 'verbena': (VERBENA_END, WIRE_ADDRESS, '0')}
+
+
+def between(listener, caller, words_of):
+    """A program at both ends, one of them on the kernel's device: `words_of` takes a GID index."""
+    prefix, address, gid = ENDS[listener]
+    with subprocess.Popen([*prefix, *words_of(gid)], stdin=subprocess.DEVNULL, text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
+        try:
+            time.sleep(3)
+            prefix, _, gid = ENDS[caller]
+            must(*prefix, *words_of(gid), address)
+            output, _ = process.communicate(timeout=PATIENCE)
+        finally:
+            process.kill()
+    require(process.returncode == 0, f'the listener ended with {process.returncode}: {last_line(output)}')
+
+
+def wire_programs():
+    exchange = os.path.join(BUILD, 'tests', 'wire', 'wire-exchange')
+    yield 'exchange', lambda gid: [exchange, EXCHANGE_PORT, gid, '1', WIRE_ROUNDS]
+    for service in ('rc', 'uc', 'ud'):
+        yield f'{service}_pingpong', lambda gid, service=service: [f'ibv_{service}_pingpong', '-g', gid, '-n', '50']
+    for tool in ('ib_send_bw', 'ib_write_bw', 'ib_read_bw', 'ib_atomic_bw', 'ib_send_lat'):
+        yield tool, lambda gid, tool=tool: [tool, '-x', gid, '-n', '50', '-u', '18', '-F']
+
+
+def task_wire():
+    """Verbena on a UDP socket in a network namespace, the kernel's device outside: both roles."""
+    def prepare():
+        must('ip', 'netns', 'add', 'wire')
+        must('ip', 'link', 'set', 'veth1', 'netns', 'wire')
+        must('ip', '-n', 'wire', 'address', 'add', f'{WIRE_ADDRESS}/24', 'dev', 'veth1')
+        must('ip', '-n', 'wire', 'link', 'set', 'veth1', 'mtu', '9000', 'up')
+        must('ip', '-n', 'wire', 'link', 'set', 'lo', 'up')
+    attempt('wire comes up', prepare)
+    for name, words_of in wire_programs():
+        for listener, caller in (('kernel', 'verbena'), ('verbena', 'kernel')):
+            attempt(f'wire {name}, {caller} to {listener}',
+                    lambda: between(listener, caller, words_of))
+
+
 def is_listening(port):
     """Whether a socket listens on the port. Does not connect: the server would take that for its client."""
     wanted = f':{port:04X}'
