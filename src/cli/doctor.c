@@ -25,6 +25,7 @@ const struct doctor_check doctor_checks[] = {
     { "page-moves", "can pages be replaced while a program uses them", false, doctor_check_page_moves },
     { "mr-mode", "do peers map registered memory, or copy it", false, doctor_check_mr_mode },
     { "memfd", "can anonymous memory files be created", false, doctor_check_memfd },
+    { "wire", "can packets be exchanged on the UDP port of RoCEv2", false, doctor_check_wire },
     { "stale-segments", "have dead processes left segments behind", false,
       doctor_check_stale_segments },
     { "processors", "can two processes run at the same time", false, doctor_check_processors },

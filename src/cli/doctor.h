@@ -38,6 +38,7 @@ void doctor_check_dropins(struct finding *finding);
 void doctor_check_shared_memory(struct finding *finding);
 void doctor_check_stale_segments(struct finding *finding);
 void doctor_check_memfd(struct finding *finding);
+void doctor_check_wire(struct finding *finding);
 void doctor_check_processors(struct finding *finding);
 
 void doctor_check_real_devices(struct finding *finding);

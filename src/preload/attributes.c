@@ -96,6 +96,18 @@ int preload_show_phys_state(const struct preload_attrs *attrs, char *out, size_t
     return show_named(attrs->port.phys_state, names, ARRAY_SIZE(names), out, size);
 }
 
+int preload_show_link_layer(const struct preload_attrs *attrs, char *out, size_t size)
+{
+    return snprintf(out, size, "%s\n",
+                    attrs->port.link_layer == IBV_LINK_LAYER_ETHERNET ? "Ethernet" : "InfiniBand");
+}
+
+int preload_show_gid_type(const struct preload_attrs *attrs, char *out, size_t size)
+{
+    return snprintf(out, size, "%s\n",
+                    attrs->port.link_layer == IBV_LINK_LAYER_ETHERNET ? "RoCE v2" : "IB/RoCE v1");
+}
+
 int preload_show_lid(const struct preload_attrs *attrs, char *out, size_t size)
 {
     return snprintf(out, size, "0x%x\n", attrs->port.lid);

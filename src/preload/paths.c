@@ -58,7 +58,7 @@ static const struct row {
     DIRECTORY(PORT),
     SHOWN(PORT "/state", preload_show_state),
     SHOWN(PORT "/phys_state", preload_show_phys_state),
-    TEXT(PORT "/link_layer", "InfiniBand\n"),
+    SHOWN(PORT "/link_layer", preload_show_link_layer),
     SHOWN(PORT "/lid", preload_show_lid),
     SHOWN(PORT "/lid_mask_count", preload_show_lid_mask_count),
     SHOWN(PORT "/sm_lid", preload_show_sm_lid),
@@ -69,7 +69,7 @@ static const struct row {
     SHOWN(PORT "/gids/0", preload_show_gid),
     DIRECTORY(PORT "/gid_attrs"),
     DIRECTORY(PORT "/gid_attrs/types"),
-    TEXT(PORT "/gid_attrs/types/0", "IB/RoCE v1\n"),
+    SHOWN(PORT "/gid_attrs/types/0", preload_show_gid_type),
     DIRECTORY(PORT "/gid_attrs/ndevs"),
     TEXT(PORT "/gid_attrs/ndevs/0", ""), /* no GID of InfiniBand is an interface's */
     DIRECTORY(PORT "/pkeys"),

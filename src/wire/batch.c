@@ -45,6 +45,12 @@ static void give_buffer(uint8_t *buffer)
     free(buffer);
 }
 
+void wire_batch_forget(void)
+{
+    spare_lock = (struct spinlock){ 0 };
+    spare_count = 0;
+}
+
 /* ---- sending ---- */
 
 static void note_refusal(int err)

@@ -35,6 +35,9 @@ static void poll_end(int count)
 static void forget_in_child(void)
 {
     wire_port_close();
+    wire_qp_forget();
+    wire_receive_forget();
+    wire_batch_forget();
 }
 
 static int start(void)

@@ -366,6 +366,16 @@ static void add_frame(struct wire_batch *batch, struct wire_qp *qp, const struct
     wire_frame_seal(&flow, frame, headers, payload, identification);
 }
 
+/* Keeps the average time between two acknowledgements that bring progress. */
+static void note_progress(struct wire_qp *qp, uint64_t now)
+{
+    if (qp->waits_since)
+        qp->ack_gap_ns += ((int64_t)(now - qp->waits_since) - (int64_t)qp->ack_gap_ns) / 8;
+    qp->waits_since = now;
+    qp->probe_ns = FIRST_PROBE_NS + 4 * qp->ack_gap_ns;
+    qp->probed_psn = qp->transport.requester.unacknowledged;
+}
+
 /* The loss of the last packets of a burst goes unnoticed by the peer. The timeout of the program is
  * meant to notice that the peer is gone, and is too long to wait for: probe, less and less often. */
 static void set_deadline(struct wire_qp *qp, uint64_t now)
@@ -374,11 +384,12 @@ static void set_deadline(struct wire_qp *qp, uint64_t now)
 
     qp->deadline = transport_deadline(&qp->transport);
     if (requester->timer == TIMER_ACK) {
-        if (requester->unacknowledged != qp->probed_psn || !qp->probe_ns)
-            qp->probe_ns = FIRST_PROBE_NS;
-        qp->probed_psn = requester->unacknowledged;
+        if (requester->unacknowledged != qp->probed_psn || !qp->waits_since)
+            note_progress(qp, now);
         if (now + qp->probe_ns < qp->deadline)
             qp->deadline = now + qp->probe_ns;
+    } else {
+        qp->waits_since = 0;
     }
     if (qp->deadline != TRANSPORT_NEVER)
         wire_service_timer(qp->deadline);
@@ -459,6 +470,8 @@ void wire_qp_receive(struct hca_qp *hca, const struct wire_arrival *arrival)
         qp->arrival = arrival;
         transport_receive(&qp->transport, now_ns(), &arrival->packet);
         qp->arrival = NULL;
+        if (unlikely(qp->transport.in_error))
+            pump(qp); /* the NAK, before another thread flushes the QP */
     }
     spin_unlock(&hca->sq_lock);
 }
@@ -469,6 +482,12 @@ void wire_qp_kick(struct hca_qp *hca)
     if (hca->engine_qp)
         pump(hca->engine_qp);
     spin_unlock(&hca->sq_lock);
+}
+
+void wire_qp_forget(void)
+{
+    list_lock = (struct spinlock){ 0 };
+    list = NULL;
 }
 
 #define TIMER_BATCH 64

@@ -121,6 +121,8 @@ struct wire_qp {
     uint64_t deadline;      /* of the transport or of a probe, for the service thread */
     uint64_t probe_ns;      /* how long to wait for an acknowledgement before the next probe */
     uint32_t probed_psn;    /* unacknowledged when probe_ns was set */
+    uint64_t waits_since;   /* the last progress; 0: nothing is unacknowledged */
+    uint64_t ack_gap_ns;
 
     const struct wire_arrival *arrival; /* while the transport processes it */
     struct deliver_target target;       /* of the message that is being received */
@@ -135,6 +137,10 @@ void wire_qp_flush(struct hca_qp *qp);
 void wire_qp_receive(struct hca_qp *qp, const struct wire_arrival *arrival);
 /* Sends what the QP has to send, inside an epoch. */
 void wire_qp_kick(struct hca_qp *qp);
+/* In a forked child: the QPs, and what other threads held, are the parent's. */
+void wire_qp_forget(void);
+void wire_receive_forget(void);
+void wire_batch_forget(void);
 /* Runs the timers that are due. Returns when the next one is. */
 uint64_t wire_qp_timers(uint64_t now);
 

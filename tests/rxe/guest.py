@@ -190,13 +190,21 @@ VERBENA_END = [*ON_WIRE, VERBENA, 'run', '--wire', 'veth1', '--']
 ENDS = {'kernel': ([], ADDRESS, GID_INDEX), 'verbena': (VERBENA_END, WIRE_ADDRESS, '0')}
 
 
-def between(listener, caller, words_of):
+def await_listener(prefix, port):
+    """Until a socket listens there, in the listener's network namespace."""
+    deadline = time.monotonic() + PATIENCE
+    while not re.search(f':{int(port):04X} [0-9A-F]+:0000 0A', run(*prefix, 'cat', '/proc/net/tcp', '/proc/net/tcp6')[1]):
+        require(time.monotonic() < deadline, 'the listener does not listen')
+        time.sleep(0.2)
+
+
+def between(listener, caller, port, words_of):
     """A program at both ends, one of them on the kernel's device: `words_of` takes a GID index."""
     prefix, address, gid = ENDS[listener]
     with subprocess.Popen([*prefix, *words_of(gid)], stdin=subprocess.DEVNULL, text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
         try:
-            time.sleep(3)
+            await_listener(ON_WIRE if prefix else [], port)
             prefix, _, gid = ENDS[caller]
             must(*prefix, *words_of(gid), address)
             output, _ = process.communicate(timeout=PATIENCE)
@@ -207,11 +215,11 @@ def between(listener, caller, words_of):
 
 def wire_programs():
     exchange = os.path.join(BUILD, 'tests', 'wire', 'wire-exchange')
-    yield 'exchange', lambda gid: [exchange, EXCHANGE_PORT, gid, '1', WIRE_ROUNDS]
+    yield 'exchange', EXCHANGE_PORT, lambda gid: [exchange, EXCHANGE_PORT, gid, '1', WIRE_ROUNDS]
     for service in ('rc', 'uc', 'ud'):
-        yield f'{service}_pingpong', lambda gid, service=service: [f'ibv_{service}_pingpong', '-g', gid, '-n', '50']
+        yield f'{service}_pingpong', TOOL_PORT, lambda gid, service=service: [f'ibv_{service}_pingpong', '-g', gid, '-n', '50']
     for tool in ('ib_send_bw', 'ib_write_bw', 'ib_read_bw', 'ib_atomic_bw', 'ib_send_lat'):
-        yield tool, lambda gid, tool=tool: [tool, '-x', gid, '-n', '50', '-u', '18', '-F']
+        yield tool, TOOL_PORT, lambda gid, tool=tool: [tool, '-x', gid, '-n', '50', '-u', '18', '-F']
 
 
 def task_wire():
@@ -223,10 +231,10 @@ def task_wire():
         must('ip', '-n', 'wire', 'link', 'set', 'veth1', 'mtu', '9000', 'up')
         must('ip', '-n', 'wire', 'link', 'set', 'lo', 'up')
     attempt('wire comes up', prepare)
-    for name, words_of in wire_programs():
+    for name, port, words_of in wire_programs():
         for listener, caller in (('kernel', 'verbena'), ('verbena', 'kernel')):
             attempt(f'wire {name}, {caller} to {listener}',
-                    lambda: between(listener, caller, words_of))
+                    lambda: between(listener, caller, port, words_of))
 
 
 def is_listening(port):

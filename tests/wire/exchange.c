@@ -113,7 +113,7 @@ static void connect_control(const char *port, const char *host)
     struct addrinfo *info;
     if (getaddrinfo(host, port, NULL, &info))
         fail("unknown host");
-    for (int tries = 0; tries < 100; tries++) {
+    for (int tries = 0; tries < 1000; tries++) {
         control = socket(info->ai_family, SOCK_STREAM, 0);
         if (!connect(control, info->ai_addr, info->ai_addrlen))
             return;
