@@ -6,6 +6,8 @@
 
 #include <pthread.h>
 
+#define LAST_TRIES 100
+
 static atomic_bool last_poll_was_empty = true;
 
 /* All sends are packets: there is no faster way for short ones. */
@@ -58,6 +60,9 @@ static int start(void)
 static void stop(void)
 {
     wire_service_stop();
+    /* Packets for other processes of this host may wait in our sockets. */
+    for (int tries = 0; tries < LAST_TRIES && wire_receive(); tries++)
+        ;
     agent_stop();
 }
 

@@ -7,11 +7,14 @@
 #include "util/log.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
+
+#define FORWARD_TRIES 1000
 
 /* The token shows that the sender can read the fabric's segment, so is a process of this user. */
 struct forwarded {
@@ -47,7 +50,9 @@ int wire_forward_open(void)
     return 0;
 }
 
-/* A packet that does not fit into the socket's buffer is lost; its sender repeats it. */
+/* The socket takes only a few packets (net.unix.max_dgram_qlen): let the owner run. To wait for it
+ * without a limit might be to wait for each other. A packet that is lost here is repeated by its
+ * sender, if the service is reliable. */
 void wire_forward_send(unsigned proc, unsigned gid, const struct wire_flow *flow,
                        const uint8_t *bytes, size_t length)
 {
@@ -59,7 +64,14 @@ void wire_forward_send(unsigned proc, unsigned gid, const struct wire_flow *flow
     };
 
     memcpy(head.gid, wire_port.gids[gid].raw, sizeof(head.gid));
-    sendmsg(wire_port.forward_fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    for (int tries = 0; tries < FORWARD_TRIES; tries++) {
+        if (sendmsg(wire_port.forward_fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
+            return;
+        if (errno != EAGAIN && errno != EINTR)
+            break;
+        sched_yield();
+    }
+    log_debug("wire: cannot pass a packet to process %u: %s", proc, strerror(errno));
 }
 
 static bool find_gid(const uint8_t raw[16], unsigned *gid)
