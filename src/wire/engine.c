@@ -3,6 +3,7 @@
 
 #include "dma/agent.h"
 #include "hca/proc.h"
+#include "hca/traffic.h"
 
 #include <pthread.h>
 
@@ -75,6 +76,7 @@ const struct hca_engine wire_engine = {
     .start = start,
     .stop = stop,
     .start_copy_agent = agent_start,
+    .port_traffic = traffic_of_port,
     .poll_begin = poll_begin,
     .poll_end = poll_end,
     .qp_modified = wire_qp_modified,

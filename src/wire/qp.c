@@ -6,6 +6,7 @@
 #include "hca/mw.h"
 #include "hca/qp.h"
 #include "hca/responder.h"
+#include "hca/traffic.h"
 #include "util/list.h"
 
 #include <endian.h>
@@ -334,6 +335,13 @@ void wire_qp_complete(struct wire_qp *qp, struct wire_wqe *wqe, enum ibv_wc_stat
 
 /* ---- sending ---- */
 
+/* What UDP carries of a packet. */
+static size_t frame_bytes(const struct packet *packet)
+{
+    return opcode_info(packet->opcode)->header_bytes + packet->payload.length +
+           packet_pad_bytes(packet) + ICRC_BYTES;
+}
+
 static void add_frame(struct wire_batch *batch, struct wire_qp *qp, const struct packet *packet,
                       const struct wire_wqe *wqe)
 {
@@ -347,11 +355,11 @@ static void add_frame(struct wire_batch *batch, struct wire_qp *qp, const struct
 
     if (to->any.sa_family == AF_UNSPEC)
         return;
-    uint8_t *frame = wire_batch_frame(
-        batch, from, to, headers + payload + packet_pad_bytes(packet) + ICRC_BYTES,
-        &identification);
+    uint8_t *frame = wire_batch_frame(batch, from, to, frame_bytes(packet), &identification);
     if (!frame)
         return;
+    traffic_add(&qp->shared->requests.xmit_packets, 1);
+    traffic_add(&qp->shared->requests.xmit_bytes, frame_bytes(packet));
     packet_encode(packet, frame);
     bool good = !payload ||
                 (wqe ? wire_memory_gather(qp, wqe, packet->payload.offset, frame + headers, payload)
@@ -468,6 +476,8 @@ void wire_qp_receive(struct hca_qp *hca, const struct wire_arrival *arrival)
     qp = hca->engine_qp;
     if (qp && responder_is_ready(hca->shared) && comes_from_peer(qp, arrival)) {
         qp->arrival = arrival;
+        traffic_add(&hca->shared->requests.rcv_packets, 1);
+        traffic_add(&hca->shared->requests.rcv_bytes, frame_bytes(&arrival->packet));
         transport_receive(&qp->transport, now_ns(), &arrival->packet);
         qp->arrival = NULL;
         if (unlikely(qp->transport.in_error))

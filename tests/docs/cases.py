@@ -67,6 +67,7 @@ REPRODUCES = 'takes minutes'
 KERNEL = 'takes half a minute on two cores'
 TOUR = 'the quick tour takes a minute or two'
 
+TWO_HOSTS = 'needs another host; tests/wire does it between network namespaces'
 CALIBRATES = 'tests/calibrate does it, on a smaller set'
 RUNNER = 'for a runner; tests/packages runs the steps in a fresh Debian'
 
@@ -76,6 +77,7 @@ CASES = {
         'make run': Case(long=TOUR, prints=(MEASURED, r'build/tour\.html')),
         'make test': skip(NESTED),
         'verbena run --fabric ci-17 -- ./my_rdma_test': prints(EXCHANGED),
+        'verbena run --wire lo -- ibv_devinfo -v': prints(r'link_layer:\s+Ethernet', r'RoCE v2'),
         'verbena bench': Case(long=TOUR, prints=(MEASURED,)),
         'verbena bench latency bw --quick --rounds 5 -o a.json': prints(MEASURED, add=TINY),
         'verbena compare a.json b.json': prints(r'latency', r'bw'),
@@ -178,6 +180,12 @@ CASES = {
         'verbena bench latency bw --quick --rounds 5 -o a.json': prints(MEASURED, add=TINY),
         'verbena bench latency bw --quick --rounds 5 -o b.json': prints(MEASURED, add=TINY),
         'verbena compare a.json b.json': prints(r'DETECTABLE', r'\d+ better, \d+ worse'),
+    },
+    'docs/wire.md': {
+        'verbena run --wire eth0 -- ib_write_bw -x 0': skip(TWO_HOSTS),
+        'verbena run --wire eth0 -- ib_write_bw -x 0 hostA': skip(TWO_HOSTS),
+        'verbena run --wire 10.0.0.7 -- ibv_rc_pingpong -g 0': skip(TWO_HOSTS),
+        'verbena run --wire lo -- ibv_devinfo -v': prints(r'link_layer:\s+Ethernet', r'RoCE v2'),
     },
     'docs/suite.md': {
         'verbena bench latency --sizes 8 --adapter mt25208 -o - 2> /dev/null | python3 -m json.tool | head':
