@@ -145,7 +145,8 @@ static void wrong_units_are_refused(void **state)
     expect("icm.location = moon\n",
            "bad.adapter:2: icm.location takes one of 'adapter host', not 'moon'");
     expect("icm.location = adapter host\n",
-           "bad.adapter:2: icm.location takes one of 'adapter host', not 'adapter host'");
+           "bad.adapter:2: icm.location takes one of 'adapter host', not 'adapter host'; "
+           "did you mean adapter or host?");
 }
 
 static void impossible_values_are_refused(void **state)
