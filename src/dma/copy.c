@@ -218,21 +218,21 @@ static void pour(struct cursor *local, uint8_t *staging, size_t n, bool out)
 
 static int agent_copy(unsigned proc, struct cursor local, struct cursor remote, bool out)
 {
-    size_t room = cursor_left(&remote, STAGING_BYTES);
-    uint8_t *staging = arena_alloc(room);
+    size_t size = cursor_left(&remote, STAGING_BYTES);
+    uint8_t *staging = arena_alloc(size);
     char *addr;
     int err = 0;
 
     if (!staging)
         return ENOMEM;
-    for (size_t n; !err && (n = cursor_step(&remote, room, &addr));) {
+    for (size_t n; !err && (n = cursor_step(&remote, size, &addr));) {
         if (out)
             pour(&local, staging, n, true);
         err = ask_owner(proc, (uintptr_t)addr, staging, n, out);
         if (!err && !out)
             pour(&local, staging, n, false);
     }
-    arena_free(staging, room);
+    arena_free(staging, size);
     return err;
 }
 

@@ -48,13 +48,13 @@ bool deliver_take(struct deliver_target *t)
     return true;
 }
 
-static enum ibv_wc_status check_room(const struct deliver_target *t, uint64_t length)
+static enum ibv_wc_status check_capacity(const struct deliver_target *t, uint64_t length)
 {
     uint32_t min_len = load_relaxed(&t->rq.rq->min_posted_len);
 
     if (likely(min_len && length <= min_len))
         return IBV_WC_SUCCESS;
-    return rq_room_check(rq_room(t->rq.rq, t->rq.slot), length);
+    return rq_capacity_check(rq_recv_capacity(t->rq.rq, t->rq.slot), length);
 }
 
 /* Writes to the receiver's buffers directly, after `skip` bytes. */
@@ -174,7 +174,7 @@ int deliver_message(struct shared_qp *peer, const struct delivery *m)
         return IBV_WC_REM_INV_REQ_ERR;
     if (unlikely(!deliver_take(&t)))
         return DELIVER_NO_RECEIVE;
-    if (m->payload && (status = check_room(&t, (uint64_t)m->length + skip)))
+    if (m->payload && (status = check_capacity(&t, (uint64_t)m->length + skip)))
         return refuse(peer, &t, m, status,
                       status == IBV_WC_LOC_LEN_ERR ? IBV_WC_REM_INV_REQ_ERR : IBV_WC_REM_OP_ERR);
     if (unlikely(!load_relaxed(&peer->comm_est)))

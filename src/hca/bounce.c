@@ -27,7 +27,7 @@ static struct pool *_Atomic pools[MAX_PROCS];
 /* As a receiver: the chunks in which messages have arrived. */
 static struct spinlock seen_lock;
 static uint64_t *seen;
-static uint32_t seen_count, seen_room;
+static uint32_t seen_count, seen_capacity;
 static _Atomic uint64_t last_seen; /* read before the lock is taken */
 
 void bounce_forget(void)
@@ -117,15 +117,15 @@ static void remember(uint64_t chunk)
     uint32_t i = 0;
     while (i < seen_count && seen[i] != chunk)
         i++;
-    if (i == seen_count && seen_count == seen_room) {
-        uint32_t room = seen_room ? 2 * seen_room : 16;
-        uint64_t *grown = realloc(seen, room * sizeof(*grown));
+    if (i == seen_count && seen_count == seen_capacity) {
+        uint32_t capacity = seen_capacity ? 2 * seen_capacity : 16;
+        uint64_t *grown = realloc(seen, capacity * sizeof(*grown));
         if (grown) {
             seen = grown;
-            seen_room = room;
+            seen_capacity = capacity;
         }
     }
-    if (i == seen_count && seen_count < seen_room)
+    if (i == seen_count && seen_count < seen_capacity)
         seen[seen_count++] = chunk;
     spin_unlock(&seen_lock);
 }

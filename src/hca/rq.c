@@ -202,7 +202,7 @@ bool rq_open(uint64_t offset, struct rq_view *view)
     return likely(depth && !(depth & (depth - 1)) && (!order || view->order));
 }
 
-struct rq_room rq_room(const struct shared_rq *rq, uint32_t slot)
+struct rq_capacity rq_recv_capacity(const struct shared_rq *rq, uint32_t slot)
 {
     uint32_t max_sge;
     const struct recv_wqe *wqe = rq_wqe(rq, slot, &max_sge);
@@ -210,7 +210,7 @@ struct rq_room rq_room(const struct shared_rq *rq, uint32_t slot)
 
     for (uint32_t i = 0; wqe && i < wqe->num_sge && i < max_sge; i++)
         capacity += wqe->sge[i].length;
-    return (struct rq_room){ at_most_32_bits(capacity), wqe ? wqe->reach : 0 };
+    return (struct rq_capacity){ at_most_32_bits(capacity), wqe ? wqe->reach : 0 };
 }
 
 bool rq_peek(struct rq_view *view)

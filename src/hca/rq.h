@@ -74,17 +74,17 @@ bool rq_take(struct rq_view *view, uint32_t *left);
  * `max_sge`. */
 struct recv_wqe *rq_wqe(const struct shared_rq *rq, uint32_t slot, uint32_t *max_sge);
 /* The length of a receive's scatter list, and how many leading bytes of it can be written. */
-struct rq_room {
-    uint32_t capacity;
+struct rq_capacity {
+    uint32_t length;
     uint32_t reach;
 };
-struct rq_room rq_room(const struct shared_rq *rq, uint32_t slot);
+struct rq_capacity rq_recv_capacity(const struct shared_rq *rq, uint32_t slot);
 /* The status of a receive whose message writes its first `length` bytes. */
-static inline enum ibv_wc_status rq_room_check(struct rq_room room, uint64_t length)
+static inline enum ibv_wc_status rq_capacity_check(struct rq_capacity receive, uint64_t length)
 {
-    if (likely(length <= room.reach))
+    if (likely(length <= receive.reach))
         return IBV_WC_SUCCESS;
-    return room.reach < room.capacity ? IBV_WC_LOC_PROT_ERR : IBV_WC_LOC_LEN_ERR;
+    return receive.reach < receive.length ? IBV_WC_LOC_PROT_ERR : IBV_WC_LOC_LEN_ERR;
 }
 
 /* Queues receives again that dead senders had taken and not completed. `in_ring` tells whether the

@@ -31,16 +31,16 @@ struct table srq_table = { srq_dir, SRQ_CHUNKS, SRQ_CHUNK_SHIFT, sizeof(struct s
 struct table mr_table = { mr_dir, MR_CHUNKS, MR_CHUNK_SHIFT, sizeof(struct shared_mr), SEED_MR,
                           .owner = -1, .has_copies = true };
 
-static bool reserve_room(struct table *t, uint32_t more)
+static bool reserve_indices(struct table *t, uint32_t more)
 {
     if (t->free_count + more <= t->free_capacity)
         return true;
-    uint32_t room = round_up_pow2(t->free_count + more);
-    uint32_t *grown = realloc(t->free_indices, room * sizeof(*grown));
+    uint32_t capacity = round_up_pow2(t->free_count + more);
+    uint32_t *grown = realloc(t->free_indices, capacity * sizeof(*grown));
     if (!grown)
         return false;
     t->free_indices = grown;
-    t->free_capacity = room;
+    t->free_capacity = capacity;
     return true;
 }
 
@@ -49,7 +49,7 @@ static int add_chunk(struct table *t)
     uint32_t entries = 1u << t->chunk_shift;
     uint64_t size = (uint64_t)t->entry_size * entries;
 
-    if (!reserve_room(t, entries))
+    if (!reserve_indices(t, entries))
         return ENOMEM;
     void *copy = t->has_copies ? aligned_alloc(CACHE_LINE, size) : NULL;
     if (t->has_copies && !copy)
@@ -123,7 +123,7 @@ static void release_index(void *table, uint64_t index)
     struct table *t = table;
 
     spin_lock(&t->lock);
-    if (t->owner == proc_self && reserve_room(t, 1))
+    if (t->owner == proc_self && reserve_indices(t, 1))
         t->free_indices[t->free_count++] = index;
     spin_unlock(&t->lock);
 }

@@ -54,9 +54,9 @@ static struct built *begin(struct ibv_qp_ex *ex, enum ibv_wr_opcode opcode)
         return &sink;
     }
     struct built *w = &b->built[b->count];
-    uint32_t sge_room = qp->cap.max_send_sge ? qp->cap.max_send_sge : 1;
+    uint32_t max_sge = qp->cap.max_send_sge ? qp->cap.max_send_sge : 1;
     memset(w, 0, sizeof(*w));
-    w->sge = &b->sges[b->count * sge_room];
+    w->sge = &b->sges[b->count * max_sge];
     w->inline_data = &b->inline_data[(uint64_t)b->count * (qp->cap.max_inline_data + 8)];
     w->wr.wr_id = ex->wr_id;
     w->wr.opcode = opcode;

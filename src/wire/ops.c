@@ -91,9 +91,9 @@ static enum transport_status receive_place(struct transport_qp *transport, uint3
 {
     struct wire_qp *qp = qp_of(transport);
     uint64_t at = (uint64_t)offset + header_bytes(qp);
-    struct rq_room room = rq_room(qp->target.rq.rq, qp->target.rq.slot);
+    struct rq_capacity capacity = rq_recv_capacity(qp->target.rq.rq, qp->target.rq.slot);
 
-    switch (rq_room_check(room, at + payload->length)) {
+    switch (rq_capacity_check(capacity, at + payload->length)) {
     case IBV_WC_SUCCESS:
         break;
     case IBV_WC_LOC_LEN_ERR:

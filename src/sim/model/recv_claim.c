@@ -44,10 +44,10 @@ static bool peek(struct sim_qp *qp, uint32_t srqn, struct rq_view *view)
     if ((int32_t)(load_acquire(&view->rq->posted) - number) <= 0)
         return false;
     rwqe = rq_wqe(view->rq, rq_slot(view, number), &max_sge);
-    qp->recv_capacity = rq_room(view->rq, rq_slot(view, number));
+    qp->recv_capacity = rq_recv_capacity(view->rq, rq_slot(view, number));
     save_recv_sge(qp, rwqe);
     if (qp->shared->type == IBV_QPT_UD) {
-        qp->recv_capacity.capacity = without_grh(qp->recv_capacity.capacity);
+        qp->recv_capacity.length = without_grh(qp->recv_capacity.length);
         qp->recv_capacity.reach = without_grh(qp->recv_capacity.reach);
     }
     return true;

@@ -676,7 +676,7 @@ static enum transport_status receive_place(struct transport_qp *transport, uint3
     struct sim_qp *qp = sim_qp_of(transport);
 
     qp->accepted_payload = true;
-    switch (rq_room_check(qp->recv_capacity, (uint64_t)offset + payload->length)) {
+    switch (rq_capacity_check(qp->recv_capacity, (uint64_t)offset + payload->length)) {
     case IBV_WC_SUCCESS:
         return TRANSPORT_SUCCESS;
     case IBV_WC_LOC_LEN_ERR:

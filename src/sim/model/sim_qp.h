@@ -94,7 +94,7 @@ struct sim_qp {
     bool recv_failed; /* the receive completes with an error */
 
     /* The receive WQE that the arriving message claimed. */
-    struct rq_room recv_capacity;
+    struct rq_capacity recv_capacity;
     uint32_t recv_num_sge;
     struct sim_sge recv_sge[HCA_MAX_SGE];
     uint32_t srqn; /* of its SRQ, or 0 */

@@ -10,19 +10,19 @@
 
 #define ROWS_MAX 1024
 
-const struct explain_part explain_parts[PART_COUNT] = {
-    [PART_POST] = { "post", MARK_CALLED, MARK_POSTED },
-    [PART_DOORBELL] = { "doorbell", MARK_POSTED, MARK_DOORBELL },
-    [PART_FETCH] = { "fetch", MARK_DOORBELL, MARK_FETCHED },
-    [PART_ENGINE] = { "engine", MARK_FETCHED, MARK_STARTED },
-    [PART_BUS_READ] = { "bus read", MARK_STARTED, MARK_READY },
-    [PART_LINK] = { "link", MARK_READY, MARK_SENT },
-    [PART_WIRE] = { "wire", MARK_SENT, MARK_SWITCHED },
-    [PART_SWITCH] = { "switch", MARK_SWITCHED, MARK_ARRIVED },
-    [PART_RECEIVE] = { "receive", MARK_ARRIVED, MARK_PROCESSED },
-    [PART_BUS_WRITE] = { "bus write", MARK_PROCESSED, MARK_DELIVERED },
-    [PART_ACK] = { "ack", MARK_PROCESSED, MARK_ACKED },
-    [PART_COMPLETION] = { "complete", MARK_ACKED, MARK_COMPLETED },
+const struct explain_interval explain_stages[EXPLAIN_COUNT] = {
+    [EXPLAIN_POST] = { "post", MARK_CALLED, MARK_POSTED },
+    [EXPLAIN_DOORBELL] = { "doorbell", MARK_POSTED, MARK_DOORBELL },
+    [EXPLAIN_FETCH] = { "fetch", MARK_DOORBELL, MARK_FETCHED },
+    [EXPLAIN_ENGINE] = { "engine", MARK_FETCHED, MARK_STARTED },
+    [EXPLAIN_BUS_READ] = { "bus read", MARK_STARTED, MARK_READY },
+    [EXPLAIN_LINK] = { "link", MARK_READY, MARK_SENT },
+    [EXPLAIN_WIRE] = { "wire", MARK_SENT, MARK_SWITCHED },
+    [EXPLAIN_SWITCH] = { "switch", MARK_SWITCHED, MARK_ARRIVED },
+    [EXPLAIN_RECEIVE] = { "receive", MARK_ARRIVED, MARK_PROCESSED },
+    [EXPLAIN_BUS_WRITE] = { "bus write", MARK_PROCESSED, MARK_DELIVERED },
+    [EXPLAIN_ACK] = { "ack", MARK_PROCESSED, MARK_ACKED },
+    [EXPLAIN_COMPLETION] = { "complete", MARK_ACKED, MARK_COMPLETED },
 };
 
 static const char *const operation_names[] = {
@@ -97,9 +97,8 @@ void explain_wqe(const struct sim_wqe *wqe)
         return;
     }
     row->messages++;
-    for (int part = 0; part < PART_COUNT; part++)
-        row->sums[part] +=
-            wqe->marks[explain_parts[part].to] - wqe->marks[explain_parts[part].from];
+    for (int i = 0; i < EXPLAIN_COUNT; i++)
+        row->sums[i] += wqe->marks[explain_stages[i].to] - wqe->marks[explain_stages[i].from];
 }
 
 /* ---- printing ---- */
@@ -126,13 +125,13 @@ static void put_time(FILE *out, uint64_t ns)
 }
 
 /* Rounds the running sums, not the stages, so that the printed values add up. */
-static uint64_t put_parts(FILE *out, const struct explain_row *row, uint64_t sum, enum part first,
-                          enum part last)
+static uint64_t put_stages(FILE *out, const struct explain_row *row, uint64_t sum,
+                           enum explain_stage first, enum explain_stage last)
 {
-    for (int part = first; part <= (int)last; part++) {
+    for (int i = first; i <= (int)last; i++) {
         uint64_t before = average(row, sum);
 
-        sum += row->sums[part];
+        sum += row->sums[i];
         put_time(out, average(row, sum) - before);
     }
     return sum;
@@ -153,13 +152,13 @@ static void put_row(FILE *out, const struct explain_row *row)
     fprintf(out, "  %-3s %-12s %9llu %9llu", service_name(row->service),
             explain_operation(row->operation), (unsigned long long)row->length,
             (unsigned long long)row->messages);
-    processed = put_parts(out, row, 0, PART_POST, PART_RECEIVE);
+    processed = put_stages(out, row, 0, EXPLAIN_POST, EXPLAIN_RECEIVE);
     if (delivers)
-        delivered = put_parts(out, row, processed, PART_BUS_WRITE, PART_BUS_WRITE);
+        delivered = put_stages(out, row, processed, EXPLAIN_BUS_WRITE, EXPLAIN_BUS_WRITE);
     else
         put_nothing(out, 1);
     if (reliable)
-        completed = put_parts(out, row, processed, PART_ACK, PART_COMPLETION);
+        completed = put_stages(out, row, processed, EXPLAIN_ACK, EXPLAIN_COMPLETION);
     else
         put_nothing(out, 2);
     if (delivers)
@@ -183,8 +182,8 @@ void explain_print(FILE *out)
           "explained by its last one.\n",
           out);
     fprintf(out, "  %-16s %9s %9s", "operation", "size", "messages");
-    for (int part = 0; part < PART_COUNT; part++)
-        fprintf(out, " %9s", explain_parts[part].name);
+    for (int i = 0; i < EXPLAIN_COUNT; i++)
+        fprintf(out, " %9s", explain_stages[i].name);
     fprintf(out, " %9s %9s\n", "delivered", "completed");
     for (uint32_t i = 0; i < explain->count; i++)
         put_row(out, &explain->rows[i]);

@@ -13,29 +13,29 @@
 
 struct sim_wqe;
 
-/* Stages, from one mark to another. Up to PART_RECEIVE they follow each other without a gap. */
-enum part {
-    PART_POST,
-    PART_DOORBELL,
-    PART_FETCH,
-    PART_ENGINE,
-    PART_BUS_READ,
-    PART_LINK, /* waits for the link, and for credits */
-    PART_WIRE,
-    PART_SWITCH, /* from its head at the switch to its tail at the port */
-    PART_RECEIVE,
-    PART_BUS_WRITE,  /* after PART_RECEIVE: into the receiver's memory, */
-    PART_ACK,        /* or back to the sender */
-    PART_COMPLETION, /* and into its memory */
-    PART_COUNT,
+/* Stages, from one mark to another. Up to EXPLAIN_RECEIVE they follow each other without a gap. */
+enum explain_stage {
+    EXPLAIN_POST,
+    EXPLAIN_DOORBELL,
+    EXPLAIN_FETCH,
+    EXPLAIN_ENGINE,
+    EXPLAIN_BUS_READ,
+    EXPLAIN_LINK, /* waits for the link, and for credits */
+    EXPLAIN_WIRE,
+    EXPLAIN_SWITCH, /* from its head at the switch to its tail at the port */
+    EXPLAIN_RECEIVE,
+    EXPLAIN_BUS_WRITE,  /* after EXPLAIN_RECEIVE: into the receiver's memory, */
+    EXPLAIN_ACK,        /* or back to the sender */
+    EXPLAIN_COMPLETION, /* and into its memory */
+    EXPLAIN_COUNT,
 };
 
-struct explain_part {
+struct explain_interval {
     const char *name;
     enum mark from, to;
 };
 
-extern const struct explain_part explain_parts[PART_COUNT];
+extern const struct explain_interval explain_stages[EXPLAIN_COUNT];
 
 const char *explain_operation(enum transport_operation operation);
 
@@ -44,7 +44,7 @@ struct explain_row {
     uint8_t service; /* enum transport_service */
     uint8_t operation;
     uint64_t messages;
-    uint64_t sums[PART_COUNT]; /* ns */
+    uint64_t sums[EXPLAIN_COUNT]; /* ns */
 };
 
 struct explain {

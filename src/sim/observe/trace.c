@@ -150,7 +150,7 @@ void trace_busy(const struct server *server, uint64_t start, uint64_t end)
 }
 
 /* A message or packet is in the trace with all its stages, or not at all. */
-#define SPANS_MAX (2 * RECORD_MAX * (PART_COUNT + 1))
+#define SPANS_MAX (2 * RECORD_MAX * (EXPLAIN_COUNT + 1))
 
 struct span {
     const char *category;
@@ -185,12 +185,12 @@ void trace_wqe(const struct sim_wqe *wqe)
              LONG(wqe->wr_id), LONG(wqe->length));
     put_span(&span, explain_operation(wqe->transport.operation), marks[MARK_CALLED], end,
              arguments);
-    for (int part = 0; part < PART_COUNT; part++) {
-        const struct explain_part *stage = &explain_parts[part];
+    for (int i = 0; i < EXPLAIN_COUNT; i++) {
+        const struct explain_interval *stage = &explain_stages[i];
 
         /* The way back overlaps the write to memory. */
-        span.suffix = part >= PART_ACK ? " back" : "";
-        if (marks[stage->to] > marks[stage->from] && (marks[stage->from] || part == PART_POST))
+        span.suffix = i >= EXPLAIN_ACK ? " back" : "";
+        if (marks[stage->to] > marks[stage->from] && (marks[stage->from] || i == EXPLAIN_POST))
             put_span(&span, stage->name, marks[stage->from], marks[stage->to], "");
     }
 }
@@ -207,11 +207,11 @@ void trace_packet(const struct sim_packet *pkt)
         end = pkt->marks[i] > end ? pkt->marks[i] : end;
     packet_text(pkt, arguments, sizeof(arguments));
     put_span(&span, opcode_info(pkt->packet.opcode)->name, pkt->marks[0], end, arguments);
-    for (int part = PART_BUS_READ; part <= PART_RECEIVE; part++) {
-        uint64_t from = pkt->marks[explain_parts[part].from - MARK_STARTED];
-        uint64_t to = pkt->marks[explain_parts[part].to - MARK_STARTED];
+    for (int i = EXPLAIN_BUS_READ; i <= EXPLAIN_RECEIVE; i++) {
+        uint64_t from = pkt->marks[explain_stages[i].from - MARK_STARTED];
+        uint64_t to = pkt->marks[explain_stages[i].to - MARK_STARTED];
 
         if (to > from && from)
-            put_span(&span, explain_parts[part].name, from, to, "");
+            put_span(&span, explain_stages[i].name, from, to, "");
     }
 }
