@@ -396,7 +396,7 @@ static int evaluate_value(const struct evaluation *evaluation, const struct pape
                       evaluation->tolerance);
     if (compute(evaluation, row, out))
         return -1;
-    say_criterion(out, " (measured: %.4g times)", out->ours / row->value);
+    say_criterion(out, " (ours / paper: %.4g)", out->ours / row->value);
     out->error = 100 * (out->ours / row->value - 1);
     matches = bound ? out->ours <= row->value : fabs(out->error) <= evaluation->tolerance;
     if (within)
