@@ -154,7 +154,8 @@ static void print_method(const struct comparison *comparison)
         break;
     case COMPARE_PERMUTATION:
         printf("Permutation test of %u and %u rounds: at most 1 in %.0f pairs of equal runs shows "
-               "a change anywhere.\nA change of this size would have been seen:\n",
+               "a change anywhere,\nif the machine was in the same state during both. A change of "
+               "this size would have been seen:\n",
                comparison->a_rounds, comparison->b_rounds, 1 / PERMUTATION_ALPHA);
         for (unsigned int i = 0; i < comparison->count;)
             i = print_detectable(comparison, i);
