@@ -48,6 +48,12 @@ static inline uint64_t responder_atomic(bool add, uint64_t before, uint64_t comp
     return before == compare ? operand : before;
 }
 
+/* The lock that all adapters of the fabric hold while they change this word. */
+static inline struct shm_lock *responder_atomic_lock(const struct mem_ref *word)
+{
+    return &seg->atomic_locks[(word->addr >> 3) * 0x9e3779b97f4a7c15ull >> 56];
+}
+
 /* Send with invalidate: the key must be a type 2 window that is bound to this QP. */
 bool responder_invalidate(const struct shared_qp *qp, uint32_t rkey);
 

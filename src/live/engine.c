@@ -7,6 +7,7 @@
 #include "hca/epoch.h"
 #include "hca/proc.h"
 #include "hca/qp.h"
+#include "hca/send_wqe.h"
 #include "hca/traffic.h"
 #include "transport/transport.h"
 #include "util/log.h"
@@ -101,40 +102,16 @@ static void unlist_stalled(struct hca_qp *qp)
 
 /* ---- queued WQEs ---- */
 
-static struct send_wqe *copy_wqe(const struct send_wqe *w)
-{
-    uint64_t inline_bytes = 0;
-
-    if (w->flags & IBV_SEND_INLINE)
-        for (uint32_t i = 0; i < w->num_sge; i++)
-            inline_bytes += w->sge[i].length;
-    struct send_wqe *copy =
-        malloc(sizeof(*copy) + w->num_sge * sizeof(struct ibv_sge) + inline_bytes);
-    if (!copy)
-        return NULL;
-    *copy = *w;
-    copy->next = NULL;
-    copy->sge = (struct ibv_sge *)(copy + 1);
-    if (w->num_sge)
-        memcpy(copy->sge, w->sge, w->num_sge * sizeof(struct ibv_sge));
-    char *data = (char *)(copy->sge + w->num_sge);
-    for (uint32_t i = 0; inline_bytes && i < w->num_sge; i++) {
-        memcpy(data, (void *)w->sge[i].addr, w->sge[i].length);
-        copy->sge[i].addr = (uintptr_t)data;
-        data += w->sge[i].length;
-    }
-    return copy;
-}
-
 static void append(struct hca_qp *qp, const struct send_wqe *w)
 {
-    struct send_wqe *copy = copy_wqe(w);
+    struct send_wqe *copy = malloc(sizeof(*copy) + send_wqe_extra(w));
 
     if (!copy) {
         qp_complete_send(qp, w, IBV_WC_GENERAL_ERR, 0);
         qp_set_error(qp->shared);
         return;
     }
+    send_wqe_copy(copy, w, (struct ibv_sge *)(copy + 1));
     bool first = !qp->pending;
     *qp->pending_end = copy;
     qp->pending_end = &copy->next;

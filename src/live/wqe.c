@@ -146,11 +146,6 @@ static int run_read(struct hca_qp *qp, const struct send_wqe *w, struct shared_q
     return local.length ? status_of_copy(copy_in(&local, &ref)) : IBV_WC_SUCCESS;
 }
 
-static struct shm_lock *atomic_lock(const struct mem_ref *ref)
-{
-    return &seg->atomic_locks[(ref->addr >> 3) * 0x9e3779b97f4a7c15ull >> 56];
-}
-
 /* With the lock held in both cases: some peers map the word, others access it through the
  * kernel. */
 static int change_word(const struct mem_ref *ref, const struct send_wqe *w, uint64_t *before)
@@ -187,9 +182,9 @@ static int run_atomic(struct hca_qp *qp, const struct send_wqe *w, struct shared
         return local.length != sizeof(before) ? IBV_WC_LOC_LEN_ERR : IBV_WC_LOC_PROT_ERR;
     if ((status = find_remote_word(peer, w, IBV_ACCESS_REMOTE_ATOMIC, &ref)))
         return status;
-    shm_lock(atomic_lock(&ref));
+    shm_lock(responder_atomic_lock(&ref));
     err = change_word(&ref, w, &before);
-    shm_unlock(atomic_lock(&ref));
+    shm_unlock(responder_atomic_lock(&ref));
     if (err)
         return status_of_copy(err);
     *byte_len = sizeof(before);
@@ -213,9 +208,9 @@ static int run_atomic_write(struct hca_qp *qp, const struct send_wqe *w, struct 
     if ((status = find_remote_word(peer, w, IBV_ACCESS_REMOTE_WRITE, &ref)))
         return status;
     *byte_len = 8;
-    shm_lock(atomic_lock(&ref));
+    shm_lock(responder_atomic_lock(&ref));
     int err = copy_out(&local, &ref, 1);
-    shm_unlock(atomic_lock(&ref));
+    shm_unlock(responder_atomic_lock(&ref));
     return status_of_copy(err);
 }
 

@@ -13,7 +13,8 @@
 #define UDP_SEGMENT 103
 #endif
 
-#define BATCH_BYTES  65000 /* a datagram before it is cut, below 64 KiB less the IP and UDP headers */
+#define BATCH_BYTES \
+    65000               /* a datagram before it is cut, below 64 KiB less the IP and UDP headers */
 #define BATCH_FRAMES 64 /* the kernel's limit */
 #define SPARE_COUNT  8
 
@@ -98,8 +99,7 @@ static bool send_bytes(const struct wire_batch *batch, uint8_t *bytes, size_t le
 static void send_frames(struct wire_batch *batch)
 {
     if (batch->frames)
-        send_bytes(batch, batch->buffer, batch->bytes,
-                   batch->frames > 1 ? batch->frame_bytes : 0);
+        send_bytes(batch, batch->buffer, batch->bytes, batch->frames > 1 ? batch->frame_bytes : 0);
     batch->bytes = 0;
     batch->frames = 0;
     batch->closed = false;

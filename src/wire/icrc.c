@@ -7,17 +7,17 @@
 #include <pthread.h>
 #include <string.h>
 
-#define IPV4_BYTES       20
-#define IPV6_BYTES       40
-#define UDP_BYTES        8
-#define LRH_ONES         8
-#define PROTOCOL_UDP     17
-#define DONT_FRAGMENT    0x4000
-#define AFTER_IPV4_ID    (IPV4_BYTES - 4) /* bytes of the IP header from the identification on */
-#define BTH_FLAGS_AT     4
-#define POLYNOMIAL       0xedb88320u
-#define ONE              0x80000000u /* the polynomial 1: the lowest coefficient is the highest bit */
-#define POWERS           16
+#define IPV4_BYTES    20
+#define IPV6_BYTES    40
+#define UDP_BYTES     8
+#define LRH_ONES      8
+#define PROTOCOL_UDP  17
+#define DONT_FRAGMENT 0x4000
+#define AFTER_IPV4_ID (IPV4_BYTES - 4) /* bytes of the IP header from the identification on */
+#define BTH_FLAGS_AT  4
+#define POLYNOMIAL    0xedb88320u
+#define ONE           0x80000000u /* the polynomial 1: the lowest coefficient is the highest bit */
+#define POWERS        16
 
 /* ---- the headers, with ones where routers may change them ---- */
 
@@ -107,8 +107,8 @@ static void find_powers(void)
     }
 }
 
-/* The CRC is linear: two messages that differ in two bytes have CRCs whose difference is that of the
- * bytes, times x^8 for each byte from them to the end. */
+/* The CRC is linear: two messages that differ in two bytes have CRCs whose difference is that of
+ * the bytes, times x^8 for each byte from them to the end. */
 static bool two_bytes_explain(uint32_t difference, size_t bytes_to_end)
 {
     pthread_once(&powers_known, find_powers);

@@ -7,6 +7,7 @@
 #include "hca/responder.h"
 #include "hca/shm_lock.h"
 #include "transport/bytes.h"
+#include "transport/verbs/work.h"
 
 #include <endian.h>
 #include <string.h>
@@ -91,19 +92,13 @@ static enum transport_status receive_place(struct transport_qp *transport, uint3
 {
     struct wire_qp *qp = qp_of(transport);
     uint64_t at = (uint64_t)offset + header_bytes(qp);
-    struct rq_capacity capacity = rq_recv_capacity(qp->target.rq.rq, qp->target.rq.slot);
+    enum transport_status status = work_check_receive(
+        rq_recv_capacity(qp->target.rq.rq, qp->target.rq.slot), at + payload->length);
 
-    switch (rq_capacity_check(capacity, at + payload->length)) {
-    case IBV_WC_SUCCESS:
-        break;
-    case IBV_WC_LOC_LEN_ERR:
-        return TRANSPORT_LOCAL_LENGTH;
-    default:
+    if (status == TRANSPORT_SUCCESS &&
+        !scatter(&qp->target, at, bytes_of(payload), payload->length))
         return TRANSPORT_LOCAL_PROTECTION;
-    }
-    return scatter(&qp->target, at, bytes_of(payload), payload->length)
-               ? TRANSPORT_SUCCESS
-               : TRANSPORT_LOCAL_PROTECTION;
+    return status;
 }
 
 /* In front of a datagram: its IPv6 header, or in the last 20 bytes its IPv4 header. */
@@ -142,8 +137,8 @@ static void complete_receive(struct wire_qp *qp, const struct packet *last, uint
         .length = length,
         .opcode = writes ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV,
         .datagram = qp->shared->type == IBV_QPT_UD,
-        .src_qp = qp->shared->type == IBV_QPT_UD ? last->source_qpn
-                                                 : qp->transport.attributes.remote_qpn,
+        .src_qp =
+            qp->shared->type == IBV_QPT_UD ? last->source_qpn : qp->transport.attributes.remote_qpn,
     };
     unsigned flags = 0;
 
@@ -179,12 +174,6 @@ static enum transport_status invalidate(struct transport_qp *transport, uint32_t
 
 /* ---- remote access ---- */
 
-static const unsigned access_flags[] = {
-    [TRANSPORT_ACCESS_WRITE] = IBV_ACCESS_REMOTE_WRITE,
-    [TRANSPORT_ACCESS_READ] = IBV_ACCESS_REMOTE_READ,
-    [TRANSPORT_ACCESS_ATOMIC] = IBV_ACCESS_REMOTE_ATOMIC,
-};
-
 /* A region is a key and, for XRC, the SRQ whose PD counts: it is looked up for each packet, since
  * the program may deregister it at any time. */
 static uint64_t region_of(uint32_t key, uint32_t srqn)
@@ -195,8 +184,7 @@ static uint64_t region_of(uint32_t key, uint32_t srqn)
 static bool translate(const struct wire_qp *qp, uint64_t region, uint64_t address, uint64_t length,
                       enum transport_access access, struct mem_ref *ref)
 {
-    return responder_translate(qp->shared, region >> 32, region, address, length,
-                               access_flags[access], ref);
+    return work_translate(qp->shared, region >> 32, access, region, address, length, ref);
 }
 
 static enum transport_status check_remote(struct transport_qp *transport,
@@ -208,14 +196,7 @@ static enum transport_status check_remote(struct transport_qp *transport,
     struct mem_ref ref;
 
     *region = region_of(key, srqn);
-    switch (responder_check(qp->shared, srqn, key, address, length, access_flags[access], &ref)) {
-    case RESPONDER_OK:
-        return TRANSPORT_SUCCESS;
-    case RESPONDER_NOT_ENABLED:
-        return TRANSPORT_INVALID_REQUEST;
-    default:
-        return TRANSPORT_ACCESS_ERROR;
-    }
+    return work_check_remote(qp->shared, srqn, access, key, address, length, &ref);
 }
 
 static enum transport_status place_write(struct transport_qp *transport, uint64_t region,
@@ -241,13 +222,11 @@ bool wire_memory_response(const struct wire_qp *qp, const struct packet_payload 
            wire_memory_read(&ref, payload->source, bytes, payload->length);
 }
 
-/* With the lock that all adapters of the fabric use for this word. */
 static bool change_word(const struct mem_ref *ref, uint32_t key, const struct packet *request,
                         uint64_t *original)
 {
     bool adds = (request->opcode & ~SERVICE_MASK) == OPCODE_FETCH_ADD;
-    struct shm_lock *lock =
-        &seg->atomic_locks[(ref->addr >> 3) * 0x9e3779b97f4a7c15ull >> 56];
+    struct shm_lock *lock = responder_atomic_lock(ref);
     uint64_t after;
     bool good;
 
@@ -264,22 +243,20 @@ static enum transport_status atomic(struct transport_qp *transport, uint64_t reg
                                     const struct packet *request, uint64_t *original)
 {
     struct mem_ref ref;
+    enum transport_status status =
+        work_check_remote(qp_of(transport)->shared, region >> 32, TRANSPORT_ACCESS_ATOMIC, region,
+                          request->remote_address, sizeof(*original), &ref);
 
-    if (!translate(qp_of(transport), region, request->remote_address, sizeof(*original),
-                   TRANSPORT_ACCESS_ATOMIC, &ref))
-        return TRANSPORT_ACCESS_ERROR;
-    if (ref.addr & 7)
-        return TRANSPORT_INVALID_REQUEST;
-    return change_word(&ref, region, request, original) ? TRANSPORT_SUCCESS
-                                                        : TRANSPORT_OPERATIONAL_ERROR;
+    if (status == TRANSPORT_SUCCESS && !change_word(&ref, region, request, original))
+        return TRANSPORT_OPERATIONAL_ERROR;
+    return status;
 }
 
 /* ---- failure ---- */
 
 static bool arrived_as_request(const struct wire_qp *qp)
 {
-    return qp->arrival &&
-           !(opcode_info(qp->arrival->packet.opcode)->flags & OPCODE_RESPONSE);
+    return qp->arrival && !(opcode_info(qp->arrival->packet.opcode)->flags & OPCODE_RESPONSE);
 }
 
 static void failed(struct transport_qp *transport, enum transport_status why)
@@ -293,13 +270,12 @@ static void failed(struct transport_qp *transport, enum transport_status why)
     }
     if (local && transport->responder.message.receive_taken) {
         transport->responder.message.receive_taken = false;
-        complete_receive(qp, &qp->arrival->packet, 0, wire_qp_status(why));
+        complete_receive(qp, &qp->arrival->packet, 0, work_status(why));
     }
     if (local || why == TRANSPORT_RETRY_EXCEEDED)
         qp_set_error(qp->shared);
     else
-        qp_fail(qp->shared,
-                why == TRANSPORT_ACCESS_ERROR ? IBV_EVENT_QP_ACCESS_ERR : IBV_EVENT_QP_REQ_ERR);
+        work_fail_responder(qp->shared, why);
 }
 
 /* ---- work requests ---- */
@@ -344,8 +320,7 @@ static void complete(struct transport_qp *transport, uint32_t index, enum transp
     if (status != TRANSPORT_SUCCESS)
         drop_parts(qp, wqe);
     wire_qp_complete(qp, wqe,
-                     wqe->bad && status == TRANSPORT_LOCAL_LENGTH ? wqe->bad
-                                                                  : wire_qp_status(status));
+                     wqe->bad && status == TRANSPORT_LOCAL_LENGTH ? wqe->bad : work_status(status));
 }
 
 const struct transport_ops wire_transport_ops = {

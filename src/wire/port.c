@@ -18,8 +18,8 @@
 #define UDP_GRO 104
 #endif
 
-#define SOCKET_BUFFER  (8 << 20) /* the kernel grants less, unless the administrator allows it */
-#define HEADERS_BYTES  80 /* IP, UDP and transport headers that must fit beside the payload */
+#define SOCKET_BUFFER (8 << 20) /* the kernel grants less, unless the administrator allows it */
+#define HEADERS_BYTES 80        /* IP, UDP and transport headers that must fit beside the payload */
 
 struct wire_port wire_port = { .forward_fd = -1 };
 

@@ -6,89 +6,37 @@
 #include "hca/mw.h"
 #include "hca/qp.h"
 #include "hca/responder.h"
+#include "hca/send_wqe.h"
 #include "hca/traffic.h"
+#include "transport/verbs/work.h"
 #include "util/list.h"
 
 #include <endian.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define WINDOW_BYTES  (128u << 10) /* unacknowledged; two of them fit into a default socket buffer */
+#define WINDOW_BYTES                                                             \
+    (128u << 10) /* unacknowledged; two of them fit into a default socket buffer \
+                  */
 #define ACKS_PER_WINDOW 4
-#define READ_BYTES    (64u << 10) /* a longer read is asked for in parts, which bounds the answer */
-#define FIRST_PROBE_NS 2000000
-#define IMPOSSIBLE    UINT32_MAX  /* length of a WQE that fails */
+#define READ_BYTES      (64u << 10) /* a longer read is asked for in parts, which bounds the answer */
+#define FIRST_PROBE_NS  2000000
+#define IMPOSSIBLE      UINT32_MAX /* length of a WQE that fails */
 
 /* QPs with transport state, for the timers. */
 static struct spinlock list_lock;
 static struct wire_qp *list;
 
-enum ibv_wc_status wire_qp_status(enum transport_status status)
-{
-    static const uint8_t statuses[] = {
-        [TRANSPORT_SUCCESS] = IBV_WC_SUCCESS,
-        [TRANSPORT_NOT_READY] = IBV_WC_RNR_RETRY_EXC_ERR,
-        [TRANSPORT_INVALID_REQUEST] = IBV_WC_REM_INV_REQ_ERR,
-        [TRANSPORT_ACCESS_ERROR] = IBV_WC_REM_ACCESS_ERR,
-        [TRANSPORT_OPERATIONAL_ERROR] = IBV_WC_REM_OP_ERR,
-        [TRANSPORT_LOCAL_LENGTH] = IBV_WC_LOC_LEN_ERR,
-        [TRANSPORT_LOCAL_PROTECTION] = IBV_WC_LOC_PROT_ERR,
-        [TRANSPORT_BAD_RESPONSE] = IBV_WC_BAD_RESP_ERR,
-        [TRANSPORT_RETRY_EXCEEDED] = IBV_WC_RETRY_EXC_ERR,
-        [TRANSPORT_RNR_RETRY_EXCEEDED] = IBV_WC_RNR_RETRY_EXC_ERR,
-        [TRANSPORT_FLUSHED] = IBV_WC_WR_FLUSH_ERR,
-    };
-
-    return statuses[status];
-}
-
 /* ---- states ---- */
-
-static enum transport_service service_of(enum ibv_qp_type type)
-{
-    switch (type) {
-    case IBV_QPT_UC:
-        return SERVICE_UC;
-    case IBV_QPT_UD:
-        return SERVICE_UD;
-    case IBV_QPT_XRC_SEND:
-    case IBV_QPT_XRC_RECV:
-        return SERVICE_XRC;
-    default:
-        return SERVICE_RC;
-    }
-}
-
-static uint8_t bounded(uint8_t wanted, uint8_t limit)
-{
-    return wanted < 1 ? 1 : wanted < limit ? wanted : limit;
-}
 
 static void start_transport(struct wire_qp *qp)
 {
-    const struct ibv_qp_attr *attr = &qp->hca->attr;
-    uint32_t mtu = wire_port_mtu();
-    uint32_t asked = attr->path_mtu ? 128u << attr->path_mtu : mtu;
+    struct transport_attributes attributes = work_attributes(qp->hca, wire_port_mtu());
 
-    mtu = asked < mtu ? asked : mtu;
-    struct transport_attributes attributes = {
-        .service = service_of(qp->hca->ibv.qp_type),
-        .local_qpn = qp->hca->ibv.qp_num,
-        .remote_qpn = attr->dest_qp_num,
-        .pkey = HCA_PKEY,
-        .qkey = attr->qkey,
-        .path_mtu = mtu,
-        .send_psn = attr->sq_psn & 0xffffff,
-        .receive_psn = attr->rq_psn & 0xffffff,
-        .window = WINDOW_BYTES / mtu,
-        .ack_every = WINDOW_BYTES / mtu / ACKS_PER_WINDOW,
-        .timeout = attr->timeout,
-        .retry_count = attr->retry_cnt,
-        .rnr_retry_count = attr->rnr_retry,
-        .max_reads = bounded(attr->max_rd_atomic, WINDOW_BYTES / READ_BYTES),
-        .responder_resources = bounded(attr->max_dest_rd_atomic, RESPONDER_MAX_RESOURCES),
-        .rnr_timer = attr->min_rnr_timer,
-    };
+    attributes.window = WINDOW_BYTES / attributes.path_mtu;
+    attributes.ack_every = attributes.window / ACKS_PER_WINDOW;
+    if (attributes.max_reads > WINDOW_BYTES / READ_BYTES)
+        attributes.max_reads = WINDOW_BYTES / READ_BYTES;
     transport_init(&qp->transport, &wire_transport_ops, &attributes);
 }
 
@@ -190,49 +138,30 @@ void wire_qp_flush(struct hca_qp *hca)
 
 /* ---- posting ---- */
 
-static bool reads_memory(const struct send_wqe *send)
-{
-    return send->opcode != IBV_WR_RDMA_READ && send->opcode != IBV_WR_ATOMIC_CMP_AND_SWP &&
-           send->opcode != IBV_WR_ATOMIC_FETCH_AND_ADD;
-}
-
 static struct wire_wqe *copy_wqe(const struct send_wqe *send)
 {
-    uint64_t length = 0;
-    bool inlined = send->flags & IBV_SEND_INLINE;
+    struct wire_wqe *wqe = malloc(sizeof(*wqe) + send_wqe_extra(send));
 
-    for (uint32_t i = 0; i < send->num_sge; i++)
-        length += send->sge[i].length;
-    struct wire_wqe *wqe = malloc(sizeof(*wqe) + send->num_sge * sizeof(struct ibv_sge) +
-                                  (inlined ? length : 0));
     if (!wqe)
         return NULL;
-    wqe->next = NULL;
-    wqe->send = *send;
-    wqe->length = length;
-    wqe->bad = IBV_WC_SUCCESS;
-    if (send->num_sge)
-        memcpy(wqe->sge, send->sge, send->num_sge * sizeof(struct ibv_sge));
-    char *data = (char *)&wqe->sge[send->num_sge];
-    for (uint32_t i = 0; inlined && i < send->num_sge; i++) {
-        memcpy(data, (void *)send->sge[i].addr, send->sge[i].length);
-        wqe->sge[i].addr = (uintptr_t)data;
-        data += send->sge[i].length;
-    }
+    *wqe = (struct wire_wqe){ .bad = IBV_WC_SUCCESS };
+    send_wqe_copy(&wqe->send, send, wqe->sge);
+    for (uint32_t i = 0; i < send->num_sge; i++)
+        wqe->length += send->sge[i].length;
     return wqe;
 }
 
 static enum ibv_wc_status check_wqe(const struct wire_qp *qp, const struct wire_wqe *wqe)
 {
     const struct send_wqe *send = &wqe->send;
-    bool atomic = send->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
-                  send->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+    bool atomic =
+        send->opcode == IBV_WR_ATOMIC_CMP_AND_SWP || send->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
     struct mem_ref ref;
 
     for (uint32_t i = 0; i < send->num_sge; i++)
         if (!(send->flags & IBV_SEND_INLINE) && wqe->sge[i].length &&
             !mr_local(wqe->sge[i].lkey, qp->hca->pd->id, wqe->sge[i].addr, wqe->sge[i].length,
-                      !reads_memory(send), &ref))
+                      !work_reads_memory(send), &ref))
             return IBV_WC_LOC_PROT_ERR;
     return atomic && wqe->length != sizeof(uint64_t) ? IBV_WC_LOC_LEN_ERR : IBV_WC_SUCCESS;
 }
@@ -253,29 +182,6 @@ static void append(struct wire_qp *qp, const struct send_wqe *send)
         wqe->to.any.sa_family = AF_UNSPEC;
     *qp->end = wqe;
     qp->end = &wqe->next;
-}
-
-static enum transport_operation operation_of(const struct send_wqe *send)
-{
-    switch (send->opcode) {
-    case IBV_WR_SEND_WITH_IMM:
-        return TRANSPORT_SEND_IMMEDIATE;
-    case IBV_WR_SEND_WITH_INV:
-        return TRANSPORT_SEND_INVALIDATE;
-    case IBV_WR_RDMA_WRITE:
-    case IBV_WR_ATOMIC_WRITE:
-        return TRANSPORT_WRITE;
-    case IBV_WR_RDMA_WRITE_WITH_IMM:
-        return TRANSPORT_WRITE_IMMEDIATE;
-    case IBV_WR_RDMA_READ:
-        return TRANSPORT_READ;
-    case IBV_WR_ATOMIC_CMP_AND_SWP:
-        return TRANSPORT_COMPARE_SWAP;
-    case IBV_WR_ATOMIC_FETCH_AND_ADD:
-        return TRANSPORT_FETCH_ADD;
-    default:
-        return TRANSPORT_SEND;
-    }
 }
 
 void wire_qp_skip(struct wire_qp *qp)
@@ -300,24 +206,13 @@ bool wire_qp_fetch(struct wire_qp *qp)
         .wqe = wqe,
         .offset = qp->next_offset,
         .last = length == left,
-        .transport = {
-            .operation = operation_of(send),
-            .fence = send->flags & IBV_SEND_FENCE && !qp->next_offset,
-            .solicited = send->flags & IBV_SEND_SOLICITED,
-            .length = wqe->bad ? IMPOSSIBLE : length,
-            .data = (uintptr_t)wqe,
-            .remote_address = send->remote_addr + qp->next_offset,
-            .remote_key = send->rkey,
-            .immediate = send->opcode == IBV_WR_SEND_WITH_INV ? send->imm : be32toh(send->imm),
-            .swap_or_add =
-                send->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD ? send->compare_add : send->swap,
-            .compare = send->compare_add,
-            .remote_srq = send->srqn,
-            .remote_qpn = send->remote_qpn,
-            .qkey = send->remote_qkey,
-            .route = (uintptr_t)wqe,
-        },
+        .transport = work_request(send, wqe->bad ? IMPOSSIBLE : length),
     };
+    slot->transport.data = slot->transport.route = (uintptr_t)wqe;
+    slot->transport.fence &= !qp->next_offset;
+    slot->transport.remote_address += qp->next_offset;
+    if (send->opcode != IBV_WR_SEND_WITH_INV) /* there it is a key, in the host's byte order */
+        slot->transport.immediate = be32toh(send->imm);
     qp->fetched++;
     qp->next_offset += length;
     if (slot->last || wqe->bad) {
@@ -385,7 +280,8 @@ static void note_progress(struct wire_qp *qp, uint64_t now)
 }
 
 /* The loss of the last packets of a burst goes unnoticed by the peer. The timeout of the program is
- * meant to notice that the peer is gone, and is too long to wait for: probe, less and less often. */
+ * meant to notice that the peer is gone, and is too long to wait for: probe, less and less often.
+ */
 static void set_deadline(struct wire_qp *qp, uint64_t now)
 {
     const struct requester *requester = &qp->transport.requester;

@@ -159,8 +159,8 @@ static unsigned take_forwarded(void)
     unsigned count = 0, gid;
     size_t length;
 
-    while (count < MESSAGES * 8 && (length = wire_forward_take(buffers, MESSAGE_BYTES, &gid,
-                                                               &arrival.flow, &frame))) {
+    while (count < MESSAGES * 8 &&
+           (length = wire_forward_take(buffers, MESSAGE_BYTES, &gid, &arrival.flow, &frame))) {
         arrival.to = &wire_port.gids[gid];
         count++;
         if (!packet_decode(&arrival.packet, frame, length - ICRC_BYTES))

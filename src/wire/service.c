@@ -14,10 +14,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define LOOK_NS      300000 /* how often to look whether a program that polls still does */
-#define MANY_POLLS   10     /* in that time: the program receives soon enough by itself */
-#define SLICE_NS     100000
-#define STACK_BYTES  (512 << 10)
+#define LOOK_NS     300000 /* how often to look whether a program that polls still does */
+#define MANY_POLLS  10     /* in that time: the program receives soon enough by itself */
+#define SLICE_NS    100000
+#define STACK_BYTES (512 << 10)
 
 atomic_uint wire_service_polls;
 
@@ -105,8 +105,8 @@ static void watch_program(struct window *window)
     window->polls = polls;
 }
 
-/* The thread runs for microseconds: with a short slice, the scheduler lets it preempt a program that
- * spins. Kernels before 6.12 ignore the wish. */
+/* The thread runs for microseconds: with a short slice, the scheduler lets it preempt a program
+ * that spins. Kernels before 6.12 ignore the wish. */
 static void ask_for_short_slices(void)
 {
     struct {

@@ -27,7 +27,7 @@ struct wire_port {
     struct netif netif;
     unsigned count;
     struct wire_gid gids[HCA_GIDS];
-    int forward_fd; /* packets that other processes of the host received for us */
+    int forward_fd;    /* packets that other processes of the host received for us */
     bool segmentation; /* UDP_SEGMENT works */
 };
 
@@ -116,12 +116,12 @@ struct wire_qp {
     struct wire_slot slots[WIRE_SLOTS];
     uint32_t fetched, completed; /* slots: completed <= fetched */
     struct wire_wqe *next_wqe, **end;
-    uint32_t next_offset; /* in next_wqe: parts before it are in slots */
-    struct wire_wqe *sent;  /* UC or UD: its last packet was just pulled */
-    uint64_t deadline;      /* of the transport or of a probe, for the service thread */
-    uint64_t probe_ns;      /* how long to wait for an acknowledgement before the next probe */
-    uint32_t probed_psn;    /* unacknowledged when probe_ns was set */
-    uint64_t waits_since;   /* the last progress; 0: nothing is unacknowledged */
+    uint32_t next_offset;  /* in next_wqe: parts before it are in slots */
+    struct wire_wqe *sent; /* UC or UD: its last packet was just pulled */
+    uint64_t deadline;     /* of the transport or of a probe, for the service thread */
+    uint64_t probe_ns;     /* how long to wait for an acknowledgement before the next probe */
+    uint32_t probed_psn;   /* unacknowledged when probe_ns was set */
+    uint64_t waits_since;  /* the last progress; 0: nothing is unacknowledged */
     uint64_t ack_gap_ns;
 
     const struct wire_arrival *arrival; /* while the transport processes it */
@@ -150,7 +150,6 @@ bool wire_qp_fetch(struct wire_qp *qp);
 /* Leaves out the rest of next_wqe. */
 void wire_qp_skip(struct wire_qp *qp);
 void wire_qp_complete(struct wire_qp *qp, struct wire_wqe *wqe, enum ibv_wc_status status);
-enum ibv_wc_status wire_qp_status(enum transport_status status);
 
 /* ---- memory ---- */
 

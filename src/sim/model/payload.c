@@ -9,6 +9,7 @@
 #include "sim/model/hca.h"
 #include "sim/model/recv_claim.h"
 #include "sim/sched/sched.h"
+#include "transport/verbs/work.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -149,37 +150,19 @@ void payload_snapshot(struct sim_wqe *wqe)
 
 /* ---- keys ---- */
 
-static unsigned int access_flag(enum transport_access access)
-{
-    static const unsigned int flags[] = {
-        [TRANSPORT_ACCESS_WRITE] = IBV_ACCESS_REMOTE_WRITE,
-        [TRANSPORT_ACCESS_READ] = IBV_ACCESS_REMOTE_READ,
-        [TRANSPORT_ACCESS_ATOMIC] = IBV_ACCESS_REMOTE_ATOMIC,
-    };
-
-    return flags[access];
-}
-
-static bool resolve_remote(struct sim_qp *qp, uint32_t srqn, enum transport_access access,
-                           uint32_t key, uint64_t address, uint64_t length, struct mem_ref *ref)
-{
-    return responder_translate(qp->shared, srqn, key, address, length, access_flag(access), ref);
-}
-
 enum transport_status payload_check_remote(struct sim_qp *qp, enum transport_access access,
                                            uint32_t key, uint64_t address, uint64_t length)
 {
     uint32_t srqn = qp->arriving ? qp->arriving->packet.srq : 0;
     struct mem_ref ref = { 0 };
-    enum responder_status status;
+    enum transport_status status;
 
     epoch_enter();
-    status = responder_check(qp->shared, srqn, key, address, length, access_flag(access), &ref);
+    status = work_check_remote(qp->shared, srqn, access, key, address, length, &ref);
     epoch_exit();
-    if (status == RESPONDER_NOT_ENABLED)
-        return TRANSPORT_INVALID_REQUEST;
-    qp->remote_device_memory = ref.kind == MEM_SEGMENT;
-    return status == RESPONDER_OK ? TRANSPORT_SUCCESS : TRANSPORT_ACCESS_ERROR;
+    if (status == TRANSPORT_SUCCESS)
+        qp->remote_device_memory = ref.kind == MEM_SEGMENT;
+    return status;
 }
 
 bool payload_invalidate(struct sim_qp *qp, uint32_t key)
@@ -251,7 +234,7 @@ static bool fetch_read_response(const struct sim_packet *pkt, uint8_t *to)
     if (!read)
         return false;
     epoch_enter();
-    good = resolve_remote(pkt->from, read->transport.remote_srq, TRANSPORT_ACCESS_READ,
+    good = work_translate(pkt->from->shared, read->transport.remote_srq, TRANSPORT_ACCESS_READ,
                           read->transport.remote_key, payload->offset, payload->length, &ref) &&
            !copy_in(&piece, &ref);
     epoch_exit();
@@ -287,7 +270,7 @@ static bool write_memory(struct sim_packet *last)
     struct local_list payload;
     struct mem_ref to, from;
 
-    if (!wqe->length || !resolve_remote(last->to, last->packet.srq, TRANSPORT_ACCESS_WRITE,
+    if (!wqe->length || !work_translate(last->to->shared, last->packet.srq, TRANSPORT_ACCESS_WRITE,
                                         twqe->remote_key, twqe->remote_address, wqe->length, &to))
         return true;
     if (!saved_payload(wqe) && wqe->num_sge == 1) {
@@ -378,7 +361,7 @@ static int place_read_data(const struct sim_wqe *wqe)
 
     if (!wqe->length)
         return IBV_WC_SUCCESS;
-    if (!from || !resolve_remote(from, wqe->transport.remote_srq, TRANSPORT_ACCESS_READ,
+    if (!from || !work_translate(from->shared, wqe->transport.remote_srq, TRANSPORT_ACCESS_READ,
                                  wqe->transport.remote_key, wqe->transport.remote_address,
                                  wqe->length, &ref))
         return IBV_WC_REM_OP_ERR;
@@ -417,7 +400,7 @@ enum transport_status payload_atomic(struct sim_qp *qp, const struct packet *req
     bool good;
 
     epoch_enter();
-    good = resolve_remote(qp, request->srq, TRANSPORT_ACCESS_ATOMIC, request->remote_key,
+    good = work_translate(qp->shared, request->srq, TRANSPORT_ACCESS_ATOMIC, request->remote_key,
                           request->remote_address, sizeof(after), &ref) &&
            !copy_word(&ref, original, false);
     if (good) {

@@ -14,6 +14,7 @@
 #include "sim/model/payload.h"
 #include "sim/model/recv_claim.h"
 #include "sim/sched/sched.h"
+#include "transport/verbs/work.h"
 #include "util/log.h"
 
 #include <errno.h>
@@ -33,54 +34,12 @@ struct sim_qp *sim_qp_find(uint32_t qpn)
     return qp && qp->qpn == qpn ? qp : NULL;
 }
 
-static enum transport_service service_of(enum ibv_qp_type type)
-{
-    switch (type) {
-    case IBV_QPT_UC:
-        return SERVICE_UC;
-    case IBV_QPT_UD:
-        return SERVICE_UD;
-    case IBV_QPT_XRC_SEND:
-    case IBV_QPT_XRC_RECV:
-        return SERVICE_XRC;
-    default:
-        return SERVICE_RC;
-    }
-}
-
-static uint32_t path_mtu(const struct hca_qp *hqp)
-{
-    uint32_t mtu = model->parameters.link.mtu;
-    uint32_t asked = hqp->attr.path_mtu ? 128u << hqp->attr.path_mtu : mtu;
-
-    return asked < mtu ? asked : mtu;
-}
-
 static void start_transport(struct sim_qp *qp, const struct hca_qp *hqp)
 {
-    struct transport_attributes attributes = {
-        .service = service_of(hqp->ibv.qp_type),
-        .local_qpn = hqp->ibv.qp_num,
-        .remote_qpn = hqp->attr.dest_qp_num,
-        .pkey = HCA_PKEY,
-        .qkey = hqp->attr.qkey,
-        .path_mtu = path_mtu(hqp),
-        .send_psn = hqp->attr.sq_psn & 0xffffff,
-        .receive_psn = hqp->attr.rq_psn & 0xffffff,
-        .window = WINDOW_PACKETS,
-        .ack_every = ACK_EVERY,
-        .timeout = hqp->attr.timeout,
-        .retry_count = hqp->attr.retry_cnt,
-        .rnr_retry_count = hqp->attr.rnr_retry,
-        .max_reads = hqp->attr.max_rd_atomic ? hqp->attr.max_rd_atomic : 1,
-        .responder_resources = hqp->attr.max_dest_rd_atomic ? hqp->attr.max_dest_rd_atomic : 1,
-        .rnr_timer = hqp->attr.min_rnr_timer,
-    };
+    struct transport_attributes attributes = work_attributes(hqp, model->parameters.link.mtu);
 
-    if (attributes.responder_resources > RESPONDER_MAX_RESOURCES)
-        attributes.responder_resources = RESPONDER_MAX_RESOURCES;
-    if (attributes.max_reads > RESPONDER_MAX_RESOURCES)
-        attributes.max_reads = RESPONDER_MAX_RESOURCES;
+    attributes.window = WINDOW_PACKETS;
+    attributes.ack_every = ACK_EVERY;
     transport_init(&qp->transport, &sim_qp_transport_ops, &attributes);
 }
 
@@ -203,35 +162,6 @@ void sim_wqe_put(struct sim_wqe *wqe)
 
 /* ---- posting ---- */
 
-static enum transport_operation operation_of(const struct send_wqe *swqe)
-{
-    switch (swqe->opcode) {
-    case IBV_WR_SEND_WITH_IMM:
-        return TRANSPORT_SEND_IMMEDIATE;
-    case IBV_WR_SEND_WITH_INV:
-        return TRANSPORT_SEND_INVALIDATE;
-    case IBV_WR_RDMA_WRITE:
-    case IBV_WR_ATOMIC_WRITE:
-        return TRANSPORT_WRITE;
-    case IBV_WR_RDMA_WRITE_WITH_IMM:
-        return TRANSPORT_WRITE_IMMEDIATE;
-    case IBV_WR_RDMA_READ:
-        return TRANSPORT_READ;
-    case IBV_WR_ATOMIC_CMP_AND_SWP:
-        return TRANSPORT_COMPARE_SWAP;
-    case IBV_WR_ATOMIC_FETCH_AND_ADD:
-        return TRANSPORT_FETCH_ADD;
-    default:
-        return TRANSPORT_SEND;
-    }
-}
-
-static bool reads_memory(const struct send_wqe *swqe)
-{
-    return swqe->opcode != IBV_WR_RDMA_READ && swqe->opcode != IBV_WR_ATOMIC_CMP_AND_SWP &&
-           swqe->opcode != IBV_WR_ATOMIC_FETCH_AND_ADD;
-}
-
 /* Copies inline data or resolves the SGEs. Returns false if an lkey is invalid. */
 static bool copy_sge_list(struct hca_qp *hqp, const struct send_wqe *swqe, struct sim_wqe *wqe)
 {
@@ -247,7 +177,7 @@ static bool copy_sge_list(struct hca_qp *hqp, const struct send_wqe *swqe, struc
             memcpy(wqe->inline_data + inlined, (void *)(uintptr_t)sge->addr, sge->length);
             inlined += sge->length;
         } else {
-            if (!mr_local(sge->lkey, hqp->pd->id, sge->addr, sge->length, !reads_memory(swqe),
+            if (!mr_local(sge->lkey, hqp->pd->id, sge->addr, sge->length, !work_reads_memory(swqe),
                           &ref))
                 return false;
             wqe->in_device_memory |= ref.kind == MEM_SEGMENT;
@@ -279,21 +209,8 @@ static struct sim_wqe *new_wqe(struct sim_qp *qp, struct hca_qp *hqp, const stru
     wqe->dgid = swqe->dgid;
     wqe->marks[MARK_POSTED] = sched_now();
     *good = copy_sge_list(hqp, swqe, wqe);
-    wqe->transport = (struct transport_wqe){
-        .operation = operation_of(swqe),
-        .fence = swqe->flags & IBV_SEND_FENCE,
-        .solicited = swqe->flags & IBV_SEND_SOLICITED,
-        .length = wqe->length,
-        .data = (uintptr_t)wqe,
-        .remote_address = swqe->remote_addr,
-        .remote_key = swqe->rkey,
-        .immediate = swqe->imm,
-        .swap_or_add = swqe->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD ? swqe->compare_add : swqe->swap,
-        .compare = swqe->compare_add,
-        .remote_srq = swqe->srqn,
-        .remote_qpn = swqe->remote_qpn,
-        .qkey = swqe->remote_qkey,
-    };
+    wqe->transport = work_request(swqe, wqe->length);
+    wqe->transport.data = (uintptr_t)wqe;
     return wqe;
 }
 
@@ -393,25 +310,6 @@ void sim_qp_drain_cqes(void)
     }
 }
 
-static enum ibv_wc_status wc_status(enum transport_status status)
-{
-    static const uint8_t statuses[] = {
-        [TRANSPORT_SUCCESS] = IBV_WC_SUCCESS,
-        [TRANSPORT_NOT_READY] = IBV_WC_RNR_RETRY_EXC_ERR,
-        [TRANSPORT_INVALID_REQUEST] = IBV_WC_REM_INV_REQ_ERR,
-        [TRANSPORT_ACCESS_ERROR] = IBV_WC_REM_ACCESS_ERR,
-        [TRANSPORT_OPERATIONAL_ERROR] = IBV_WC_REM_OP_ERR,
-        [TRANSPORT_LOCAL_LENGTH] = IBV_WC_LOC_LEN_ERR,
-        [TRANSPORT_LOCAL_PROTECTION] = IBV_WC_LOC_PROT_ERR,
-        [TRANSPORT_BAD_RESPONSE] = IBV_WC_BAD_RESP_ERR,
-        [TRANSPORT_RETRY_EXCEEDED] = IBV_WC_RETRY_EXC_ERR,
-        [TRANSPORT_RNR_RETRY_EXCEEDED] = IBV_WC_RNR_RETRY_EXC_ERR,
-        [TRANSPORT_FLUSHED] = IBV_WC_WR_FLUSH_ERR,
-    };
-
-    return statuses[status];
-}
-
 static bool returns_data(const struct sim_wqe *wqe)
 {
     return wqe->transport.operation >= TRANSPORT_READ;
@@ -448,7 +346,7 @@ static void done_list_remove(struct sim_wqe *wqe)
 static void report_completion(struct sim_wqe *wqe)
 {
     struct sim_qp *qp = wqe->qp;
-    uint8_t status = wc_status(wqe->status);
+    uint8_t status = work_status(wqe->status);
     enum sched_change change = CHANGE_COMPLETION;
 
     wqe->marks[MARK_COMPLETED] = sched->now;
@@ -639,7 +537,7 @@ static void complete(struct transport_qp *transport, uint32_t index, enum transp
     qp->completed = index + 1;
     if (status == TRANSPORT_FLUSHED) {
         wqe->status = status;
-        queue_cqe(wqe, wc_status(status));
+        queue_cqe(wqe, work_status(status));
         sim_wqe_put(wqe);
         return;
     }
@@ -676,14 +574,7 @@ static enum transport_status receive_place(struct transport_qp *transport, uint3
     struct sim_qp *qp = sim_qp_of(transport);
 
     qp->accepted_payload = true;
-    switch (rq_capacity_check(qp->recv_capacity, (uint64_t)offset + payload->length)) {
-    case IBV_WC_SUCCESS:
-        return TRANSPORT_SUCCESS;
-    case IBV_WC_LOC_LEN_ERR:
-        return TRANSPORT_LOCAL_LENGTH;
-    default:
-        return TRANSPORT_LOCAL_PROTECTION;
-    }
+    return work_check_receive(qp->recv_capacity, (uint64_t)offset + payload->length);
 }
 
 static void receive_end(struct transport_qp *transport, const struct packet *last, uint32_t length)
@@ -732,8 +623,7 @@ static void failed(struct transport_qp *transport, enum transport_status why)
         return;
     }
     if (responder && arriving)
-        qp_fail(qp->shared,
-                why == TRANSPORT_ACCESS_ERROR ? IBV_EVENT_QP_ACCESS_ERR : IBV_EVENT_QP_REQ_ERR);
+        work_fail_responder(qp->shared, why);
     else
         qp_set_error(qp->shared);
     sched_wake(qp->proc, CHANGE_RECEIVED);
