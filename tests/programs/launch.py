@@ -8,7 +8,6 @@ import pathlib
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -17,11 +16,11 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / 'tests' / 'common'))
 import preload
+import tcp
 
 BUILD = pathlib.Path(os.environ.get('VERBENA_BUILD', ROOT / 'build')).resolve()
 SHM_DIR = os.environ.get('VERBENA_SHM_DIR', '/dev/shm')
 ORDINARY_USER = 65534
-LISTEN = '0A'
 
 
 def as_ordinary_user():
@@ -76,22 +75,6 @@ def missing_program(argv):
     return None if shutil.which(argv[0]) else f'{argv[0]} is not installed'
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(('127.0.0.1', 0))
-        return probe.getsockname()[1]
-
-
-def is_listening(port):
-    for table in ('/proc/net/tcp', '/proc/net/tcp6'):
-        with open(table) as lines:
-            for line in lines:
-                fields = line.split()
-                if fields[1].endswith(f':{port:04X}') and fields[3] == LISTEN:
-                    return True
-    return False
-
-
 def segments(fabric):
     return [name for name in os.listdir(SHM_DIR)
             if re.fullmatch(rf'verbena-\d+-{re.escape(fabric)}.*', name)]
@@ -137,7 +120,7 @@ class Program:
 def wait_for_listener(server, port, fabric, by_tcp, deadline):
     """Waits until a client can connect: by TCP, or through the adapter's segment."""
     while server.running() and time.monotonic() < deadline:
-        if by_tcp and is_listening(port):
+        if by_tcp and tcp.is_listening(port):
             return
         if not by_tcp and segments(fabric):
             time.sleep(0.4)
