@@ -285,7 +285,7 @@ static void say_values(struct outcome *out, const struct values *values)
         say(out, "%s%.4g", i ? ", " : "", values->list[i]);
 }
 
-/* Appends the values to out->text. If the check fails, only its own values remain. */
+/* Appends the values of the check to out->text, or why there are none. */
 static int evaluate_check(const struct evaluation *evaluation, const struct paper_row *row,
                           const json_t *check, struct outcome *out)
 {
@@ -301,11 +301,8 @@ static int evaluate_check(const struct evaluation *evaluation, const struct pape
         (shape->compares && gather(evaluation, row, json_object_get(check, "than"), &than, out)))
         return -1;
     say_criterion(out, " (measured: %.4g)", shape->ratio(&of, &than));
-    if (shape->matches(number, &of, &than)) {
-        say(out, *out->text ? "; " : "");
-    } else {
+    if (!shape->matches(number, &of, &than)) {
         out->verdict = VERDICT_MISSES;
-        out->text[0] = '\0';
         say(out, "not %s: ", shape->name);
     }
     say_values(out, &of);
@@ -316,26 +313,26 @@ static int evaluate_check(const struct evaluation *evaluation, const struct pape
     return 0;
 }
 
+/* out->text gets the values of all checks, or only the text of the one that did not match. */
 static int evaluate_shape(const struct evaluation *evaluation, const struct paper_row *row,
                           struct outcome *out)
 {
+    char matched[sizeof(out->text)] = "";
     const json_t *check;
     size_t i;
 
     out->verdict = VERDICT_MATCHES;
     json_array_foreach(json_object_get(row->spec, "checks"), i, check)
     {
-        struct outcome seen = *out;
-
-        if (evaluate_check(evaluation, row, check, &seen)) {
-            memcpy(out->criterion, seen.criterion, sizeof(out->criterion));
-            out->text[0] = '\0';
-            return say(out, "%s", seen.text);
-        }
-        *out = seen;
+        out->text[0] = '\0';
+        if (evaluate_check(evaluation, row, check, out))
+            return -1;
         if (out->verdict != VERDICT_MATCHES)
-            break;
+            return 0;
+        snprintf(matched + strlen(matched), sizeof(matched) - strlen(matched), "%s%s",
+                 i ? "; " : "", out->text);
     }
+    memcpy(out->text, matched, sizeof(out->text));
     return 0;
 }
 
