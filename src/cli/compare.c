@@ -110,13 +110,6 @@ static void print_conditions(const struct comparison *comparison)
     }
 }
 
-static int ascending(const void *a, const void *b)
-{
-    double left = *(const double *)a, right = *(const double *)b;
-
-    return (left > right) - (left < right);
-}
-
 /* The changes that would have been seen in the points of an experiment, from 'first' on. Returns
  * the first point of the next experiment. */
 static unsigned int print_detectable(const struct comparison *comparison, unsigned int first)
@@ -125,17 +118,18 @@ static unsigned int print_detectable(const struct comparison *comparison, unsign
     double *all = calloc(comparison->count, sizeof(*all));
     char low[32], middle[32], high[32];
     unsigned int i, count = 0;
+    struct summary summary;
 
     for (i = first; i < comparison->count && comparison->points[i].experiment == experiment; i++) {
         if (all && !isnan(comparison->points[i].detectable))
             all[count++] = comparison->points[i].detectable;
     }
     if (count) {
-        qsort(all, count, sizeof(*all), ascending);
+        histogram_of_values(all, count, &summary);
         printf("  %s: %s at half of its points; %s at the quietest, %s at the noisiest\n",
-               experiment->name, percent_text(all[count / 2], middle, sizeof(middle)),
-               percent_text(all[0], low, sizeof(low)),
-               percent_text(all[count - 1], high, sizeof(high)));
+               experiment->name, percent_text(summary.median, middle, sizeof(middle)),
+               percent_text(summary.minimum, low, sizeof(low)),
+               percent_text(summary.maximum, high, sizeof(high)));
     }
     free(all);
     return i;

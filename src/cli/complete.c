@@ -5,14 +5,12 @@
  * of the output is a word, a tab and its meaning, or a request to the shell:
  *
  *   :files          :files SUFFIX          :directories          :programs
- *   :program N      from the N-th word on, counted from 0, it is the command line of another
- * program
+ *   :program N      the N-th word, counted from 0, begins the command line of another program
  */
 #include "commands.h"
 #include "bench/session/experiments.h"
-#include "launch.h"
 #include "nas/settings.h"
-#include "reproduce/reproduce.h"
+#include "papers.h"
 #include "segment.h"
 #include "sim/adapter/adapter_file.h"
 #include "sim/adapter/faults.h"
@@ -206,12 +204,10 @@ static void offer_results(const struct typed *typed)
 
 static void offer_papers(const struct typed *typed)
 {
-    char directory[PATH_MAX], error[PATH_MAX + 512];
-    const char *installed = directory;
+    const struct invocation without_options = { .command = cli_find_command("reproduce") };
     struct paper_db db;
 
-    if (!launch_file("papers", directory) ||
-        paper_db_read(&installed, 1, &db, error, sizeof(error)))
+    if (papers_read(&without_options, &db))
         return;
     for (unsigned int i = 0; i < db.paper_count; i++)
         offer(typed, db.papers[i].name, "", "paper");

@@ -66,11 +66,13 @@ static int measure_first(const struct invocation *invocation, char *const *words
     return measure(invocation, words, word_count, without, 1, NULL);
 }
 
-/* Nobody reads the tables of the later rounds, which differ from the first by noise alone. */
+/* Whatever a run writes besides its results is that of the first round: nobody reads the tables of
+ * the later ones, which differ from it by noise alone. */
 static int measure_again(const struct invocation *invocation, char *const *words, int word_count,
                          const char *output)
 {
-    static const char *const without[] = { "--rounds=", "--output=", "--fail-if=", "--stats" };
+    static const char *const without[] = { "--rounds=", "--output=", "--fail-if=", "--stats",
+                                           "--explain", "--trace",   "--pcap" };
     int saved = dup(STDOUT_FILENO), nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC), status;
 
     if (saved < 0 || nowhere < 0 || dup2(nowhere, STDOUT_FILENO) < 0) {

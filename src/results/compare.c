@@ -55,9 +55,10 @@ static void add_condition(struct comparison *out, struct condition condition)
 static bool is_irrelevant(const char *name)
 {
     static const char *const names[] = {
-        "host",    "harness overhead", "output",  "trace",    "pcap",    "stats-file",
-        "fabric",  "shm-dir",          "connect", "tcp-port", "fail-if", "rounds",
-        "timeout", "explain",          "stats",   "quick",    "adapter",
+        "host",       "harness overhead", "output",  "trace",   "trace-limit", "pcap",
+        "pcap-limit", "stats-file",       "fabric",  "shm-dir", "connect",     "tcp-port",
+        "fail-if",    "rounds",           "timeout", "explain", "stats",       "quick",
+        "adapter",
     };
 
     for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
@@ -83,11 +84,44 @@ static void compare_metadata(struct comparison *out, const char *of, const struc
     }
 }
 
-static double middle(double *values, unsigned int count)
+/* The load of a round is known if there is one of each. */
+static bool is_disturbed(const struct results *run, unsigned int rounds, unsigned int round)
 {
-    struct summary summary;
+    return run->load_count == rounds && run->loads[round] > COMPARE_LOAD_MAX;
+}
 
-    histogram_of_values(values, count, &summary);
+/* A run without rounds is a run of one. */
+static unsigned int round_count(const struct point *point)
+{
+    return point->round_count ? point->round_count : 1;
+}
+
+/* The values of the point in the undisturbed rounds; to be freed. */
+static double *undisturbed_values(const struct results *run, const struct point *point,
+                                  unsigned int *count)
+{
+    const double *values = point->round_count ? point->rounds : &point->y.median;
+    double *kept = allocate_zeroed(round_count(point) * sizeof(*kept));
+
+    *count = 0;
+    for (unsigned int i = 0; i < round_count(point); i++) {
+        if (!is_disturbed(run, round_count(point), i))
+            kept[(*count)++] = values[i];
+    }
+    return kept;
+}
+
+static double value_of(const struct results *run, const struct point *point)
+{
+    struct summary summary = point->y;
+    unsigned int count;
+    double *kept = undisturbed_values(run, point, &count);
+
+    if (count)
+        histogram_of_values(kept, count, &summary);
+    else if (point->round_count)
+        histogram_of_values(point->rounds, point->round_count, &summary);
+    free(kept);
     return summary.median;
 }
 
@@ -102,8 +136,8 @@ static void compare_point(struct comparing *comparing, const struct experiment_r
                                     .probability = NAN,
                                     .detectable = NAN };
 
-    point.a_value = a->round_count ? middle(a->rounds, a->round_count) : a->y.median;
-    point.b_value = b->round_count ? middle(b->rounds, b->round_count) : b->y.median;
+    point.a_value = value_of(comparing->a, a);
+    point.b_value = value_of(comparing->b, b);
     point.ratio = point.a_value == point.b_value ? 1 : point.b_value / point.a_value;
     out->points = allocate_one_more(out->points, out->count, sizeof(*out->points));
     out->points[out->count++] = point;
@@ -199,29 +233,19 @@ static void judge_exactly(struct compared_point *point, double threshold)
     }
 }
 
-/* The load of a round is known if there is one of each. */
-static bool is_disturbed(const struct results *run, unsigned int rounds, unsigned int round)
+/* The values of the point in the 'wanted' undisturbed rounds of the run, which has 'all'; NULL if
+ * it was not measured in each. A deterministic run would measure the same in any. */
+static double *rounds_of(const struct results *run, const struct point *point, unsigned int all,
+                         unsigned int wanted)
 {
-    return run->load_count == rounds && run->loads[round] > COMPARE_LOAD_MAX;
-}
+    double *values;
 
-/* The values of a point's undisturbed rounds, of which there are 'wanted', or NULL if the point was
- * not measured in all rounds. A deterministic run would measure the same in each. */
-static double *rounds_of(const struct results *run, const struct point *point, unsigned int wanted)
-{
-    double *values = allocate_zeroed(wanted * sizeof(*values));
-    unsigned int count = 0;
-
-    for (unsigned int i = 0; i < wanted && run->deterministic; i++)
-        values[count++] = point->y.median;
-    for (unsigned int i = 0; i < point->round_count && count < wanted; i++) {
-        if (!is_disturbed(run, point->round_count, i))
-            values[count++] = point->rounds[i];
-    }
-    if (count == wanted)
-        return values;
-    free(values);
-    return NULL;
+    if (!run->deterministic)
+        return round_count(point) == all ? undisturbed_values(run, point, &wanted) : NULL;
+    values = allocate_zeroed(wanted * sizeof(*values));
+    for (unsigned int i = 0; i < wanted; i++)
+        values[i] = point->y.median;
+    return values;
 }
 
 static void judge_by_rounds(struct comparing *comparing)
@@ -232,8 +256,10 @@ static void judge_by_rounds(struct comparing *comparing)
 
     for (unsigned int i = 0; i < out->count; i++) {
         struct compared_point *point = &out->points[i];
-        double *a = rounds_of(comparing->a, point->a, out->a_rounds);
-        double *b = rounds_of(comparing->b, point->b, out->b_rounds);
+        double *a =
+            rounds_of(comparing->a, point->a, out->a_rounds + out->a_disturbed, out->a_rounds);
+        double *b =
+            rounds_of(comparing->b, point->b, out->b_rounds + out->b_disturbed, out->b_rounds);
 
         point->change = CHANGE_UNDECIDED;
         tested[count] = (struct permutation_point){ .a = a, .b = b };

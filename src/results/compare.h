@@ -19,7 +19,7 @@ struct compared_point {
     const struct experiment_result *experiment; /* of A, as is the series */
     const struct series *series;
     const struct point *a, *b;
-    double a_value, b_value; /* medians, of all rounds if there are several */
+    double a_value, b_value; /* medians, of the rounds that count if there are several */
     double ratio;            /* B to A; not finite if A is zero */
     enum change change;
     const char *statistic; /* other than the median that differs between deterministic runs */

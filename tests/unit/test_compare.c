@@ -206,6 +206,50 @@ static void disturbed_rounds_are_left_out(void **unused)
     free_all(&comparison, a, b);
 }
 
+/* The disturbed rounds are a hundred times as fast, the others a tenth slower. */
+static void values_are_those_of_undisturbed_rounds(void **unused)
+{
+    struct results *a = make_run(9, &quiet, 0, 1), *b = make_run(9, &quiet, POINTS, 1.1);
+    struct comparison comparison;
+
+    for (unsigned int i = 0; i < 9; i++) {
+        results_add_load(b, i < 5 ? 0.5 : 0.01);
+        for (unsigned int k = 0; k < POINTS && i < 5; k++)
+            b->experiments[0].series[0].points[k].rounds[i] /= 100;
+    }
+    comparison = compare(a, b);
+    assert_int_equal(comparison.tally[CHANGE_WORSE], POINTS);
+    assert_true(fabs(comparison.points[0].ratio - 1.1) < 0.05);
+    free_all(&comparison, a, b);
+}
+
+/* It is unknown which of its rounds were disturbed. */
+static void a_point_that_lacks_a_round_is_undecided(void **unused)
+{
+    struct results *a = make_run(6, &quiet, 0, 1), *b = make_run(6, &quiet, 0, 1);
+    struct comparison comparison;
+
+    for (unsigned int i = 0; i < 6; i++)
+        results_add_load(b, i ? 0.01 : 0.5);
+    b->experiments[0].series[0].points[3].round_count = 5;
+    comparison = compare(a, b);
+    assert_int_equal(comparison.b_rounds, 5);
+    assert_int_equal(comparison.tally[CHANGE_UNDECIDED], 1);
+    assert_int_equal(comparison.points[3].change, CHANGE_UNDECIDED);
+    free_all(&comparison, a, b);
+}
+
+/* Chance makes it the farthest of all 25 in one of 25 cases. */
+static void a_run_without_rounds_is_one_round(void **unused)
+{
+    struct results *a = make_run(0, NULL, 0, 1), *b = make_run(24, &quiet, POINTS, 2);
+    struct comparison comparison = compare(a, b);
+
+    assert_int_equal(comparison.method, COMPARE_PERMUTATION);
+    assert_int_equal(comparison.tally[CHANGE_WORSE], POINTS);
+    free_all(&comparison, a, b);
+}
+
 static void deterministic_runs_are_compared_exactly(void **unused)
 {
     struct results *a = make_run(0, NULL, 0, 1), *b = make_run(0, NULL, 1, 1.000001);
@@ -269,6 +313,9 @@ int main(void)
         cmocka_unit_test(few_rounds_decide_nothing),
         cmocka_unit_test(a_run_equals_itself),
         cmocka_unit_test(disturbed_rounds_are_left_out),
+        cmocka_unit_test(values_are_those_of_undisturbed_rounds),
+        cmocka_unit_test(a_point_that_lacks_a_round_is_undecided),
+        cmocka_unit_test(a_run_without_rounds_is_one_round),
         cmocka_unit_test(deterministic_runs_are_compared_exactly),
         cmocka_unit_test(names_do_not_matter_but_devices_do),
         cmocka_unit_test(rounds_are_gathered),
