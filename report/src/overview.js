@@ -44,8 +44,8 @@ function reproduced(reproduction) {
     const counts = tally(rows);
     return [
         element('p', {}, `${count(reproduction.papers.length, 'paper')} measured InfiniBand adapters or their ` +
-            'ancestors. Here the same experiments run on models of those adapters, packet by packet in virtual time, and every value that a paper ' +
-            `quotes is compared with ours. A value matches if it is within ${reproduction.tolerance}% of ` +
+            'ancestors. Here the same experiments run on models of those adapters, packet by packet in virtual ' +
+            `time, and every value that a paper quotes is compared with ours. A value matches if it is within ${reproduction.tolerance}% of ` +
             'the paper\'s, a shape if the curve has it; each row says what that means.'),
         element('p', {}, element('strong', {}, `${counts.matches} of ${rows.length} values match`),
                 `, ${count(counts.misses, 'misses', 'miss')}, ${counts['not run']} not run.`),

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "papers.h"
 #include "launch.h"
+#include "results/allocate.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-#define DIRECTORIES_MAX 64
 
 /* Papers that stand in for installed ones must not do so unnoticed. */
 static void print_replaced(const struct paper_db *db)
@@ -19,20 +18,25 @@ int papers_read(const struct invocation *invocation, struct paper_db *db)
 {
     const char *given = option_value(invocation, "papers");
     char installed[PATH_MAX], error[PATH_MAX + 512], *list, *rest, *directory;
-    const char *directories[DIRECTORIES_MAX] = { installed };
-    unsigned int count = 1;
+    const char **directories;
+    unsigned int count = 0;
     int status;
 
     if (!launch_file("papers", installed))
         return CLI_FAILED;
     if (!given)
         given = getenv("VERBENA_PAPERS");
-    rest = list = strdup(given ? given : "");
-    while (rest && (directory = strsep(&rest, ":")) && count < DIRECTORIES_MAX) {
-        if (*directory)
-            directories[count++] = directory;
+    directories = allocate_one_more(NULL, count, sizeof(*directories));
+    directories[count++] = installed;
+    rest = list = allocate_text(given);
+    while ((directory = strsep(&rest, ":"))) {
+        if (!*directory)
+            continue;
+        directories = allocate_one_more(directories, count, sizeof(*directories));
+        directories[count++] = directory;
     }
     status = paper_db_read(directories, count, db, error, sizeof(error));
+    free(directories);
     free(list);
     if (status) {
         cli_error("%s", error);

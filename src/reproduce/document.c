@@ -9,7 +9,7 @@
 
 static json_t *number_or_null(double number)
 {
-    return isnan(number) ? json_null() : json_real(number);
+    return isfinite(number) ? json_real(number) : json_null();
 }
 
 static json_t *row_json(const struct reproduction *reproduction, const struct row_outcome *outcome)

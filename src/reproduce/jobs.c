@@ -15,7 +15,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define ARGS_MAX    96
 #define POLL_US     10000
 #define GRACE       5 /* seconds between SIGTERM and SIGKILL */
 #define OUTPUT_MARK "{output}"
@@ -119,8 +118,10 @@ static char *next_arg(char **rest)
 }
 
 /* Splits 'line' into the arguments of the command. They point into 'line' and to the job. */
-static void build_args(const struct job *job, char *line, char *output, char **args)
+static char **build_args(const struct job *job, char *line, char *output)
 {
+    /* A word takes two characters of the line, the last maybe one; up to 7 and NULL are added. */
+    char **args = allocate_zeroed((strlen(line) / 2 + 9) * sizeof(*args));
     char *rest = line, *word = next_arg(&rest);
     bool has_output = strstr(job->line, OUTPUT_MARK);
     int count = 0;
@@ -137,9 +138,9 @@ static void build_args(const struct job *job, char *line, char *output, char **a
         args[count++] = "--output";
         args[count++] = output;
     }
-    while ((word = next_arg(&rest)) && count < ARGS_MAX)
+    while ((word = next_arg(&rest)))
         args[count++] = strcmp(word, OUTPUT_MARK) ? word : output;
-    args[count] = NULL;
+    return args;
 }
 
 /* All processes of a modelled run stay on one core, so each job gets a core of its own. */
@@ -162,13 +163,12 @@ static void bind_to_core(unsigned int slot)
 static void become_job(const struct job *job, const char *directory)
 {
     char *output = printed("%s.json", job->name), *log = printed("%s.log", job->name);
-    char *line = allocate_text(job->line), *args[ARGS_MAX + 1];
+    char **args = build_args(job, allocate_text(job->line), output);
     int file;
 
     signal(SIGTERM, SIG_DFL); /* jobs are ended with it */
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     bind_to_core(job->slot);
-    build_args(job, line, output, args);
     file = chdir(directory) ? -1 : open(log, O_WRONLY | O_CREAT | O_TRUNC, 0666);
     if (file >= 0 && dup2(file, STDOUT_FILENO) >= 0 && dup2(file, STDERR_FILENO) >= 0)
         execv("/proc/self/exe", args);

@@ -13,13 +13,15 @@ enum kind {
     NUMBER,
     OBJECT,
     ARRAY,
+    CHECKS, /* an array */
     TEXTS,  /* an array */
     POINT,  /* "QUANTITY/SERIES/X", or an object with it */
     POINTS, /* an array */
 };
 
 static const char *const kind_names[] = {
-    "a string", "a number",           "an object", "an array", "an array of strings",
+    "a string", "a number",           "an object",
+    "an array", "an array of checks", "an array of strings",
     "a point",  "an array of points",
 };
 
@@ -66,7 +68,7 @@ static const struct member row_members[] = {
     { "under", POINT },
     { "scale", NUMBER },
     { "within", NUMBER },
-    { "checks", ARRAY },
+    { "checks", CHECKS },
     { "peak_share", NUMBER },
     { "not_run", TEXT },
     { NULL },
@@ -126,6 +128,8 @@ static bool has_kind(const json_t *value, enum kind kind)
         return json_is_array(value);
     case POINT:
         return is_point(value);
+    case CHECKS:
+        return json_array_size(value);
     case TEXTS:
     case POINTS:
         break;
@@ -236,6 +240,8 @@ static int check_row(const struct checker *checker, const char *place, const jso
         found += json_object_get(row, ways[i]) != NULL;
     if (found != 1)
         return reject(checker, place, "expected one of value, checks and not_run");
+    if (json_object_get(row, "over") && json_object_get(row, "under"))
+        return reject(checker, place, "expected over or under, not both");
     json_array_foreach(json_object_get(row, "checks"), i, check)
     {
         snprintf(inner, sizeof(inner), "%s.checks[%zu]", place, i);

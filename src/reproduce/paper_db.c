@@ -110,56 +110,38 @@ static int read_papers(struct paper_db *db, unsigned int index, const char *dire
     return status;
 }
 
-static int check_run(const struct paper_row *row, const struct reference *reference, char *error,
-                     size_t size)
-{
-    const json_t *runs = json_object_get(row->paper->document, "runs");
-
-    if (!paper_db_text(json_object_get(runs, reference->run), "command"))
-        return refuse(error, size, "unknown run '%s'", reference->run);
-    return 0;
-}
-
 struct checking {
     const struct paper_row *row;
     char *error;
     size_t size;
 };
 
-static int check_reference(const struct reference *reference, void *context)
+static int check_run(const struct reference *reference, void *context)
 {
-    struct checking *checking = context;
+    const struct checking *checking = context;
+    const json_t *runs = json_object_get(checking->row->paper->document, "runs");
 
-    return check_run(checking->row, reference, checking->error, checking->size);
+    if (json_object_get(runs, reference->run))
+        return 0;
+    return refuse(checking->error, checking->size, "unknown run '%s'", reference->run);
 }
 
-/* Rejects references to unknown runs, which would otherwise be ignored. */
-static int check_row(const struct paper_row *row, char *error, size_t size)
+/* Rejects references that cannot be read or have an unknown run. */
+static int check_rows(const struct paper_db *db, char *error, size_t size)
 {
-    char reason[512] = "";
-    struct checking checking = { row, reason, sizeof(reason) };
-    const json_t *checks = json_object_get(row->spec, "checks"), *check, *part;
-    struct reference reference;
-    size_t i, k;
+    char reason[512];
+    struct checking checking = { .error = reason, .size = sizeof(reason) };
 
-    if (paper_db_text(row->spec, "not_run"))
-        return 0;
-    json_array_foreach(checks, i, check)
-    {
-        json_array_foreach(json_object_get(check, "of"), k, part)
-        {
-            if (!*reason)
-                paper_db_reference_read(row, part, &reference, reason, sizeof(reason));
-        }
+    for (unsigned int i = 0; i < db->row_count; i++) {
+        const struct paper_row *row = &db->rows[i];
+
+        checking.row = row;
+        if (!paper_db_text(row->spec, "not_run") &&
+            paper_db_visit_references(row, check_run, &checking, reason, sizeof(reason)))
+            return refuse(error, size, "%s: rows: %s: %s", row->paper->path, row->fields[FIELD_ID],
+                          reason);
     }
-    if (!*reason && !checks)
-        paper_db_reference_read(row, json_object_get(row->spec, "value"), &reference, reason,
-                                sizeof(reason));
-    if (!*reason)
-        paper_db_visit_references(row, check_reference, &checking);
-    return *reason ? refuse(error, size, "%s: rows: %s: %s", row->paper->path,
-                            row->fields[FIELD_ID], reason)
-                   : 0;
+    return 0;
 }
 
 static bool has_row(const struct paper_db *db, const char *id)
@@ -171,6 +153,22 @@ static bool has_row(const struct paper_db *db, const char *id)
     return false;
 }
 
+/* A row whose value is computed needs the paper's. */
+static int read_value(const json_t *spec, char *const *fields, double *value, char *error,
+                      size_t size)
+{
+    const char *kind = fields[FIELD_KIND], *text = fields[FIELD_VALUE];
+    char *end;
+
+    *value = *text ? strtod(text, &end) : NAN;
+    if (strcmp(kind, "value") && strcmp(kind, "shape") && strcmp(kind, "bound"))
+        return refuse(error, size, "%s: kind '%s' is none of value, shape and bound",
+                      fields[FIELD_ID], kind);
+    if (*text ? *end || !isfinite(*value) : json_object_get(spec, "value") != NULL)
+        return refuse(error, size, "%s: value '%s' is not a number", fields[FIELD_ID], text);
+    return 0;
+}
+
 static int take_row(struct paper_db *db, unsigned int directory, char **fields, char *error,
                     size_t size)
 {
@@ -178,6 +176,7 @@ static int take_row(struct paper_db *db, unsigned int directory, char **fields, 
         paper_numbered(db->papers, db->paper_count, directory, fields[FIELD_PAPER]);
     const json_t *spec;
     struct paper_row *row;
+    double value;
 
     if (!paper && paper_numbered(db->replaced, db->replaced_count, directory, fields[FIELD_PAPER]))
         return 0;
@@ -185,23 +184,24 @@ static int take_row(struct paper_db *db, unsigned int directory, char **fields, 
         return refuse(error, size, "%s: no file describes paper %s", fields[FIELD_ID],
                       fields[FIELD_PAPER]);
     if (has_row(db, fields[FIELD_ID]))
-        return refuse(error, size, "%s: another paper has a value of this id", fields[FIELD_ID]);
+        return refuse(error, size, "%s: another row has this id", fields[FIELD_ID]);
     spec = json_object_get(json_object_get(paper->document, "rows"), fields[FIELD_ID]);
     if (!spec)
-        return refuse(error, size, "%s: missing row %s", paper->path, fields[FIELD_ID]);
+        return refuse(error, size, "%s: %s has no such row", fields[FIELD_ID], paper->path);
+    if (read_value(spec, fields, &value, error, size))
+        return -1;
     db->rows = allocate_one_more(db->rows, db->row_count, sizeof(*db->rows));
     row = &db->rows[db->row_count++];
-    *row = (struct paper_row){ .paper = paper, .spec = spec };
+    *row = (struct paper_row){ .paper = paper, .spec = spec, .value = value };
     memcpy(row->fields, fields, sizeof(row->fields));
     memset(fields, 0, sizeof(row->fields));
-    row->value = *row->fields[FIELD_VALUE] ? strtod(row->fields[FIELD_VALUE], NULL) : NAN;
-    return check_row(row, error, size);
+    return 0;
 }
 
 static int read_rows(struct paper_db *db, unsigned int index, const char *directory, char *error,
                      size_t size)
 {
-    char path[PATH_MAX], *fields[FIELD_COUNT] = { NULL }, *text;
+    char path[PATH_MAX], reason[PATH_MAX], *fields[FIELD_COUNT] = { NULL }, *text;
     unsigned int count, line = 0;
     size_t length;
     FILE *in = NULL;
@@ -221,8 +221,8 @@ static int read_rows(struct paper_db *db, unsigned int index, const char *direct
             if (strcmp(fields[i], field_names[i]))
                 status = refuse(error, size, "%s:1: expected a column '%s'", path, field_names[i]);
         }
-        if (!status && line > 1)
-            status = take_row(db, index, fields, error, size);
+        if (!status && line > 1 && take_row(db, index, fields, reason, sizeof(reason)))
+            status = refuse(error, size, "%s:%u: %s", path, line, reason);
         for (int i = 0; i < FIELD_COUNT; i++) {
             free(fields[i]);
             fields[i] = NULL;
@@ -262,7 +262,7 @@ int paper_db_read(const char *const *directories, unsigned int count, struct pap
     /* Rows point to papers, whose array must not grow any more. */
     for (unsigned int i = 0; !status && i < count; i++)
         status = read_rows(out, i, directories[i], error, size);
-    if (!status && !check_known(out, error, size))
+    if (!status && !check_rows(out, error, size) && !check_known(out, error, size))
         return 0;
     paper_db_free(out);
     return -1;
@@ -401,35 +401,38 @@ char *paper_db_run_line(const struct paper *paper, const char *run, bool quick)
 }
 
 static int visit_one(const struct paper_row *row, const json_t *what,
-                     int (*visit)(const struct reference *, void *), void *context)
+                     int (*visit)(const struct reference *, void *), void *context, char *error,
+                     size_t size)
 {
     struct reference reference;
-    char error[256];
 
-    if (!what || paper_db_reference_read(row, what, &reference, error, sizeof(error)))
-        return 0;
+    if (paper_db_reference_read(row, what, &reference, error, size))
+        return -1;
     return visit(&reference, context);
 }
 
 int paper_db_visit_references(const struct paper_row *row,
                               int (*visit)(const struct reference *reference, void *context),
-                              void *context)
+                              void *context, char *error, size_t size)
 {
     static const char *const single[] = { "value", "over", "under" };
     static const char *const several[] = { "of", "than" };
-    const json_t *check, *part;
+    const json_t *check, *what;
     int status = 0;
     size_t i, k;
 
-    for (size_t n = 0; !status && n < sizeof(single) / sizeof(*single); n++)
-        status = visit_one(row, json_object_get(row->spec, single[n]), visit, context);
+    for (size_t n = 0; !status && n < sizeof(single) / sizeof(*single); n++) {
+        what = json_object_get(row->spec, single[n]);
+        if (what)
+            status = visit_one(row, what, visit, context, error, size);
+    }
     json_array_foreach(json_object_get(row->spec, "checks"), i, check)
     {
         for (size_t n = 0; n < sizeof(several) / sizeof(*several); n++) {
-            json_array_foreach(json_object_get(check, several[n]), k, part)
+            json_array_foreach(json_object_get(check, several[n]), k, what)
             {
                 if (!status)
-                    status = visit_one(row, part, visit, context);
+                    status = visit_one(row, what, visit, context, error, size);
             }
         }
     }

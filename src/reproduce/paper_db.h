@@ -81,10 +81,11 @@ int paper_db_reference_read(const struct paper_row *row, const json_t *what, str
 /* The command line of a run without "verbena". The caller frees it. */
 char *paper_db_run_line(const struct paper *paper, const char *run, bool quick);
 
-/* Calls 'visit' for every reference of the row until it returns nonzero. */
+/* Calls 'visit' for every reference of the row until it returns nonzero. Returns that, or -1 with
+ * the reason in 'error' if a reference cannot be read. */
 int paper_db_visit_references(const struct paper_row *row,
                               int (*visit)(const struct reference *reference, void *context),
-                              void *context);
+                              void *context, char *error, size_t size);
 
 /* A figure is drawn if its whole paper is selected, or a row that it shows. */
 bool paper_db_figure_selected(const struct paper_db *db, const struct paper *paper,

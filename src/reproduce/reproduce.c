@@ -48,13 +48,14 @@ void reproduce_add_jobs(const struct paper_db *db, const struct evaluation *eval
                         struct jobs *jobs)
 {
     struct job_collector collector = { .evaluation = evaluation, .jobs = jobs };
+    char error[256]; /* paper_db_read() has read every reference */
 
     for (unsigned int i = 0; i < db->row_count; i++) {
         const struct paper_row *row = &db->rows[i];
 
         collector.paper = row->paper;
         if (row->selected && !paper_db_text(row->spec, "not_run"))
-            paper_db_visit_references(row, add_reference_jobs, &collector);
+            paper_db_visit_references(row, add_reference_jobs, &collector, error, sizeof(error));
     }
     for (unsigned int i = 0; i < db->paper_count; i++) {
         collector.paper = &db->papers[i];
