@@ -63,6 +63,7 @@ struct settings {
     bool stats;
     bool explain;
     const char *fabric;
+    const char *wire;
     const char *shm_dir;
     const char *output;
     const char *fail_if;

@@ -9,6 +9,7 @@
 #include "rounds.h"
 #include "segment.h"
 #include "start.h"
+#include "wire.h"
 #include "util/file.h"
 
 #include <errno.h>
@@ -55,13 +56,13 @@ static void free_words(struct words *words)
         free(words->list[i]);
 }
 
-/* --device names a real device, unless --adapter is given or the name is one of a software adapter.
- */
+/* --device names a real device, unless --adapter or --wire is given or the name is one of a software
+ * adapter. */
 static bool wants_software(const struct invocation *invocation)
 {
     const char *device = option_value(invocation, "device");
 
-    if (option_value(invocation, "adapter"))
+    if (option_value(invocation, "adapter") || option_value(invocation, "wire"))
         return true;
     if (device)
         return !strncmp(device, "verbena", strlen("verbena"));
@@ -71,11 +72,12 @@ static bool wants_software(const struct invocation *invocation)
 /* Two commands that communicate must name the fabric: the default name is private. */
 static int check_fabric(const struct invocation *invocation)
 {
-    if (option_value(invocation, "fabric") ||
+    if (option_value(invocation, "fabric") || option_value(invocation, "wire") ||
         (!option_value(invocation, "listen") && !option_value(invocation, "connect")))
         return CLI_OK;
     return cli_usage_error(invocation->command, "software adapters communicate only within a "
-                                                "fabric: give --fabric NAME on both sides");
+                                                "fabric: give --fabric NAME on both sides, or --wire "
+                                                "IFACE to reach another host");
 }
 
 static void set_number(const char *variable, int number)
@@ -114,6 +116,8 @@ static int run_on_software(const struct invocation *invocation, const struct wor
     setenv("VERBENA_FABRIC", fabric, 1);
     options_export(invocation);
     status = model_export(invocation);
+    if (!status)
+        status = wire_export(invocation);
     if (status)
         return status;
     model_export_seed();
@@ -128,8 +132,10 @@ static int run_on_software(const struct invocation *invocation, const struct wor
         line[count++] = invocation->operands[i];
     for (int i = 0; i < words->count; i++)
         line[count++] = words->list[i];
-    set_number("VERBENA_NODES", ranks > 2 ? ranks : 2);
-    set_number("VERBENA_PORTS", 2);
+    if (!option_value(invocation, "wire")) {
+        set_number("VERBENA_NODES", ranks > 2 ? ranks : 2);
+        set_number("VERBENA_PORTS", 2);
+    }
     setenv(INSIDE, "1", 1);
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     status =
@@ -170,7 +176,7 @@ static int measure(const struct invocation *invocation, struct words *words)
         if (spec.software || !wants_software(invocation)) {
             status = session_run(&spec, &plan);
         } else {
-            if (!option_value(invocation, "adapter"))
+            if (!option_value(invocation, "adapter") && !option_value(invocation, "wire"))
                 inform(invocation, "No RDMA device here: measuring the built-in software adapter.");
             status = run_on_software(invocation, words,
                                      option_value(invocation, "connect") ? CONTROL_RANKS_MAX

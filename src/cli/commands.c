@@ -64,6 +64,9 @@
     { .name = "pcap-limit", .argument = "BYTES", .default_value = OUTPUT_LIMIT, .kind = OPTION_NUMBER, \
       .environment = "VERBENA_PCAP_LIMIT", .minimum = OUTPUT_LIMIT_MIN, .maximum = OUTPUT_LIMIT_MAX, \
       .help = "end the capture before its file becomes larger than this" }
+#define WIRE_ROW \
+    { .name = "wire", .argument = "IFACE", .kind = OPTION_TEXT, .environment = "VERBENA_WIRE", \
+      .help = "use RoCEv2 over UDP on this network interface, or on one address or network (10.0.0.0/24) of this host, to reach other hosts" }
 #define RAIL_ROWS \
     { .name = "policy", .heading = "Rails", .argument = "POLICY", .default_value = RAILS_DEFAULT_POLICY, .kind = OPTION_CHOICE, \
       .choices = RAILS_POLICY_NAMES, \
@@ -86,6 +89,7 @@
     { .name = "fabric", .argument = "NAME", .default_value = "private", .kind = OPTION_NAME, \
       .environment = "VERBENA_FABRIC", \
       .help = "fabric to join; needed only if two of these commands are to communicate" }, \
+    WIRE_ROW, \
     MEMORY_ROWS, \
     SHM_DIR_ROW, \
     LOG_AND_MODEL_ROWS
@@ -94,10 +98,6 @@
       .help = "directory with papers of your own, besides the installed ones; separate several with ':'" }
 #define JSON_ROW \
     { .name = "json", .heading = "Output", .kind = OPTION_FLAG, .help = "print JSON instead of a table" }
-
-#define WIRE_ROW \
-    { .name = "wire", .argument = "IFACE", .kind = OPTION_TEXT, .environment = "VERBENA_WIRE", \
-      .help = "use RoCEv2 over UDP on this network interface, or on one address of this host, to reach other hosts" }
 
 static const struct option_row run_options[] = {
     FABRIC_ROW,
@@ -123,6 +123,8 @@ static const struct option_row mpirun_options[] = {
     RAIL_ROWS,
     { .name = "mpirun", .heading = "Processes", .argument = "PROGRAM", .default_value = MPI_LAUNCHER, .kind = OPTION_PATH,
       .help = "program that starts the processes: Open MPI's mpirun, or srun" },
+    { .name = "hostfile", .heading = "Hosts", .argument = "FILE", .kind = OPTION_PATH,
+      .help = "hosts to start the processes on, as Open MPI reads them: a line 'HOST slots=N' each" },
     { .name = "print", .kind = OPTION_FLAG,
       .help = "print the environment and the command instead of running the command" },
     { .name = NULL },

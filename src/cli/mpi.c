@@ -6,6 +6,7 @@
 #include "model.h"
 #include "probe.h"
 #include "start.h"
+#include "wire.h"
 
 #include <sched.h>
 #include <stddef.h>
@@ -43,8 +44,8 @@ static bool is_given(const struct invocation *invocation, const char *const *nam
     return false;
 }
 
-static const char *const software_options[] = { "adapter", "nodes", "ranks-per-node", "fabric",
-                                                NULL };
+static const char *const software_options[] = { "adapter", "nodes", "ranks-per-node",
+                                                "fabric",  "wire",  NULL };
 static const char *const rail_options[] = { "policy", "qps", "ports", "devices", NULL };
 
 bool mpi_wants_rails(const struct invocation *invocation)
@@ -142,6 +143,26 @@ static void export_windows(bool modelled, unsigned long nodes)
         setenv("OMPI_MCA_osc", "pt2pt,sm", 0);
 }
 
+/* Each host is one node. Its processes name their fabric themselves: interfaces of one network may
+ * have different names. */
+static int export_wire(const struct invocation *invocation, const struct launch *launch)
+{
+    int status;
+
+    if (option_value(invocation, "nodes") || option_value(invocation, "ranks-per-node"))
+        return cli_usage_error(invocation->command,
+                               "--nodes and --ranks-per-node divide one machine; with --wire, name "
+                               "hosts and their slots with --hostfile");
+    options_export(invocation);
+    status = model_export(invocation);
+    if (!status)
+        status = wire_export(invocation);
+    if (status)
+        return status;
+    export_windows(false, 2);
+    return launch_environment(launch, NULL) ? CLI_FAILED : CLI_OK;
+}
+
 static int export_software(const struct invocation *invocation, const struct launch *launch)
 {
     struct placement placement = { 0 };
@@ -149,6 +170,8 @@ static int export_software(const struct invocation *invocation, const struct lau
     bool modelled;
     int status;
 
+    if (option_value(invocation, "wire"))
+        return export_wire(invocation, launch);
     snprintf(fabric, sizeof(fabric), "mpi-%d", getpid());
     setenv("VERBENA_FABRIC", fabric, 1);
     options_export(invocation);

@@ -7,6 +7,7 @@
 #include "mpi.h"
 #include "start.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -61,6 +62,42 @@ static void print(const struct line *line, const char *before)
     putchar('\n');
 }
 
+static bool is_for_ranks(const struct invocation *invocation, const char *variable)
+{
+    if (!strncmp(variable, "VERBENA_FABRIC=", strlen("VERBENA_FABRIC=")))
+        return option_value(invocation, "fabric");
+    return !strncmp(variable, "VERBENA_", strlen("VERBENA_")) ||
+           !strncmp(variable, "LD_PRELOAD=", strlen("LD_PRELOAD=")) ||
+           !strncmp(variable, "LD_LIBRARY_PATH=", strlen("LD_LIBRARY_PATH="));
+}
+
+/* Open MPI passes only its own variables to other hosts, srun all of them. */
+static int add_variables(const struct invocation *invocation, struct line *line)
+{
+    for (char **variable = environ; *variable; variable++) {
+        char *name;
+
+        if (!is_for_ranks(invocation, *variable))
+            continue;
+        name = strndup(*variable, strcspn(*variable, "=")); /* lives as long as the line */
+        if (!name || line_add(line, "-x") || line_add(line, name))
+            return CLI_USAGE;
+    }
+    return CLI_OK;
+}
+
+static int add_hosts(const struct invocation *invocation, struct line *line)
+{
+    const char *hostfile = option_value(invocation, "hostfile");
+    bool is_srun = !strcmp(basename(line->words[0]), "srun");
+
+    if (hostfile && (line_add(line, "--hostfile") || line_add(line, hostfile)))
+        return CLI_USAGE;
+    if (!option_value(invocation, "wire") || is_srun)
+        return CLI_OK;
+    return add_variables(invocation, line);
+}
+
 static int make_line(const struct invocation *invocation, struct line *line)
 {
     const char *launcher = option_value(invocation, "mpirun");
@@ -69,7 +106,7 @@ static int make_line(const struct invocation *invocation, struct line *line)
     snprintf(ranks, sizeof(ranks), "%llu",
              (unsigned long long)option_number(invocation, "ranks", 1));
     if (line_add(line, launcher ? launcher : MPI_LAUNCHER) || line_add(line, "-n") ||
-        line_add(line, ranks))
+        line_add(line, ranks) || add_hosts(invocation, line))
         return CLI_USAGE;
     for (int i = 0; i < invocation->operand_count; i++) {
         if (line_add(line, invocation->operands[i]))
@@ -86,11 +123,31 @@ static int check_program(const char *name)
     return start_check(name);
 }
 
-static int run(const struct invocation *invocation, const struct line *line, const char *before)
+static int check_hosts(const struct invocation *invocation)
 {
-    bool software;
-    int status = mpi_export_rails(invocation, &software);
+    const char *hostfile = option_value(invocation, "hostfile");
 
+    if (!hostfile)
+        return CLI_OK;
+    if (access(hostfile, R_OK))
+        return cli_usage_error(invocation->command, "--hostfile %s: %s", hostfile, strerror(errno));
+    if (option_value(invocation, "nodes") || option_value(invocation, "fabric") ||
+        option_value(invocation, "adapter"))
+        return cli_usage_error(invocation->command,
+                               "--hostfile: software adapters reach other hosts only with --wire");
+    return CLI_OK;
+}
+
+static int run(const struct invocation *invocation, const char *before)
+{
+    struct line made = { .count = 0 }, *line = &made;
+    bool software;
+    int status = check_hosts(invocation);
+
+    if (!status)
+        status = mpi_export_rails(invocation, &software);
+    if (!status)
+        status = make_line(invocation, line);
     if (status)
         return status;
     if (option_value(invocation, "print")) {
@@ -98,27 +155,24 @@ static int run(const struct invocation *invocation, const struct line *line, con
         return CLI_OK;
     }
     /* Only ranks on software adapters are certain to run on this machine. */
-    if (software)
+    if (software && !option_value(invocation, "hostfile"))
         status = check_program(invocation->operands[0]);
     return status ? status : mpi_run(line, software);
 }
 
 int cli_mpirun(const struct invocation *invocation)
 {
-    struct line line = { .count = 0 };
     char *before;
     int status;
 
     if (!invocation->operand_count)
         return cli_usage_error(invocation->command, "no program given");
-    if (make_line(invocation, &line))
-        return CLI_USAGE;
     before = environment_text();
     if (!before) {
         cli_error("out of memory");
         return CLI_FAILED;
     }
-    status = run(invocation, &line, before);
+    status = run(invocation, before);
     free(before);
     return status;
 }

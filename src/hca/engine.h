@@ -58,6 +58,8 @@ struct hca_engine {
     /* The rest is NULL in the live engine. */
     /* An engine with Ethernet ports has a table of GIDs. False: that entry is empty. */
     bool (*gid)(unsigned index, union ibv_gid *gid);
+    /* The name of the fabric if the environment gives none. False: "default". */
+    bool (*fabric)(char *name, size_t size);
     /* Charges a call's duration to the calling thread. */
     void (*charge)(enum hca_call call, uint64_t amount);
     /* Called around every poll, which found `count` completions. */

@@ -81,9 +81,11 @@ int segment_read_config(struct fabric_config *c)
 {
     const char *name = getenv("VERBENA_FABRIC");
     const char *dir = getenv("VERBENA_SHM_DIR");
+    char own[sizeof(c->name)];
     int err;
 
-    name = name && *name ? name : "default";
+    if (!name || !*name)
+        name = hca_engine->fabric && hca_engine->fabric(own, sizeof(own)) ? own : "default";
     if (strlen(name) >= sizeof(c->name) ||
         strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-") !=
             strlen(name)) {

@@ -58,17 +58,26 @@ static void read_word(const char *path, char *text, size_t size)
     fclose(file);
 }
 
+static void read_namespace(const char *path, char *text, size_t size)
+{
+    ssize_t length = readlink(path, text, size - 1);
+
+    text[length > 0 ? length : 0] = '\0';
+}
+
 /* Processes with the same name are on the same node: one kernel, one PID namespace, and one node of
- * the software or modelled fabric. */
+ * the software or modelled fabric. On the wire, a network namespace is a node. */
 static void name_node(char *name, size_t size)
 {
-    const char *fabric = dlsym(RTLD_DEFAULT, "verbena_is_virtual") ? getenv("VERBENA_NODE") : NULL;
-    char boot[48], space[32] = "";
-    ssize_t length = readlink("/proc/self/ns/pid", space, sizeof(space) - 1);
+    bool software = dlsym(RTLD_DEFAULT, "verbena_is_virtual");
+    const char *node = software ? getenv("VERBENA_NODE") : NULL;
+    char boot[48], space[32], network[32] = "";
 
-    space[length > 0 ? length : 0] = '\0';
+    read_namespace("/proc/self/ns/pid", space, sizeof(space));
+    if (software && getenv("VERBENA_WIRE"))
+        read_namespace("/proc/self/ns/net", network, sizeof(network));
     read_word("/proc/sys/kernel/random/boot_id", boot, sizeof(boot));
-    snprintf(name, size, "%s %s %s", boot, space, fabric ? fabric : "");
+    snprintf(name, size, "%s %s %s%s", boot, space, node ? node : "", network);
 }
 
 static void fill_own_address(uint32_t ud_qpn)

@@ -36,15 +36,31 @@ static bool has_gid(struct ibv_context *context, uint8_t port, int index, union 
     return !ibv_query_gid(context, port, index, gid) && gid->global.interface_id;
 }
 
-/* On RoCE, GID 0 is link-local, and GID 1 is routable. */
-static int choose_gid(struct ibv_context *context, uint8_t port, bool ethernet, union ibv_gid *gid)
+/* On RoCE: version 2 before version 1, then IPv4 before IPv6 before link-local addresses. */
+static int rank_of_gid(const struct ibv_gid_entry *entry)
 {
-    if (mtl.parameters.gid_index >= 0)
-        return has_gid(context, port, mtl.parameters.gid_index, gid) ? mtl.parameters.gid_index
-                                                                     : -1;
-    if (ethernet && has_gid(context, port, 1, gid))
-        return 1;
-    return has_gid(context, port, 0, gid) ? 0 : -1;
+    bool ipv4 = !memcmp(entry->gid.raw, "\0\0\0\0\0\0\0\0\0\0\xff\xff", 12);
+    bool link_local = entry->gid.raw[0] == 0xfe && (entry->gid.raw[1] & 0xc0) == 0x80;
+
+    return (entry->gid_type == IBV_GID_TYPE_ROCE_V2 ? 4 : 1) + (ipv4 ? 2 : !link_local);
+}
+
+static int choose_gid(struct ibv_context *context, uint8_t port, const struct ibv_port_attr *attr,
+                      union ibv_gid *gid)
+{
+    int best = mtl.parameters.gid_index, best_rank = 0;
+
+    if (best < 0 && attr->link_layer == IBV_LINK_LAYER_ETHERNET)
+        for (int i = 0; i < attr->gid_tbl_len; i++) {
+            struct ibv_gid_entry entry;
+
+            if (ibv_query_gid_ex(context, port, i, &entry, 0) || rank_of_gid(&entry) <= best_rank)
+                continue;
+            best = i;
+            best_rank = rank_of_gid(&entry);
+        }
+    best = best < 0 ? 0 : best;
+    return has_gid(context, port, best, gid) ? best : -1;
 }
 
 static enum ibv_mtu mtu_of_bytes(int bytes)
@@ -72,7 +88,7 @@ static bool add_path(struct device *device, uint8_t port)
     if (mtl.parameters.mtu && mtu_of_bytes(mtl.parameters.mtu) < attr.active_mtu)
         path->mtu = mtu_of_bytes(mtl.parameters.mtu);
     path->global = attr.link_layer == IBV_LINK_LAYER_ETHERNET;
-    gid_index = choose_gid(device->context, port, path->global, &path->gid);
+    gid_index = choose_gid(device->context, port, &attr, &path->gid);
     if (gid_index < 0 && path->global)
         return false;
     path->gid_index = gid_index < 0 ? 0 : gid_index;

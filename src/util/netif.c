@@ -6,6 +6,7 @@
 #include <ifaddrs.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
@@ -17,16 +18,43 @@ static bool is_ip(const struct ifaddrs *entry)
                                entry->ifa_addr->sa_family == AF_INET6);
 }
 
+static const void *address_bytes(const struct ifaddrs *entry)
+{
+    return entry->ifa_addr->sa_family == AF_INET
+               ? (void *)&((struct sockaddr_in *)entry->ifa_addr)->sin_addr
+               : (void *)&((struct sockaddr_in6 *)entry->ifa_addr)->sin6_addr;
+}
+
 static bool is_address(const char *text, const struct ifaddrs *entry)
 {
-    const void *at = entry->ifa_addr->sa_family == AF_INET
-                         ? (void *)&((struct sockaddr_in *)entry->ifa_addr)->sin_addr
-                         : (void *)&((struct sockaddr_in6 *)entry->ifa_addr)->sin6_addr;
     uint8_t wanted[16];
 
     if (inet_pton(entry->ifa_addr->sa_family, text, wanted) != 1)
         return false;
-    return !memcmp(wanted, at, entry->ifa_addr->sa_family == AF_INET ? 4 : 16);
+    return !memcmp(wanted, address_bytes(entry), entry->ifa_addr->sa_family == AF_INET ? 4 : 16);
+}
+
+/* `text` is a network, such as 10.0.0.0/24 or fd00::/64, that the address belongs to. */
+static bool is_in_network(const char *text, const struct ifaddrs *entry)
+{
+    unsigned bits = entry->ifa_addr->sa_family == AF_INET ? 32 : 128, prefix;
+    const char *slash = strchr(text, '/');
+    uint8_t network[16], address[16];
+    char head[INET6_ADDRSTRLEN], *end;
+
+    if (!slash || slash - text >= (int)sizeof(head))
+        return false;
+    memcpy(head, text, slash - text);
+    head[slash - text] = '\0';
+    prefix = strtoul(slash + 1, &end, 10);
+    if (end == slash + 1 || *end || prefix > bits ||
+        inet_pton(entry->ifa_addr->sa_family, head, network) != 1)
+        return false;
+    memcpy(address, address_bytes(entry), bits / 8);
+    for (unsigned bit = 0; bit < prefix; bit++)
+        if ((network[bit / 8] ^ address[bit / 8]) & 0x80 >> bit % 8)
+            return false;
+    return true;
 }
 
 static void take(struct netif *netif, const struct ifaddrs *entry)
@@ -77,7 +105,7 @@ static void explain(const char *text, const struct ifaddrs *list, char *error, s
             strlen(names) + strlen(word) < sizeof(names))
             strcat(names, word);
     }
-    snprintf(error, size, "%s is neither an interface nor an address of this host, which has%s",
+    snprintf(error, size, "%s is neither an interface nor an address or network of this host, which has%s",
              text, *names ? names : " none");
 }
 
@@ -94,7 +122,9 @@ int netif_find(const char *text, struct netif *netif, char *error, size_t size)
     for (int f = 0; f < 2; f++)
         for (const struct ifaddrs *entry = list; entry; entry = entry->ifa_next)
             if (is_ip(entry) && entry->ifa_addr->sa_family == families[f] &&
-                (!strcmp(entry->ifa_name, text) || is_address(text, entry)))
+                (!strcmp(entry->ifa_name, text) || is_address(text, entry) ||
+                 is_in_network(text, entry)) &&
+                (!netif->count || !strcmp(entry->ifa_name, netif->name)))
                 take(netif, entry);
     if (!netif->count)
         explain(text, list, error, size);

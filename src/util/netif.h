@@ -25,8 +25,8 @@ struct netif {
     union netif_address addresses[NETIF_ADDRESSES]; /* IPv4 first */
 };
 
-/* `text` names an interface, or is one address of this host; then that address is the only one.
- * Returns 0, or -1 with the reason in `error`. */
+/* `text` names an interface, or is one address of this host, or a network (10.0.0.0/24) in which the
+ * host has addresses; then only these count. Returns 0, or -1 with the reason in `error`. */
 int netif_find(const char *text, struct netif *netif, char *error, size_t size);
 
 /* The name of the fabric of all processes that share an interface: unique for the interface in its

@@ -82,4 +82,5 @@ const struct hca_engine wire_engine = {
     .qp_modified = wire_qp_modified,
     .mtu = wire_port_mtu,
     .gid = wire_port_gid,
+    .fabric = wire_port_fabric,
 };

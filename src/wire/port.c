@@ -6,6 +6,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/udp.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -133,6 +134,17 @@ void wire_port_close(void)
         close(wire_port.forward_fd);
     wire_port.count = 0;
     wire_port.forward_fd = -1;
+}
+
+bool wire_port_fabric(char *name, size_t size)
+{
+    char own[NETIF_FABRIC], error[512];
+    struct netif netif;
+
+    if (netif_find(getenv("VERBENA_WIRE"), &netif, error, sizeof(error)))
+        return false; /* wire_port_open() will say why */
+    netif_fabric(&netif, own);
+    return snprintf(name, size, "%s", own) < (int)size;
 }
 
 bool wire_port_gid(unsigned index, union ibv_gid *gid)

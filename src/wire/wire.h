@@ -38,6 +38,8 @@ int wire_port_open(void);
 void wire_port_close(void);
 bool wire_port_gid(unsigned index, union ibv_gid *gid);
 uint32_t wire_port_mtu(void);
+/* All processes on an interface share a fabric, which has its name. */
+bool wire_port_fabric(char *name, size_t size);
 
 /* The socket address of a GID, as seen from GID `from`. False: not of its family. */
 bool wire_port_address(const struct wire_gid *from, const uint8_t gid[16],

@@ -185,6 +185,10 @@ CASES = {
         'verbena run --wire eth0 -- ib_write_bw -x 0': skip(TWO_HOSTS),
         'verbena run --wire eth0 -- ib_write_bw -x 0 hostA': skip(TWO_HOSTS),
         'verbena run --wire 10.0.0.7 -- ibv_rc_pingpong -g 0': skip(TWO_HOSTS),
+        'verbena run --wire 10.0.0.0/24 -- ibv_devinfo': skip(TWO_HOSTS),
+        'verbena bench --wire eth0 --listen': skip(TWO_HOSTS),
+        'verbena bench latency bw --wire eth0 --connect hostA': skip(TWO_HOSTS),
+        'verbena mpirun --wire 10.0.0.0/24 --hostfile hosts -n 8 -- ./program': skip(TWO_HOSTS),
         'verbena run --wire lo -- ibv_devinfo -v': prints(r'link_layer:\s+Ethernet', r'RoCE v2'),
     },
     'docs/suite.md': {

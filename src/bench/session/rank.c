@@ -45,13 +45,15 @@ static int node_of(enum layout layout, int rank)
     return 0;
 }
 
-/* The software adapter reads these variables when it is opened; real devices ignore them. */
+/* The software adapter reads these variables when it is opened; real devices ignore them. On a
+ * network interface, this host is the only node. */
 static void move_to_node(const struct assignment *assignment)
 {
     char node[16];
 
     snprintf(node, sizeof(node), "%d", node_of(assignment->experiment->layout, assignment->rank));
-    setenv("VERBENA_NODE", node, 1);
+    if (!getenv("VERBENA_WIRE"))
+        setenv("VERBENA_NODE", node, 1);
     snprintf(node, sizeof(node), "%d", assignment->rank);
     setenv("VERBENA_RANK", node, 1);
 }

@@ -336,6 +336,9 @@ int mpi_bench_run(struct bench *bench)
     if (bench->settings->connect)
         return bench_skip(bench, "it is not for --connect: start verbena-mpi-bench with an mpirun "
                                  "that knows both hosts");
+    if (bench->settings->wire)
+        return bench_skip(bench, "MPI processes of one host do not use the wire: start "
+                                 "verbena-mpi-bench with 'verbena mpirun --wire'");
     if (choose_curves(bench, &curves))
         return BENCH_FAILED;
     for (unsigned int i = 0; i < curves.count && !status; i++)
