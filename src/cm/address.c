@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "cm/address.h"
 
+#include "cm/ethernet.h"
 #include "cm/exported.h"
 #include "hca/addr.h"
+#include "hca/engine.h"
 #include "hca/segment.h"
 
 #include <arpa/inet.h>
@@ -106,6 +108,10 @@ bool address_equal_ip(const struct cm_address *a, const struct cm_address *b)
 
 void address_set_loopback(struct cm_address *address)
 {
+    if (hca_is_ethernet()) {
+        ethernet_set_own(address);
+        return;
+    }
     static const uint8_t loopback4[4] = { 127, 0, 0, 1 };
 
     if (address->family == AF_INET) {
@@ -156,8 +162,9 @@ bool address_to_dev_addr(const struct cm_address *address, struct cm_dev_addr *d
 {
     static const uint8_t ib_loopback[16] = { [15] = 1 };
 
-    dev_addr->node = ANY_NODE;
-    dev_addr->port_index = 0;
+    *dev_addr = (struct cm_dev_addr){ .node = ANY_NODE };
+    if (hca_is_ethernet())
+        return ethernet_find(address, &dev_addr->gid_index);
     if (is_node_address(address)) {
         dev_addr->node = address->ip[15] - 1;
         dev_addr->port_index = address->ip[14];
@@ -169,6 +176,15 @@ bool address_to_dev_addr(const struct cm_address *address, struct cm_dev_addr *d
     return is_own_address(address);
 }
 
+bool address_is_reachable(const struct cm_address *address, struct cm_dev_addr *dev_addr)
+{
+    struct cm_address source;
+
+    if (!hca_is_ethernet())
+        return address_to_dev_addr(address, dev_addr);
+    return ethernet_pick_source(&source, address) && address_to_dev_addr(&source, dev_addr);
+}
+
 void address_pick_source(struct cm_address *source, const struct cm_address *to, unsigned node)
 {
     struct cm_dev_addr dev_addr = { .port_index = 0 };
@@ -176,6 +192,10 @@ void address_pick_source(struct cm_address *source, const struct cm_address *to,
 
     *source = *to;
     source->port = 0;
+    if (hca_is_ethernet()) {
+        ethernet_pick_source(source, to);
+        return;
+    }
     address_to_dev_addr(to, &dev_addr);
     if (is_node_address(to)) {
         source->ip[15] = node + 1;

@@ -23,6 +23,7 @@ struct cm_address {
 struct cm_dev_addr {
     int node;            /* ANY_NODE: all nodes have the address */
     unsigned port_index; /* counted over all adapters of the node */
+    unsigned gid_index;  /* over Ethernet */
 };
 
 bool address_from_sockaddr(struct cm_address *address, const struct sockaddr *sa);
@@ -36,8 +37,11 @@ bool address_is_multicast(const struct cm_address *address);
 bool address_equal_ip(const struct cm_address *a, const struct cm_address *b);
 void address_set_loopback(struct cm_address *address);
 
-/* The node and port that have an address. False: neither the fabric nor this machine has it. */
+/* The node and port that have an address. False: neither the fabric nor this machine has it. Over
+ * Ethernet: the port's GID with this address. */
 bool address_to_dev_addr(const struct cm_address *address, struct cm_dev_addr *dev_addr);
+/* The same for a destination, which over Ethernet is on any host. */
+bool address_is_reachable(const struct cm_address *address, struct cm_dev_addr *dev_addr);
 
 /* The source address that `node` uses to reach `to`. */
 void address_pick_source(struct cm_address *source, const struct cm_address *to, unsigned node);

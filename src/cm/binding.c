@@ -167,3 +167,23 @@ struct cm_binding *binding_find_listener(uint16_t port_space, const struct cm_ad
     }
     return best;
 }
+
+int binding_find_process(uint16_t port_space, const struct cm_address *to)
+{
+    struct shared_root *root = seg_at(load_acquire(&seg->cm_root), sizeof(*root));
+
+    for (unsigned i = 0; root && i < load_acquire(&root->bindings.high); i++) {
+        const struct cm_binding *chunk = NULL;
+
+        if (i / BINDINGS_PER_CHUNK < BINDING_CHUNKS)
+            chunk = seg_at(load_acquire(&root->bindings.chunks[i / BINDINGS_PER_CHUNK]),
+                           BINDINGS_PER_CHUNK * sizeof(*chunk));
+        if (!chunk)
+            break;
+        struct cm_binding b = chunk[i % BINDINGS_PER_CHUNK];
+        if (b.state == BINDING_LISTENING && b.port_space == port_space &&
+            b.address.port == to->port && accepts(&b, to) && mailbox_peer_alive(&b.owner))
+            return b.owner.proc;
+    }
+    return -1;
+}

@@ -38,4 +38,8 @@ struct cm_binding *binding_at(unsigned index);
 struct cm_binding *binding_find_listener(uint16_t port_space, const struct cm_address *to,
                                          const struct cm_dev_addr *dev_addr);
 
+/* The process slot of a listener that takes requests to `to`, or -1. Needs no lock, so that its
+ * caller cannot wait: what it finds may have changed when the process looks again. */
+int binding_find_process(uint16_t port_space, const struct cm_address *to);
+
 #endif

@@ -11,6 +11,7 @@
 
 #include "cm/exported.h"
 #include "cm/shared.h"
+#include "hca/engine.h"
 #include "util/util.h"
 
 #include <errno.h>
@@ -27,6 +28,7 @@ enum cm_state {
     CM_REP_SENT,
     CM_REP_RCVD,
     CM_CONNECTED,
+    CM_DREQ_SENT,
     CM_DISCONNECTED, /* or rejected, or unreachable */
     CM_INHERITED,    /* inherited through fork: belongs to the parent */
 };
@@ -35,7 +37,10 @@ enum cm_state {
 enum {
     REJECT_NO_RESOURCES = 3,
     REJECT_TIMEOUT = 4,
+    REJECT_INVALID_ID = 6,
     REJECT_INVALID_SERVICE_ID = 8,
+    REJECT_STALE = 10,
+    REJECT_INVALID_MTU = 26,
     REJECT_CONSUMER = 28,
     REJECT_VENDOR_OPTION = 35,
     SIDR_UNSUPPORTED = 1,
@@ -93,6 +98,17 @@ struct cm_event {
     uint8_t private_data[CM_PRIVATE_DATA_MAX];
 };
 
+/* What an id needs to exchange datagrams with its peer: mad_transport.c. */
+struct cm_mad_state {
+    uint32_t local_id, remote_id; /* 0: not yet known */
+    uint64_t transaction;
+    enum cm_state repeat_in; /* the state in which `last` is repeated */
+    uint64_t due;            /* when; 0: never */
+    uint64_t interval, longest_interval;
+    unsigned retries_left, max_retries;
+    uint8_t last[MAD_BYTES];
+};
+
 struct cm_id {
     struct rdma_cm_id id;
     uint64_t handle;
@@ -119,6 +135,8 @@ struct cm_id {
     bool peer_known; /* the fields up to remote_ece are valid */
     uint32_t remote_psn, remote_qpn;
     uint16_t remote_lid;
+    uint8_t remote_gid[16];             /* over Ethernet */
+    uint8_t path_mtu, peer_ack_timeout; /* 0: the defaults */
     uint8_t responder_resources, initiator_depth, retry_count, rnr_retry_count;
     struct ibv_ece local_ece, remote_ece;
     struct ibv_sa_path_rec path;
@@ -129,6 +147,7 @@ struct cm_id {
     struct ibv_qp_init_attr *child_attr; /* a passive endpoint creates a QP for each REQ */
     void *connect_data;
     uint8_t connect_len;
+    struct cm_mad_state mad;
 };
 
 static inline struct cm_id *to_cm(struct rdma_cm_id *id)
@@ -164,6 +183,8 @@ static inline uint32_t cm_qkey(const struct cm_id *cm)
 int cm_attach(void);
 void cm_lock(void);
 void cm_unlock(void);
+/* Gives up if another thread keeps the lock: for a process that ends. */
+bool cm_lock_briefly(void);
 /* Releases the lock, sleeps until an event is acknowledged, takes the lock again. */
 void cm_wait_acknowledged(void);
 void cm_wake_acknowledged(void);
@@ -173,6 +194,8 @@ void cm_unregister(struct cm_id *cm);
 struct cm_id *cm_find(uint64_t handle);
 /* The id created by a peer's REQ, before the peer knows its handle. */
 struct cm_id *cm_find_request(const struct cm_peer *from);
+/* The next id of the table; `cursor` begins with 0. */
+struct cm_id *cm_next(uint32_t *cursor);
 
 /* ---- channel.c ---- */
 
@@ -224,6 +247,9 @@ int id_create(struct rdma_event_channel *channel, struct rdma_cm_id **id, void *
 int id_use_device(struct cm_id *cm, const struct cm_dev_addr *dev_addr);
 void id_publish_addresses(struct cm_id *cm);
 void id_fill_path(struct cm_id *cm, uint16_t dlid);
+void id_set_dgid(struct cm_id *cm, const struct cm_dev_addr *dev_addr);
+/* The address of the peer, once a message has told it. */
+void id_fill_ah(const struct cm_id *cm, struct ibv_ah_attr *attr);
 int id_migrate(struct cm_id *cm, struct rdma_event_channel *channel);
 
 /* ---- connect.c ---- */
@@ -231,6 +257,8 @@ int id_migrate(struct cm_id *cm, struct rdma_event_channel *channel);
 void connect_self(struct cm_id *cm, struct cm_peer *self);
 /* Ends the connection, in whatever state it is, and notifies the peer. */
 void connect_end(struct cm_id *cm);
+/* Tells the peer that its answer to our request is no longer wanted. */
+void connect_withdraw(struct cm_id *cm);
 void connect_peer_died(struct cm_id *cm);
 void connect_timer_over(struct cm_id *cm);
 void connect_moved(struct cm_id *cm);
@@ -241,7 +269,13 @@ void connect_finish_reply(struct cm_event *event);
 
 /* ---- receive.c ---- */
 
+/* Handles a message from the mailbox. */
 void receive_message(const struct cm_message *message);
+/* Makes an id and an event of a REQ or SIDR REQ for our listener `m->to`. Returns 0, or why the
+ * request is refused. */
+uint32_t receive_request(const struct cm_message *m, struct cm_id **child);
+/* Handles any other message for an id. */
+void receive_for(struct cm_id *cm, const struct cm_message *m);
 /* Bytes of private data in a message of this type: always all of them, padded with zeros. */
 unsigned receive_private_size(uint32_t type, uint16_t family);
 
@@ -249,6 +283,7 @@ unsigned receive_private_size(uint32_t type, uint16_t family);
 
 int qp_to_rts(struct cm_id *cm, struct ibv_qp *qp);
 void qp_to_error(struct cm_id *cm);
+uint8_t qp_ack_timeout(const struct cm_id *cm);
 
 /* ---- multicast.c ---- */
 

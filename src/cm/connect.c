@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "cm/cm.h"
+#include "cm/transport.h"
 
 #include "cm/device.h"
 
@@ -7,12 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SECOND            1000000000ull
-#define REQUEST_TIMEOUT   (60 * SECOND)
-#define ANSWER_INTERVAL   (20 * SECOND)
-#define RETRY_INTERVAL    (SECOND / 50)
-#define TIMEWAIT          (SECOND / 2)
-#define LISTENER_PATIENCE (SECOND / 10)
+#define TIMEWAIT 500000000ull
 
 /* ---- messages ---- */
 
@@ -44,7 +39,7 @@ static int send_plain(struct cm_id *cm, enum cm_message_type type, uint32_t reas
 
     start_message(cm, &m, type);
     m.reason = reason;
-    return mailbox_send(&cm->peer, &m, wake);
+    return transport()->send(cm, &m, wake);
 }
 
 /* Private data of the address information precedes the caller's. */
@@ -122,7 +117,7 @@ void connect_peer_died(struct cm_id *cm)
 }
 
 /* The end of a SIDR exchange causes no event at the peer. */
-static void withdraw_request(struct cm_id *cm)
+void connect_withdraw(struct cm_id *cm)
 {
     if (!cm->unsent)
         send_plain(cm, CM_MSG_REJ, REJECT_TIMEOUT, !cm_is_ud(cm));
@@ -132,7 +127,7 @@ void connect_end(struct cm_id *cm)
 {
     switch (cm->state) {
     case CM_REQ_SENT:
-        withdraw_request(cm);
+        connect_withdraw(cm);
         break;
     case CM_REQ_RCVD:
         if (cm_is_ud(cm))
@@ -183,92 +178,12 @@ void connect_moved(struct cm_id *cm)
 
 /* ---- active side: REQ ---- */
 
-static void refuse_locally(struct cm_id *cm)
-{
-    if (cm_is_ud(cm))
-        connect_closed(cm, RDMA_CM_EVENT_UNREACHABLE, SIDR_UNSUPPORTED);
-    else
-        connect_closed(cm, RDMA_CM_EVENT_REJECTED, REJECT_INVALID_SERVICE_ID);
-}
-
-/* Treated like a lost packet: sent again until the listener's backlog has space. */
-static int keep_unsent(struct cm_id *cm, const struct cm_message *m)
-{
-    if (!cm->unsent) {
-        cm->unsent = malloc(sizeof(*m));
-        if (!cm->unsent)
-            return ENOMEM;
-        *cm->unsent = *m;
-    }
-    channel_set_due(cm, now_ns() + RETRY_INTERVAL);
-    return 0;
-}
-
-/* Addresses resolve at once here. On a network that takes milliseconds, in which a server may still
- * start to listen, so give it that time. */
-static bool is_young(const struct cm_id *cm)
-{
-    return cm->waited < LISTENER_PATIENCE;
-}
-
-static int send_request(struct cm_id *cm, struct cm_message *m)
-{
-    struct cm_binding *b = binding_find_listener(cm->id.ps, &cm->dst, &cm->dst_dev_addr);
-    struct cm_dev_addr dev_addr = cm->dst_dev_addr;
-
-    if (!b && is_young(cm))
-        return keep_unsent(cm, m);
-    if (!b) {
-        refuse_locally(cm);
-        return 0;
-    }
-    if (b->pending >= b->backlog)
-        return keep_unsent(cm, m);
-    dev_addr.node = b->node;
-    device_gid(&dev_addr, &cm->id.route.addr.addr.ibaddr.dgid);
-    id_fill_path(cm, device_lid(&dev_addr));
-    m->to = b->owner.id;
-    m->port_index = dev_addr.port_index;
-    cm->peer = b->owner;
-    int err = channel_watch(cm) ? mailbox_send(&cm->peer, m, true) : ESRCH;
-    if (err)
-        channel_unwatch(cm);
-    if (err == ESRCH) {
-        refuse_locally(cm);
-        return 0;
-    }
-    if (err)
-        return err;
-    b->pending++;
-    free(cm->unsent);
-    cm->unsent = NULL;
-    channel_set_due(cm, now_ns() + ANSWER_INTERVAL);
-    return 0;
-}
-
-/* Counts intervals instead of reading a clock, so that a process which gets no processor, or is not
- * scheduled in virtual time, does not give up sooner. */
-static void request_waits_on(struct cm_id *cm)
-{
-    cm->waited += cm->unsent ? RETRY_INTERVAL : ANSWER_INTERVAL;
-    if (cm->waited >= REQUEST_TIMEOUT) {
-        withdraw_request(cm);
-        connect_closed(cm, RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT);
-    } else if (cm->unsent) {
-        struct cm_message m = *cm->unsent;
-        if (send_request(cm, &m))
-            connect_closed(cm, RDMA_CM_EVENT_UNREACHABLE, -ENOMEM);
-    } else {
-        channel_set_due(cm, now_ns() + ANSWER_INTERVAL);
-    }
-}
-
 void connect_timer_over(struct cm_id *cm)
 {
     if (cm->state == CM_DISCONNECTED)
         event_post(cm, RDMA_CM_EVENT_TIMEWAIT_EXIT, 0);
     else if (cm->state == CM_REQ_SENT)
-        request_waits_on(cm);
+        transport()->request_timer(cm);
 }
 
 static int connect_locked(struct cm_id *cm, const struct rdma_conn_param *param)
@@ -294,7 +209,7 @@ static int connect_locked(struct cm_id *cm, const struct rdma_conn_param *param)
     cm->active = true;
     cm->waited = 0;
     cm->state = CM_REQ_SENT;
-    if ((err = send_request(cm, &m)))
+    if ((err = transport()->request(cm, &m)))
         cm->state = CM_ROUTE_RESOLVED;
     return err;
 }
@@ -393,7 +308,7 @@ static int send_reply(struct cm_id *cm, struct cm_message *m)
     if (cm->state != CM_REQ_RCVD)
         return ECONNRESET;
     connect_self(cm, &m->from);
-    if ((err = mailbox_send(&cm->peer, m, true)))
+    if ((err = transport()->send(cm, m, true)))
         return err == ESRCH ? ECONNRESET : err;
     cm->state = cm_is_ud(cm) ? CM_DISCONNECTED : CM_REP_SENT;
     if (cm_is_ud(cm))
@@ -433,7 +348,7 @@ static int reject_locked(struct cm_id *cm, uint32_t reason, const void *data, ui
     m.reason = cm_is_ud(cm) ? SIDR_REJECT : reason;
     if ((err = set_private(cm, &m, data, length)))
         return err;
-    err = mailbox_send(&cm->peer, &m, true);
+    err = transport()->send(cm, &m, true);
     if (err == ENOMEM)
         return err;
     channel_unwatch(cm);
@@ -465,6 +380,8 @@ int rdma_reject_ece(struct rdma_cm_id *id, const void *private_data, uint8_t pri
 
 static int disconnect_locked(struct cm_id *cm, bool *waits)
 {
+    struct cm_message m;
+
     *waits = false;
     if (cm_is_ud(cm))
         return EINVAL;
@@ -472,9 +389,12 @@ static int disconnect_locked(struct cm_id *cm, bool *waits)
     case CM_CONNECTED:
     case CM_REP_SENT:
     case CM_REP_RCVD:
-        send_plain(cm, CM_MSG_DREQ, 0, true);
-        connect_closed(cm, RDMA_CM_EVENT_DISCONNECTED, 0);
+        start_message(cm, &m, CM_MSG_DREQ);
+        transport()->disconnect(cm, &m);
         *waits = true;
+        return 0;
+    case CM_DREQ_SENT:
+        *waits = cm->sync;
         return 0;
     case CM_DISCONNECTED: /* the peer was first: its event may still be queued */
         *waits = cm->sync && cm->channel->events;

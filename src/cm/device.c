@@ -3,6 +3,7 @@
 
 #include "cm/exported.h"
 #include "hca/addr.h"
+#include "hca/engine.h"
 #include "hca/proc.h"
 
 #include <errno.h>
@@ -157,6 +158,10 @@ void device_gid(const struct cm_dev_addr *dev_addr, union ibv_gid *gid)
 {
     unsigned node = dev_addr->node == ANY_NODE ? device_own_node() : (unsigned)dev_addr->node;
 
+    if (hca_is_ethernet()) {
+        hca_engine->gid(dev_addr->gid_index, gid);
+        return;
+    }
     addr_gid(node, dev_addr->port_index / seg->ports, dev_addr->port_index % seg->ports + 1, gid);
 }
 

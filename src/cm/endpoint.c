@@ -102,7 +102,7 @@ static int add_source(struct rdma_addrinfo *rai)
 
     if (rai->ai_src_addr || !rai->ai_dst_addr || (rai->ai_flags & RAI_PASSIVE) ||
         !address_from_sockaddr(&dst, rai->ai_dst_addr) ||
-        (!address_is_multicast(&dst) && !address_to_dev_addr(&dst, &dev_addr)))
+        (!address_is_multicast(&dst) && !address_is_reachable(&dst, &dev_addr)))
         return 0;
     address_pick_source(&source, &dst, device_own_node());
     address_to_sockaddr(&source, &storage, rai->ai_port_space);

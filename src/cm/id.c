@@ -2,6 +2,7 @@
 #include "cm/cm.h"
 
 #include "cm/device.h"
+#include "cm/ethernet.h"
 
 #include <errno.h>
 #include <infiniband/ib.h>
@@ -10,6 +11,7 @@
 #include <unistd.h>
 
 #define BACKLOG_MAX 1024
+#define HOP_LIMIT   64
 
 /* ---- creating and freeing ---- */
 
@@ -145,6 +147,30 @@ int id_use_device(struct cm_id *cm, const struct cm_dev_addr *dev_addr)
     return 0;
 }
 
+/* Over Ethernet, a GID is an IP address. */
+void id_set_dgid(struct cm_id *cm, const struct cm_dev_addr *dev_addr)
+{
+    union ibv_gid *gid = &cm->id.route.addr.addr.ibaddr.dgid;
+
+    if (hca_is_ethernet())
+        memcpy(gid->raw, cm->dst.ip, sizeof(gid->raw));
+    else if (dev_addr)
+        device_gid(dev_addr, gid);
+}
+
+void id_fill_ah(const struct cm_id *cm, struct ibv_ah_attr *attr)
+{
+    memset(attr, 0, sizeof(*attr));
+    attr->port_num = cm->id.port_num;
+    attr->dlid = cm->remote_lid;
+    if (!hca_is_ethernet())
+        return;
+    attr->is_global = 1;
+    memcpy(attr->grh.dgid.raw, cm->remote_gid, sizeof(cm->remote_gid));
+    attr->grh.sgid_index = cm->dev_addr.gid_index;
+    attr->grh.hop_limit = HOP_LIMIT;
+}
+
 void id_publish_addresses(struct cm_id *cm)
 {
     if (cm->src.family)
@@ -162,6 +188,7 @@ void id_fill_path(struct cm_id *cm, uint16_t dlid)
         .sgid = ib->sgid,
         .dlid = htobe16(dlid),
         .slid = htobe16(device_lid(&cm->dev_addr)),
+        .hop_limit = hca_is_ethernet() ? HOP_LIMIT : 0,
         .reversible = 1,
         .numb_path = 1,
         .pkey = 0xffff,
@@ -230,6 +257,7 @@ int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr)
         return cm_fail(EINVAL);
     if (!address_from_sockaddr(&address, addr))
         return cm_fail(EAFNOSUPPORT);
+    ethernet_replace_loopback(&address);
     cm_lock();
     err = bind_locked(to_cm(id), &address);
     cm_unlock();
@@ -284,6 +312,8 @@ static int take_source(struct cm_id *cm, const struct sockaddr *src_addr,
         uint16_t port = source.port;
         address_pick_source(&source, dst, device_own_node());
         source.port = port;
+    } else {
+        ethernet_replace_loopback(&source);
     }
     if (source.port && cm->state == CM_IDLE)
         return bind_locked(cm, &source);
@@ -308,7 +338,8 @@ static int resolve_addr_locked(struct cm_id *cm, const struct sockaddr *src_addr
         return EAFNOSUPPORT;
     if (address_is_any(&dst))
         address_set_loopback(&dst);
-    bool reachable = address_is_multicast(&dst) || address_to_dev_addr(&dst, &dev_addr);
+    ethernet_replace_loopback(&dst);
+    bool reachable = address_is_multicast(&dst) || address_is_reachable(&dst, &dev_addr);
     if (!reachable) {
         event_post(cm, RDMA_CM_EVENT_ADDR_ERROR, -ENODEV);
         return 0;
@@ -318,7 +349,7 @@ static int resolve_addr_locked(struct cm_id *cm, const struct sockaddr *src_addr
     cm->dst = dst;
     cm->dst_dev_addr = dev_addr;
     cm->state = CM_ADDR_RESOLVED;
-    device_gid(&dev_addr, &cm->id.route.addr.addr.ibaddr.dgid);
+    id_set_dgid(cm, &dev_addr);
     id_publish_addresses(cm);
     event_post(cm, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
     return 0;
@@ -347,7 +378,7 @@ static int resolve_route_locked(struct cm_id *cm)
     struct cm_binding *b = binding_find_listener(cm->id.ps, &cm->dst, &cm->dst_dev_addr);
     if (b)
         dev_addr.node = b->node;
-    device_gid(&dev_addr, &cm->id.route.addr.addr.ibaddr.dgid);
+    id_set_dgid(cm, &dev_addr);
     id_fill_path(cm, device_lid(&dev_addr));
     cm->state = CM_ROUTE_RESOLVED;
     event_post(cm, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);

@@ -11,7 +11,7 @@
 
 #define CM_PRIVATE_DATA_MAX 216
 
-/* Messages of the InfiniBand CM, and two of ours. */
+/* Messages of the InfiniBand CM, and two of ours, which stay in the segment. */
 enum cm_message_type {
     CM_MSG_REQ,
     CM_MSG_REP,
@@ -22,6 +22,8 @@ enum cm_message_type {
     CM_MSG_SIDR_REP,    /* reason 0: found */
     CM_MSG_MIGRATED,    /* the sender's id has moved to another event channel */
     CM_MSG_ESTABLISHED, /* the passive side is connected already: send no CM_MSG_RTU */
+    CM_MSG_DREP,        /* these two only over a network */
+    CM_MSG_MRA,
 };
 
 /* One end of a connection: an id of a process, and the descriptor that wakes the process. */
@@ -45,6 +47,11 @@ struct cm_message {
     uint8_t responder_resources, initiator_depth;
     uint8_t flow_control, retry_count, rnr_retry_count;
     uint8_t srq;
+    uint8_t service;                /* 0: RC, 1: UC */
+    uint8_t path_mtu;               /* enum ibv_mtu, 0: the sender's */
+    uint8_t ack_timeout;            /* 0: the default */
+    uint8_t gid_index;              /* over a network: of the GID at which the message arrived, */
+    uint8_t gid[16];                /* and its sender's GID */
     struct ibv_ece ece;
     uint8_t private_data[CM_PRIVATE_DATA_MAX];
 };

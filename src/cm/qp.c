@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DEFAULT_ACK_TIMEOUT 14 /* 67 ms */
+#define DEFAULT_ACK_TIMEOUT  14 /* 67 ms */
+#define ETHERNET_ACK_TIMEOUT 17 /* 0.5 s */
 
 /* ---- attributes for each step ---- */
 
@@ -43,10 +44,8 @@ static int attr_rtr(struct cm_id *cm, enum ibv_qp_type type, struct ibv_qp_attr 
         return 0;
     if (!cm->peer_known)
         return EINVAL;
-    memset(&attr->ah_attr, 0, sizeof(attr->ah_attr));
-    attr->ah_attr.dlid = cm->remote_lid;
-    attr->ah_attr.port_num = cm->id.port_num;
-    attr->path_mtu = device_mtu(cm->id.verbs, cm->id.port_num);
+    id_fill_ah(cm, &attr->ah_attr);
+    attr->path_mtu = cm->path_mtu ? cm->path_mtu : device_mtu(cm->id.verbs, cm->id.port_num);
     attr->dest_qp_num = cm->remote_qpn;
     attr->rq_psn = cm->psn;
     *mask |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
@@ -56,6 +55,15 @@ static int attr_rtr(struct cm_id *cm, enum ibv_qp_type type, struct ibv_qp_attr 
         *mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
     }
     return 0;
+}
+
+uint8_t qp_ack_timeout(const struct cm_id *cm)
+{
+    if (cm->ack_timeout >= 0)
+        return cm->ack_timeout;
+    if (cm->peer_ack_timeout)
+        return cm->peer_ack_timeout;
+    return hca_is_ethernet() ? ETHERNET_ACK_TIMEOUT : DEFAULT_ACK_TIMEOUT;
 }
 
 static int attr_rts(struct cm_id *cm, enum ibv_qp_type type, struct ibv_qp_attr *attr, int *mask)
@@ -69,7 +77,7 @@ static int attr_rts(struct cm_id *cm, enum ibv_qp_type type, struct ibv_qp_attr 
     attr->sq_psn = cm->remote_psn;
     if (type == IBV_QPT_UC)
         return 0;
-    attr->timeout = cm->ack_timeout >= 0 ? cm->ack_timeout : DEFAULT_ACK_TIMEOUT;
+    attr->timeout = qp_ack_timeout(cm);
     *mask |= IBV_QP_TIMEOUT;
     if (type == IBV_QPT_XRC_RECV)
         return 0;

@@ -47,8 +47,7 @@ static void fill_ud_param(struct cm_event *event, const struct cm_message *m)
     struct rdma_ud_param *ud = &event->event.param.ud;
 
     event_set_private(event, m->private_data, receive_private_size(m->type, m->dst.family));
-    ud->ah_attr.dlid = m->lid;
-    ud->ah_attr.port_num = event->event.id->port_num;
+    id_fill_ah(to_cm(event->event.id), &ud->ah_attr);
     ud->qp_num = m->qpn;
     ud->qkey = m->qkey;
 }
@@ -61,6 +60,11 @@ static void remember_peer(struct cm_id *cm, const struct cm_message *m)
     cm->remote_psn = m->psn;
     cm->remote_lid = m->lid;
     cm->remote_ece = m->ece;
+    memcpy(cm->remote_gid, m->gid, sizeof(cm->remote_gid));
+    if (m->type == CM_MSG_REQ) {
+        cm->path_mtu = m->path_mtu;
+        cm->peer_ack_timeout = m->ack_timeout;
+    }
     cm->rnr_retry_count = m->rnr_retry_count;
     cm->responder_resources = m->initiator_depth;
     cm->initiator_depth = m->responder_resources;
@@ -83,7 +87,7 @@ static void answer_refusal(const struct cm_message *request, uint32_t reason)
 
 static struct cm_id *make_child(struct cm_id *listener, const struct cm_message *m)
 {
-    struct cm_dev_addr dev_addr = { .port_index = m->port_index };
+    struct cm_dev_addr dev_addr = { .port_index = m->port_index, .gid_index = m->gid_index };
     struct cm_id *cm =
         id_make(listener->channel, listener->id.context, listener->id.ps, listener->id.qp_type);
 
@@ -100,25 +104,23 @@ static struct cm_id *make_child(struct cm_id *listener, const struct cm_message 
     cm->ack_timeout = listener->ack_timeout;
     remember_peer(cm, m);
     id_publish_addresses(cm);
+    id_set_dgid(cm, NULL);
     id_fill_path(cm, m->lid);
     return cm;
 }
 
-static void receive_request(const struct cm_message *m)
+uint32_t receive_request(const struct cm_message *m, struct cm_id **child)
 {
     struct cm_id *listener = cm_find(m->to);
 
-    if (!listener || listener->state != CM_LISTENING) {
-        answer_refusal(m, REJECT_INVALID_SERVICE_ID);
-        return;
-    }
+    if (!listener || listener->state != CM_LISTENING)
+        return REJECT_INVALID_SERVICE_ID;
     struct cm_id *cm = make_child(listener, m);
     struct cm_event *event = cm ? event_make(cm, RDMA_CM_EVENT_CONNECT_REQUEST, 0) : NULL;
     if (!event) {
         if (cm)
             id_free(cm);
-        answer_refusal(m, REJECT_NO_RESOURCES);
-        return;
+        return REJECT_NO_RESOURCES;
     }
     event->event.listen_id = &listener->id;
     event->owner = listener;
@@ -129,6 +131,8 @@ static void receive_request(const struct cm_message *m)
     event_queue(event);
     if (!channel_watch(cm))
         connect_peer_died(cm);
+    *child = cm;
+    return 0;
 }
 
 /* ---- REP, REJ, DREQ ---- */
@@ -162,6 +166,7 @@ static void receive_lookup_reply(struct cm_id *cm, const struct cm_message *m)
     cm->state = CM_DISCONNECTED;
     cm->remote_qpn = m->qpn;
     cm->remote_lid = m->lid;
+    memcpy(cm->remote_gid, m->gid, sizeof(cm->remote_gid));
     fill_ud_param(event, m);
     event_queue(event);
 }
@@ -191,7 +196,7 @@ static void receive_ready(struct cm_id *cm)
 
 static void receive_disconnect(struct cm_id *cm)
 {
-    if (cm->state >= CM_REP_SENT && cm->state <= CM_CONNECTED)
+    if (cm->state >= CM_REP_SENT && cm->state <= CM_DREQ_SENT)
         connect_closed(cm, RDMA_CM_EVENT_DISCONNECTED, 0);
 }
 
@@ -213,15 +218,23 @@ static struct cm_id *find_receiver(const struct cm_message *m)
 
 void receive_message(const struct cm_message *m)
 {
+    struct cm_id *cm;
+
     if (m->type == CM_MSG_REQ || m->type == CM_MSG_SIDR_REQ) {
-        receive_request(m);
+        uint32_t reason = receive_request(m, &cm);
+        if (reason)
+            answer_refusal(m, reason);
         return;
     }
-    struct cm_id *cm = find_receiver(m);
-    if (!cm) {
+    cm = find_receiver(m);
+    if (cm)
+        receive_for(cm, m);
+    else
         log_debug("cm: message of type %u for an unknown id dropped", m->type);
-        return;
-    }
+}
+
+void receive_for(struct cm_id *cm, const struct cm_message *m)
+{
     switch (m->type) {
     case CM_MSG_REP:
         receive_reply(cm, m);

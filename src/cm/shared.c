@@ -2,10 +2,8 @@
 #include "cm/shared.h"
 
 #include "hca/arena.h"
-#include "hca/engine.h"
 #include "hca/proc.h"
 #include "hca/shm_lock.h"
-#include "util/log.h"
 
 #include <errno.h>
 
@@ -33,10 +31,6 @@ int shared_attach(void)
         return 0;
     if ((err = segment_attach()))
         return err;
-    if (hca_is_ethernet()) {
-        log_error("rdma_cm does not work over --wire: the program must exchange addresses itself");
-        return ENODEV;
-    }
     if (!(shared_root = find_root()))
         return ENOMEM;
     shared_lock();

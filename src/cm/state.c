@@ -2,6 +2,7 @@
 #include "cm/cm.h"
 
 #include "cm/device.h"
+#include "cm/mad_agent.h"
 #include "hca/notify.h"
 #include "util/log.h"
 
@@ -49,6 +50,19 @@ void cm_lock(void)
     lock_shared();
 }
 
+bool cm_lock_briefly(void)
+{
+    struct timespec until;
+
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec++;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
+    if (pthread_mutex_timedlock(&mutex, &until))
+        return false;
+    lock_shared();
+    return true;
+}
+
 void cm_unlock(void)
 {
     int state = cancel_state;
@@ -92,7 +106,11 @@ int cm_attach(void)
     if (!err)
         notify_add_service_hook(service);
     pthread_mutex_unlock(&mutex);
-    return err ? ENODEV : device_open_all();
+    if (err)
+        return ENODEV;
+    if ((err = device_open_all()))
+        return err;
+    return hca_is_ethernet() ? mad_agent_start() : 0;
 }
 
 /* Ids and connections stay with the parent. The child can only destroy its copies. */
@@ -114,6 +132,7 @@ static void forget_in_child(void)
     }
     shared_forget();
     device_forget();
+    mad_agent_forget();
 }
 
 __attribute__((constructor)) static void watch_forks(void)
@@ -172,6 +191,14 @@ struct cm_id *cm_find(uint64_t handle)
     if (slot >= table_size || !table[slot] || table[slot]->handle != handle)
         return NULL;
     return table[slot];
+}
+
+struct cm_id *cm_next(uint32_t *cursor)
+{
+    while (*cursor < table_size)
+        if (table[(*cursor)++])
+            return table[*cursor - 1];
+    return NULL;
 }
 
 struct cm_id *cm_find_request(const struct cm_peer *from)

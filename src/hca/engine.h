@@ -4,6 +4,7 @@
 
 /* What executes work requests. The objects in hca/ know an engine only by this table. */
 
+#include "hca/mad.h"
 #include "hca/objects.h"
 
 /* Verbs that take time in a modelled fabric. Their cost depends on an amount: entries of a queue,
@@ -60,6 +61,8 @@ struct hca_engine {
     bool (*gid)(unsigned index, union ibv_gid *gid);
     /* The name of the fabric if the environment gives none. False: "default". */
     bool (*fabric)(char *name, size_t size);
+    /* Sends a management datagram. False: it cannot be sent there. */
+    bool (*send_mad)(const struct hca_mad *mad);
     /* Charges a call's duration to the calling thread. */
     void (*charge)(enum hca_call call, uint64_t amount);
     /* Called around every poll, which found `count` completions. */

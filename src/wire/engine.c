@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "wire/wire.h"
+#include "wire/mad.h"
 
 #include "dma/agent.h"
 #include "hca/proc.h"
@@ -60,6 +60,8 @@ static int start(void)
 
 static void stop(void)
 {
+    if (hca_mad_agent)
+        hca_mad_agent->leave();
     wire_service_stop();
     /* Packets for other processes of this host may wait in our sockets. */
     for (int tries = 0; tries < LAST_TRIES && wire_receive(); tries++)
@@ -83,4 +85,5 @@ const struct hca_engine wire_engine = {
     .mtu = wire_port_mtu,
     .gid = wire_port_gid,
     .fabric = wire_port_fabric,
+    .send_mad = wire_mad_send,
 };

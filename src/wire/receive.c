@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "wire/wire.h"
+#include "wire/mad.h"
 
 #include "hca/epoch.h"
 #include "hca/proc.h"
@@ -66,6 +66,10 @@ static void deliver(struct wire_arrival *arrival, const uint8_t *bytes, size_t l
 
     if (wrong) {
         log_debug("wire: dropped a packet: %s", wrong);
+        return;
+    }
+    if (unlikely(arrival->packet.destination_qpn == WIRE_QP1)) {
+        wire_mad_receive(arrival, bytes, length);
         return;
     }
     qp = shared_qp_find(arrival->packet.destination_qpn);
@@ -163,7 +167,11 @@ static unsigned take_forwarded(void)
            (length = wire_forward_take(buffers, MESSAGE_BYTES, &gid, &arrival.flow, &frame))) {
         arrival.to = &wire_port.gids[gid];
         count++;
-        if (!packet_decode(&arrival.packet, frame, length - ICRC_BYTES))
+        if (packet_decode(&arrival.packet, frame, length - ICRC_BYTES))
+            continue;
+        if (arrival.packet.destination_qpn == WIRE_QP1)
+            wire_mad_receive_forwarded(&arrival);
+        else
             to_own_qp(&arrival);
     }
     return count;
