@@ -35,6 +35,13 @@
     { .name = "mr", .argument = "MODE", .default_value = "auto", .kind = OPTION_CHOICE, \
       .environment = "VERBENA_MR", .choices = "auto copy share", \
       .help = "how peers reach registered memory: auto, copy, or share (mapped wherever possible)" }
+#define CHECK_ROWS \
+    { .name = "findings", .heading = "Checks", .argument = "FILE", .kind = OPTION_PATH, .writes = true, \
+      .environment = "VERBENA_FINDINGS", \
+      .help = "append what the checks find to FILE, one line of JSON each" }, \
+    { .name = "deadlock", .argument = "WHEN", .default_value = "auto", .kind = OPTION_CHOICE, \
+      .environment = "VERBENA_DEADLOCK", .choices = "auto any off", \
+      .help = "in virtual time, end programs that wait for each other: auto, unless a program yet to start could end a wait; any: even then; or off" }
 #define LOG_AND_MODEL_ROWS \
     { .name = "log", .heading = "Messages", .argument = "LEVEL", .default_value = "warn", \
       .kind = OPTION_CHOICE, .environment = "VERBENA_LOG", .choices = "error warn info debug", \
@@ -113,6 +120,7 @@ static const struct option_row run_options[] = {
     WIRE_ROW,
     MEMORY_ROWS,
     SHM_DIR_ROW,
+    CHECK_ROWS,
     LOG_AND_MODEL_ROWS,
     { .name = NULL },
 };

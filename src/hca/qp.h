@@ -37,6 +37,8 @@ void qp_complete_send(struct hca_qp *qp, const struct send_wqe *wqe, enum ibv_wc
 void qp_log_send(const struct hca_qp *qp, const struct send_wqe *wqe, enum ibv_wc_status status);
 void qp_log_receive(uint32_t qpn, uint64_t wr_id, enum ibv_wc_status status);
 void qp_log_responder(const struct hca_qp *qp);
+/* Why the peer of a connected QP does not respond, in words. Call inside an epoch. */
+void qp_explain_silence(const struct hca_qp *qp, char *text, size_t size);
 
 /* True if a peer has changed an object of ours, or a process has been reaped, since the last
  * qp_handle_errors(). */

@@ -10,8 +10,7 @@
 
 #include <stdio.h>
 
-/* Why the peer of a connected QP does not respond. */
-static void explain_silence(const struct hca_qp *qp, char *text, size_t size)
+void qp_explain_silence(const struct hca_qp *qp, char *text, size_t size)
 {
     uint32_t qpn = qp->attr.dest_qp_num;
     const struct shared_qp *peer = shared_qp_find(qpn);
@@ -86,7 +85,7 @@ void qp_log_send(const struct hca_qp *qp, const struct send_wqe *wqe, enum ibv_w
         return;
     if (status == IBV_WC_RETRY_EXC_ERR) {
         epoch_enter();
-        explain_silence(qp, silence, sizeof(silence));
+        qp_explain_silence(qp, silence, sizeof(silence));
         epoch_exit();
     }
     log_info("QP 0x%x: work request 0x%llx (%s) failed with %s: %s", qp->ibv.qp_num,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "sim/attach.h"
 
+#include "check/deadlock.h"
 #include "hca/arena.h"
 #include "hca/proc.h"
 #include "hca/shm_lock.h"
@@ -22,9 +23,15 @@ struct sim_state {
     struct observe observe;
 };
 
+static void deadlocked(uint64_t now, const struct sched_reason *why)
+{
+    deadlock_report(now, why ? why->what : "waits", why ? why->fd : -1);
+}
+
 static const struct sched_hooks hooks = {
     .dispatch = model_dispatch,
     .before_switch = observe_flush,
+    .deadlocked = deadlocked,
 };
 
 static void set_pointers(struct sim_state *state)

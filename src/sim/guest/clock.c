@@ -112,7 +112,7 @@ static void sleep_until(uint64_t deadline)
 {
     guest_enter();
     while (vsched->now() < deadline)
-        vsched->wait(deadline, 0);
+        vsched->wait(deadline, 0, NULL);
     guest_leave();
 }
 
@@ -160,12 +160,14 @@ EXPORT unsigned int sleep(unsigned int seconds)
     return 0;
 }
 
+static const struct sched_reason yields = { "yields the processor, again and again", -1, false };
+
 EXPORT int sched_yield(void)
 {
     if (!IS_GUEST_CALL())
         return REAL(sched_yield)();
     guest_enter();
-    vsched->poll_idle(IO_CALL_NS);
+    vsched->poll_idle(IO_CALL_NS, &yields);
     guest_leave();
     return 0;
 }

@@ -65,7 +65,7 @@ extern void (*guest_on_thread_start)(void), (*guest_on_thread_exit)(void);
 void guest_restart(struct vthread *reserved);
 
 /* Waits until the descriptor is readable; returns at once if it is non-blocking. */
-void io_wait(int fd);
+void io_wait(int fd, const char *what, bool outside);
 
 uint64_t guest_clock_deadline(int clock, uint64_t seconds, uint64_t ns);
 /* For an absolute time of an unknown clock: the bases of the clocks are far apart. */

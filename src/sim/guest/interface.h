@@ -29,8 +29,8 @@ struct guest_sched {
     void (*charge)(double ns);
     void (*charge_clock_read)(double ns);
     void (*spin_wait)(void);
-    void (*poll_idle)(double period);
-    void (*wait)(uint64_t deadline, uint32_t waits_for);
+    void (*poll_idle)(double period, const struct sched_reason *why);
+    void (*wait)(uint64_t deadline, uint32_t waits_for, const struct sched_reason *why);
     void (*notify)(uint32_t what, double latency);
     struct vthread *(*reserve)(void);
     void (*adopt)(struct vthread *vthread);

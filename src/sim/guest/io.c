@@ -50,8 +50,12 @@ static uint32_t notifications_for(short events)
         ready_;                               \
     })
 
+static const struct sched_reason tries = { "tries descriptors without blocking", -1, true };
+static const struct sched_reason several = { "waits for one of several descriptors", -1, true };
+
 /* Waits until a descriptor is ready or the deadline has passed. */
-static int wait_for(struct pollfd *list, nfds_t count, uint64_t deadline)
+static int wait_for(struct pollfd *list, nfds_t count, uint64_t deadline,
+                    const struct sched_reason *why)
 {
     uint32_t notifications = NOTIFY_DATA;
     int ready;
@@ -59,15 +63,16 @@ static int wait_for(struct pollfd *list, nfds_t count, uint64_t deadline)
     for (nfds_t i = 0; i < count; i++)
         notifications |= notifications_for(list[i].events);
     while ((ready = RETRY_EINTR(REAL(poll)(list, count, 0))) == 0 && vsched->now() < deadline)
-        vsched->wait(deadline, notifications);
+        vsched->wait(deadline, notifications, why);
     return ready;
 }
 
 static void wait_for_one(int fd, short events)
 {
     struct pollfd one = { .fd = fd, .events = events };
+    struct sched_reason why = { events & POLLIN ? "waits to read" : "waits to write", fd, true };
 
-    wait_for(&one, 1, SCHED_NEVER);
+    wait_for(&one, 1, SCHED_NEVER, &why);
 }
 
 static void before_input(int fd, bool blocks)
@@ -78,9 +83,15 @@ static void before_input(int fd, bool blocks)
         wait_for_one(fd, POLLIN);
 }
 
-void io_wait(int fd)
+void io_wait(int fd, const char *what, bool outside)
 {
-    before_input(fd, true);
+    struct pollfd one = { .fd = fd, .events = POLLIN };
+    struct sched_reason why = { what, -1, outside };
+
+    guest_enter();
+    vsched->charge(IO_CALL_NS);
+    if (may_block(fd))
+        wait_for(&one, 1, SCHED_NEVER, &why);
     guest_leave();
 }
 
@@ -90,7 +101,7 @@ static ssize_t after_input(ssize_t result)
     int saved = errno;
 
     if (result < 0 && saved == EAGAIN)
-        vsched->poll_idle(IO_CALL_NS);
+        vsched->poll_idle(IO_CALL_NS, &tries);
     else if (result > 0)
         vsched->notify(NOTIFY_SPACE, IO_LATENCY_NS);
     guest_leave();
@@ -103,7 +114,7 @@ static ssize_t after_output(ssize_t result)
     int saved = errno;
 
     if (result < 0 && saved == EAGAIN)
-        vsched->poll_idle(IO_CALL_NS);
+        vsched->poll_idle(IO_CALL_NS, &tries);
     else if (result >= 0)
         vsched->notify(NOTIFY_DATA, IO_LATENCY_NS);
     guest_leave();
@@ -367,10 +378,12 @@ static uint64_t after_ns(uint64_t ns)
 
 static int poll_until(struct pollfd *list, nfds_t count, bool nonblocking, uint64_t deadline)
 {
-    int ready = wait_for(list, count, nonblocking ? 0 : deadline), saved = errno;
+    struct sched_reason one = { "waits for a descriptor", count == 1 ? list->fd : -1, true };
+    int ready = wait_for(list, count, nonblocking ? 0 : deadline, count == 1 ? &one : &several);
+    int saved = errno;
 
     if (!ready && nonblocking)
-        vsched->poll_idle(IO_CALL_NS);
+        vsched->poll_idle(IO_CALL_NS, &tries);
     guest_leave();
     errno = saved;
     return ready;
@@ -438,10 +451,10 @@ static int select_until(int count, fd_set *given[3], bool nonblocking, uint64_t 
     }
     while ((ready = RETRY_EINTR(select_now(count, &wanted))) == 0 && !nonblocking &&
            vsched->now() < deadline)
-        vsched->wait(deadline, notifications);
+        vsched->wait(deadline, notifications, &several);
     saved = errno;
     if (!ready && nonblocking)
-        vsched->poll_idle(IO_CALL_NS);
+        vsched->poll_idle(IO_CALL_NS, &tries);
     guest_leave();
     errno = saved;
     return ready;
@@ -484,10 +497,10 @@ static int epoll_until(int fd, struct epoll_event *events, int room, int timeout
     deadline = timeout < 0 ? SCHED_NEVER : after_ns(timeout * 1000000ull);
     while ((ready = RETRY_EINTR(REAL(epoll_wait)(fd, events, room, 0))) == 0 && timeout &&
            vsched->now() < deadline)
-        vsched->wait(deadline, NOTIFY_DATA | NOTIFY_SPACE);
+        vsched->wait(deadline, NOTIFY_DATA | NOTIFY_SPACE, &several);
     saved = errno;
     if (!ready && !timeout)
-        vsched->poll_idle(IO_CALL_NS);
+        vsched->poll_idle(IO_CALL_NS, &tries);
     guest_leave();
     errno = saved;
     return ready;

@@ -178,6 +178,8 @@ EXPORT FILE *popen(const char *command, const char *mode)
 
 /* ---- waiting for children ---- */
 
+static const struct sched_reason children = { "waits for the end of a child", -1, true };
+
 EXPORT pid_t wait4(pid_t pid, int *status, int options, struct rusage *usage)
 {
     pid_t found;
@@ -189,10 +191,10 @@ EXPORT pid_t wait4(pid_t pid, int *status, int options, struct rusage *usage)
     vsched->charge(IO_CALL_NS);
     while ((found = REAL(wait4)(pid, status, options | WNOHANG, usage)) == 0 &&
            !(options & WNOHANG))
-        vsched->wait(SCHED_NEVER, NOTIFY_DATA);
+        vsched->wait(SCHED_NEVER, NOTIFY_DATA, &children);
     saved = errno;
     if (!found)
-        vsched->poll_idle(IO_CALL_NS);
+        vsched->poll_idle(IO_CALL_NS, &children);
     guest_leave();
     errno = saved;
     return found;

@@ -11,6 +11,10 @@
 #include <time.h>
 #include <unistd.h>
 
+static const struct sched_reason joins = { "waits for the end of a thread", -1, false };
+static const struct sched_reason locks = { "waits for a lock, a semaphore or a condition", -1,
+                                           false };
+
 /* ---- starting and joining ---- */
 
 struct started {
@@ -152,7 +156,7 @@ EXPORT int pthread_join(pthread_t thread, void **result)
         return REAL(pthread_join)(thread, result);
     }
     while (!atomic_load(&started->ended))
-        vsched->wait(SCHED_NEVER, NOTIFY_DATA);
+        vsched->wait(SCHED_NEVER, NOTIFY_DATA, &joins);
     err = REAL(pthread_join)(thread, result);
     if (!err)
         unlist_started(started);
@@ -170,7 +174,7 @@ static bool wait_for_lock(uint64_t deadline)
     if (vsched->now() >= deadline)
         return false;
     atomic_fetch_add(&lock_waiters, 1);
-    vsched->wait(deadline, NOTIFY_LOCK);
+    vsched->wait(deadline, NOTIFY_LOCK, &locks);
     atomic_fetch_sub(&lock_waiters, 1);
     return true;
 }

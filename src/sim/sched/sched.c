@@ -4,6 +4,7 @@
 #include "hca/proc.h"
 #include "hca/shm_lock.h"
 #include "sim/sched/compute.h"
+#include "sim/sched/stall.h"
 #include "sim/sched/vthread_table.h"
 #include "sim/sched/vthread_watch.h"
 #include "util/log.h"
@@ -21,7 +22,6 @@
 #define NO_VTHREAD      0
 #define WATCH_NS        50000000 /* real: between two checks that the running thread is alive */
 #define EXIT_WATCH_NS   1000000  /* the same, when it is about to exit */
-#define STALL_POLL_NS   5000000  /* real: a waiting thread returns this often in a stall */
 
 #define RECHECK_NS      1000000 /* virtual: a waiting guest rechecks its own deadlines this often */
 #define CLOCK_LEAD_NS   10000   /* virtual: reading the clock may put a guest this far ahead */
@@ -31,6 +31,7 @@ struct sched *sched;
 
 static const struct sched_hooks *hooks;
 static __thread struct vthread *self;
+static __thread bool retired; /* takes no part any more, for good */
 static void (*on_resume)(void);
 static pthread_key_t exit_key;
 static pthread_once_t prepared = PTHREAD_ONCE_INIT;
@@ -38,6 +39,17 @@ static pthread_once_t prepared = PTHREAD_ONCE_INIT;
 void sched_set_hooks(const struct sched_hooks *with)
 {
     hooks = with;
+    stall_init();
+}
+
+void sched_report_deadlock(const struct sched_reason *why)
+{
+    uint64_t now = self->clock;
+
+    /* What the report calls must not wait in virtual time. */
+    self = NULL;
+    retired = true;
+    hooks->deadlocked(now, why);
 }
 
 /* Returns true if nobody woke this thread within 'ns'. */
@@ -236,27 +248,6 @@ static bool may_run(const struct vthread *me)
     return is_running(me) && load_acquire(&me->state) == VTHREAD_RUNNING;
 }
 
-/* Does not change while nothing happens. */
-static uint64_t steps(void)
-{
-    return sched->events_run + sched->switches;
-}
-
-static void note_stalled(struct vthread *me)
-{
-    if (me->stalled_at != steps())
-        me->stalled_polls = 0;
-    me->stalled_at = steps();
-    me->stalled_polls++;
-}
-
-uint64_t sched_stalled_ms(void)
-{
-    struct vthread *me = sched_self();
-
-    return me && me->stalled_at == steps() ? me->stalled_polls * (STALL_POLL_NS / 1000000) : 0;
-}
-
 static uint64_t watch_interval(void)
 {
     uint32_t id = load_acquire(&sched->running);
@@ -276,6 +267,8 @@ static void sleep_until_running(struct vthread *me, bool may_return_stalled)
 
         if (may_run(me))
             return;
+        if (may_return_stalled)
+            stall_check();
         if (nobody && load_acquire(&me->state) == VTHREAD_READY && claim_if_free(me)) {
             if (run_next(me))
                 return;
@@ -287,8 +280,8 @@ static void sleep_until_running(struct vthread *me, bool may_return_stalled)
         if (run_next(me))
             return;
         if (may_return_stalled && claim_if_free(me)) {
-            note_stalled(me);
             store_relaxed(&me->state, VTHREAD_RUNNING);
+            stall_note(me);
             return;
         }
     }
@@ -352,6 +345,8 @@ static struct vthread *join(void)
 {
     struct vthread *me;
 
+    if (retired)
+        return NULL;
     shm_lock(&sched->join_lock);
     me = vthread_alloc();
     if (me) {
@@ -441,9 +436,14 @@ void sched_sync(void)
     sched_charge(0);
 }
 
+static const struct sched_reason polls = { "polls its completion queues", -1, false };
+static const struct sched_reason spins = { "spins on memory", -1, false };
+static const struct sched_reason sleeps = { "sleeps until an adapter interrupts it", -1, false };
+
 static bool wait_for_change(struct vthread *me, enum vthread_state state, double period,
-                            uint64_t deadline)
+                            uint64_t deadline, const struct sched_reason *why)
 {
+    stall_waits_for(me, why);
     me->clock += compute_end();
     rejoin(me);
     me->idle_since = me->clock;
@@ -464,7 +464,7 @@ bool sched_poll_wait(double period)
 {
     struct vthread *me = sched_self();
 
-    return me && wait_for_change(me, VTHREAD_POLLING, period, SCHED_NEVER);
+    return me && wait_for_change(me, VTHREAD_POLLING, period, SCHED_NEVER, &polls);
 }
 
 uint32_t sched_changes(void)
@@ -484,14 +484,15 @@ bool sched_spin_wait(double period, uint32_t changes, uint64_t until)
     if (!me)
         return false;
     sched_sync();
-    return me->changes != changes || wait_for_change(me, VTHREAD_POLLING, period, until);
+    return me->changes != changes ||
+           wait_for_change(me, VTHREAD_POLLING, period, until, &spins);
 }
 
 bool sched_block(void)
 {
     struct vthread *me = sched_self();
 
-    return me && wait_for_change(me, VTHREAD_BLOCKED, 0, SCHED_NEVER);
+    return me && wait_for_change(me, VTHREAD_BLOCKED, 0, SCHED_NEVER, &sleeps);
 }
 
 /* The descriptor that it waits for may be a completion channel. */
@@ -677,6 +678,7 @@ void sched_charge_clock_read(double ns)
 
     if (!me)
         return;
+    stall_watches_clock(me);
     me->clock += compute_end() + llround(ns);
     me->calls++;
     ahead = me->clock - me->yielded_at;
@@ -686,14 +688,14 @@ void sched_charge_clock_read(double ns)
         compute_begin();
 }
 
-void sched_wait(uint64_t deadline, uint32_t waits_for)
+void sched_wait(uint64_t deadline, uint32_t waits_for, const struct sched_reason *why)
 {
     struct vthread *me = sched_self();
 
     if (!me)
         return;
     me->waits_for = waits_for;
-    wait_for_change(me, VTHREAD_WAITING, 0, deadline);
+    wait_for_change(me, VTHREAD_WAITING, 0, deadline, why);
 }
 
 void sched_detach(void)
@@ -704,7 +706,7 @@ void sched_detach(void)
     give_up_running(self, VTHREAD_DETACHED);
 }
 
-void sched_poll_idle(double period)
+void sched_poll_idle(double period, const struct sched_reason *why)
 {
     struct vthread *me = sched_self();
 
@@ -714,7 +716,7 @@ void sched_poll_idle(double period)
         sched_charge(period);
         return;
     }
-    wait_for_change(me, VTHREAD_POLLING, period, SCHED_NEVER);
+    wait_for_change(me, VTHREAD_POLLING, period, SCHED_NEVER, why);
 }
 
 struct vthread *sched_reserve(void)
@@ -765,6 +767,7 @@ bool sched_join_guest(void)
         me->clock = me->clock < sched->now ? sched->now : me->clock;
         store_release(&me->state, VTHREAD_READY);
     } else if (!me && (me = vthread_alloc())) {
+        sched->programs++;
         vthread_make_guest(me, segment_config()->node << 20);
         me->clock = vthread_arrival_time();
         store_release(&me->state, VTHREAD_READY);

@@ -7,13 +7,23 @@
 
 #include "sim/sched/vthread.h"
 
+/* What a thread waits for, in words. NULL stands for something unknown, outside. */
+struct sched_reason {
+    const char *what;
+    int fd;       /* that it waits for, -1: none */
+    bool outside; /* a program that has not joined may end the wait */
+};
+
 /* What the scheduler needs from the model. */
 struct sched_hooks {
     void (*dispatch)(const struct event *event);
     /* Another process may run next: flush the buffers of files that processes share. */
     void (*before_switch)(void);
+    /* Nobody will ever run again: tells the user why the calling thread waits. */
+    void (*deadlocked)(uint64_t now, const struct sched_reason *why);
 };
 void sched_set_hooks(const struct sched_hooks *hooks);
+void sched_report_deadlock(const struct sched_reason *why);
 
 /* This thread's vthread; the thread joins on first use. NULL if the table is full. */
 struct vthread *sched_self(void);
@@ -103,7 +113,7 @@ void sched_on_resume(void (*call)(void));
 
 /* Waits until the deadline or a notification. Returns early, without time passing, if nothing can
  * happen now, so that the thread can check the real world. */
-void sched_wait(uint64_t deadline, uint32_t waits_for);
+void sched_wait(uint64_t deadline, uint32_t waits_for, const struct sched_reason *why);
 
 /* The thread is about to sleep in the kernel: nobody waits for it. It rejoins, at the current time,
  * with its next call. */
@@ -113,7 +123,7 @@ void sched_detach(void);
 void sched_notify(uint32_t what, double latency);
 
 /* An empty poll of something other than a CQ. */
-void sched_poll_idle(double period);
+void sched_poll_idle(double period, const struct sched_reason *why);
 
 /* Reserves a vthread for a thread or process that this one is about to start. The new thread adopts
  * it first thing; if the start fails, unreserve it. */

@@ -39,6 +39,8 @@ struct vthread {
 
     uint64_t stalled_at;    /* step count at its last poll while nothing could happen */
     uint64_t stalled_polls; /* since then */
+    uint64_t stuck_polls;   /* of these, in a row, those that no newcomer and no time can end */
+    bool waits_for_outside; /* a program that has not joined may end the wait */
 
     bool watched; /* may sleep in the kernel in ways that are not intercepted */
 
@@ -77,6 +79,11 @@ struct sched {
     uint64_t wake_send_ns, wake_recv_ns; /* from an interrupt to a running thread */
     struct vthread vthreads[VTHREADS_MAX];
     struct vthread_barrier barrier;
+    uint32_t programs; /* guests that came from outside, so far */
+    _Atomic uint32_t deadlocked;
+    uint32_t deadlocked_threads;
+    _Atomic uint32_t deadlock_reports; /* of these threads */
+    struct shm_lock deadlock_lock;     /* held while a thread reports */
 };
 
 /* Set by sim_attach(). */

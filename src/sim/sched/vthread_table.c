@@ -32,7 +32,7 @@ struct vthread *vthread_alloc(void)
         vthread->process = proc_word(proc_self);
         vthread->proc = proc_self;
         vthread->empty_polls = 0;
-        vthread->stalled_polls = 0;
+        vthread->stalled_polls = vthread->stuck_polls = 0;
         vthread->guest = vthread->known_by_pid = vthread->spins = vthread->watched = false;
         vthread->pid = vthread->tid = 0;
         vthread->waits_for = 0;

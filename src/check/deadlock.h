@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Tells the user why a thread of a deadlocked fabric waits. */
+#ifndef CHECK_DEADLOCK_H
+#define CHECK_DEADLOCK_H
+
+#include <stdint.h>
+
+/* The calling thread waits for `what` since virtual time `now`; fd -1: for no descriptor. */
+void deadlock_report(uint64_t now, const char *what, int fd);
+
+#endif

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "sim/sched/stall.h"
+
+#include "hca/proc.h"
+#include "hca/shm_lock.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define DEADLOCK_STALLS    400  /* in a row of every thread: two seconds and more of real time */
+#define REPORTS_TIMEOUT_MS 5000 /* for the other threads to report as well */
+#define DEADLOCK_STATUS    1
+
+/* What counts as a deadlock. */
+static enum { DEADLOCK_AUTO, DEADLOCK_OFF, DEADLOCK_ANY } mode;
+/* Programs that are expected to join: before that, a stall is no deadlock. */
+static uint32_t programs_expected = 2;
+
+static __thread const struct sched_reason *reason;
+
+void stall_init(void)
+{
+    const char *text = getenv("VERBENA_DEADLOCK");
+    uint32_t number = text ? strtoul(text, NULL, 10) : 0;
+
+    if (text && !strcmp(text, "off"))
+        mode = DEADLOCK_OFF;
+    else if (text && (!strcmp(text, "any") || number))
+        mode = DEADLOCK_ANY;
+    if (number)
+        programs_expected = number;
+}
+
+/* Does not change while nothing happens. */
+static uint64_t steps(void)
+{
+    return sched->events_run + sched->switches;
+}
+
+uint64_t sched_stalled_ms(void)
+{
+    struct vthread *me = sched_self();
+
+    return me && me->stalled_at == steps() ? me->stalled_polls * (STALL_POLL_NS / 1000000) : 0;
+}
+
+void stall_waits_for(struct vthread *me, const struct sched_reason *why)
+{
+    reason = why;
+    me->waits_for_outside = !why || why->outside;
+}
+
+void stall_watches_clock(struct vthread *me)
+{
+    me->stuck_polls = 0;
+}
+
+static bool rests(uint32_t state)
+{
+    return state == VTHREAD_POLLING || state == VTHREAD_BLOCKED || state == VTHREAD_WAITING;
+}
+
+static bool is_stuck(const struct vthread *vthread, bool is_me)
+{
+    if (!vthread->guest || (!is_me && !rests(load_acquire(&vthread->state))))
+        return false;
+    return vthread->stalled_at == steps() && vthread->stuck_polls >= DEADLOCK_STALLS &&
+           vthread->deadline == SCHED_NEVER;
+}
+
+/* Whether every thread is stuck. Threads that have not returned from a stall yet are given time. */
+static bool is_deadlock(const struct vthread *me)
+{
+    uint32_t count = 0;
+
+    if (mode == DEADLOCK_OFF || sched->programs < programs_expected)
+        return false;
+    for (uint32_t i = 0; i < sched->vthread_high; i++) {
+        const struct vthread *vthread = &sched->vthreads[i];
+
+        if (load_acquire(&vthread->state) == VTHREAD_FREE)
+            continue;
+        if (!is_stuck(vthread, vthread == me))
+            return false;
+        count++;
+    }
+    sched->deadlocked_threads = count;
+    return true;
+}
+
+static void wait_for_reports(void)
+{
+    static const struct timespec pause = { .tv_nsec = 1000000 };
+
+    for (int ms = 0; ms < REPORTS_TIMEOUT_MS; ms++) {
+        if (load_acquire(&sched->deadlock_reports) >= sched->deadlocked_threads)
+            return;
+        clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
+    }
+}
+
+/* Each thread reports its own wait, one at a time; then all processes end. */
+static void report_and_exit(void)
+{
+    shm_lock(&sched->deadlock_lock);
+    sched_report_deadlock(reason);
+    atomic_fetch_add(&sched->deadlock_reports, 1);
+    shm_unlock(&sched->deadlock_lock);
+    wait_for_reports();
+    fflush_unlocked(stdout);
+    _exit(DEADLOCK_STATUS);
+}
+
+void stall_check(void)
+{
+    if (unlikely(load_acquire(&sched->deadlocked)))
+        report_and_exit();
+}
+
+void stall_note(struct vthread *me)
+{
+    if (me->stalled_at != steps())
+        me->stalled_polls = me->stuck_polls = 0;
+    me->stalled_at = steps();
+    me->stalled_polls++;
+    if (me->waits_for_outside && mode != DEADLOCK_ANY)
+        me->stuck_polls = 0;
+    else
+        me->stuck_polls++;
+    if (!is_deadlock(me))
+        return;
+    store_release(&sched->deadlocked, 1);
+    report_and_exit();
+}
