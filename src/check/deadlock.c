@@ -18,8 +18,6 @@
 
 #define QPS_SHOWN 8
 
-static const char *const state_names[] = { "RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR" };
-
 /* The port of an IPv4 or IPv6 address, -1: neither. */
 static int port_of(const struct sockaddr_storage *address)
 {
@@ -81,8 +79,7 @@ static void describe_peer(const struct hca_qp *qp, char *text, size_t size)
     if (peer && load_relaxed(&peer->dest_qpn) == qp->ibv.qp_num && proc_alive(peer->proc))
         snprintf(text, size, "its peer is QP 0x%x of process %d, in %s", load_relaxed(&peer->qpn),
                  (int)proc_slot(peer->proc)->pid,
-                 load_relaxed(&peer->state) <= IBV_QPS_ERR ? state_names[load_relaxed(&peer->state)]
-                                                           : "no state");
+                 qp_state_name(load_relaxed(&peer->state)));
     else if (peer)
         qp_explain_silence(qp, text, size);
     else
@@ -107,7 +104,7 @@ static void note_qps(struct finding *finding)
             epoch_exit();
         }
         finding_note(finding, "QP 0x%x is in %s, %u sends and %u receives outstanding%s%s",
-                     qp->ibv.qp_num, state_names[state],
+                     qp->ibv.qp_num, qp_state_name(state),
                      qp->sq_posted - load_relaxed(&qp->sq_freed), receives_posted(qp),
                      *peer ? "; " : "", peer);
     }

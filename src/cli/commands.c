@@ -36,7 +36,9 @@
       .environment = "VERBENA_MR", .choices = "auto copy share", \
       .help = "how peers reach registered memory: auto, copy, or share (mapped wherever possible)" }
 #define CHECK_ROWS \
-    { .name = "findings", .heading = "Checks", .argument = "FILE", .kind = OPTION_PATH, .writes = true, \
+    { .name = "explain-errors", .heading = "Checks", .kind = OPTION_FLAG, .environment = "VERBENA_EXPLAIN_ERRORS", \
+      .help = "say why a work request or a call failed, and where in the program it was made" }, \
+    { .name = "findings", .argument = "FILE", .kind = OPTION_PATH, .writes = true, \
       .environment = "VERBENA_FINDINGS", \
       .help = "append what the checks find to FILE, one line of JSON each" }, \
     { .name = "deadlock", .argument = "WHEN", .default_value = "auto", .kind = OPTION_CHOICE, \

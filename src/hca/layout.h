@@ -308,6 +308,14 @@ struct shared_cq {
 
 /* ---- queue pairs and shared receive queues ---- */
 
+/* The last request of its peer that a QP has refused. */
+struct refusal {
+    uint64_t addr, length;
+    uint32_t rkey;
+    uint32_t access; /* 0: none was refused */
+    uint32_t not_enabled; /* by the QP's access flags; otherwise by the key or the address */
+};
+
 struct shared_qp {
     _Atomic uint32_t qpn; /* 0: not in use; index | generation << QP_INDEX_BITS */
     _Atomic uint32_t state;
@@ -328,6 +336,7 @@ struct shared_qp {
     uint64_t xrcd;
     _Atomic uint32_t comm_est cache_aligned; /* a first message has arrived */
     struct event_box events;
+    struct refusal refusal; /* for messages only */
     /* Of the QP's own requests, counted by its owner; of its peers' requests, counted by them. */
     struct traffic requests cache_aligned;
     struct traffic responses cache_aligned;

@@ -118,4 +118,10 @@ bool mr_local_of(unsigned proc, uint32_t lkey, uint32_t pd, uint64_t addr, uint6
 bool mr_remote(uint32_t rkey, unsigned proc, uint32_t pd, uint32_t qpn, uint64_t addr,
                uint64_t length, unsigned access, struct mem_ref *ref);
 
+/* Why mr_local() or mr_remote() refuses an access, in words. */
+void mr_why_local(uint32_t lkey, uint32_t pd, uint64_t addr, uint64_t length, bool for_writing,
+                  char *text, size_t size);
+void mr_why_remote(uint32_t rkey, unsigned proc, uint32_t pd, uint32_t qpn, uint64_t addr,
+                   uint64_t length, unsigned access, char *text, size_t size);
+
 #endif

@@ -266,6 +266,7 @@ struct hca_qp {
     bool mcast_loopback; /* receives its own multicast messages */
     struct wr_builder *builder;
     void *engine_qp; /* what the engine keeps for it; guarded by the send queue's lock */
+    void *checked;   /* what the checks keep for it; guarded by the same lock */
     struct hca_qp *next, **link;
 };
 

@@ -14,6 +14,7 @@
 #include "hca/srq.h"
 #include "hca/table.h"
 #include "hca/traffic.h"
+#include "hca/observer.h"
 #include "util/list.h"
 
 #include <errno.h>
@@ -93,6 +94,8 @@ void qp_complete_send(struct hca_qp *qp, const struct send_wqe *wqe, enum ibv_wc
         [IBV_WR_ATOMIC_WRITE] = IBV_WC_ATOMIC_WRITE,
     };
 
+    if (unlikely(hca_observer != NULL))
+        status = hca_observer->send_completes(qp, wqe, status);
     if (status == IBV_WC_SUCCESS && !(wqe->flags & IBV_SEND_SIGNALED))
         return;
     if (unlikely(status != IBV_WC_SUCCESS))
@@ -345,6 +348,7 @@ void qp_destroy(struct hca_qp *qp)
     rq_destroy(&qp->rq);
     traffic_retire(qp->shared);
     table_free(&qp_table, QP_INDEX(qp->ibv.qp_num));
+    free(qp->checked);
     free(qp);
 }
 

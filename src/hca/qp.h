@@ -13,6 +13,10 @@
 int qp_check_transition(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_qp_state to,
                         int mask);
 
+/* The attributes that a transition requires and allows. False: there is no such transition. */
+bool qp_transition(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_qp_state to,
+                   int *required, int *allowed);
+
 struct hca_qp *qp_create(struct hca_context *context, struct hca_pd *pd,
                          const struct ibv_qp_init_attr *init, struct hca_xrcd *xrcd);
 int qp_modify(struct hca_qp *qp, const struct ibv_qp_attr *attr, int mask);
@@ -37,6 +41,10 @@ void qp_complete_send(struct hca_qp *qp, const struct send_wqe *wqe, enum ibv_wc
 void qp_log_send(const struct hca_qp *qp, const struct send_wqe *wqe, enum ibv_wc_status status);
 void qp_log_receive(uint32_t qpn, uint64_t wr_id, enum ibv_wc_status status);
 void qp_log_responder(const struct hca_qp *qp);
+const char *qp_state_name(enum ibv_qp_state state);
+const char *qp_opcode_name(uint8_t opcode);
+/* The usual cause of a status. */
+const char *qp_status_cause(enum ibv_wc_status status);
 /* Why the peer of a connected QP does not respond, in words. Call inside an epoch. */
 void qp_explain_silence(const struct hca_qp *qp, char *text, size_t size);
 

@@ -3,6 +3,7 @@
 
 #include "hca/addr.h"
 #include "hca/epoch.h"
+#include "hca/observer.h"
 #include "hca/proc.h"
 #include "hca/qp.h"
 #include "hca/table.h"
@@ -31,7 +32,7 @@ void qp_explain_silence(const struct hca_qp *qp, char *text, size_t size)
                  load_relaxed(&peer->state));
 }
 
-static const char *cause_of(enum ibv_wc_status status)
+const char *qp_status_cause(enum ibv_wc_status status)
 {
     switch (status) {
     case IBV_WC_LOC_LEN_ERR:
@@ -53,7 +54,7 @@ static const char *cause_of(enum ibv_wc_status status)
     }
 }
 
-static const char *name_of(uint8_t opcode)
+const char *qp_opcode_name(uint8_t opcode)
 {
     static const char *const names[] = {
         [IBV_WR_RDMA_WRITE] = "RDMA write",
@@ -89,15 +90,17 @@ void qp_log_send(const struct hca_qp *qp, const struct send_wqe *wqe, enum ibv_w
         epoch_exit();
     }
     log_info("QP 0x%x: work request 0x%llx (%s) failed with %s: %s", qp->ibv.qp_num,
-             (unsigned long long)wqe->wr_id, name_of(wqe->opcode), ibv_wc_status_str(status),
-             *silence ? silence : cause_of(status));
+             (unsigned long long)wqe->wr_id, qp_opcode_name(wqe->opcode), ibv_wc_status_str(status),
+             *silence ? silence : qp_status_cause(status));
 }
 
 void qp_log_receive(uint32_t qpn, uint64_t wr_id, enum ibv_wc_status status)
 {
+    if (unlikely(hca_observer != NULL))
+        hca_observer->receive_failed(qpn, wr_id, status);
     if (is_news(status))
         log_info("QP 0x%x: receive 0x%llx failed with %s: %s", qpn, (unsigned long long)wr_id,
-                 ibv_wc_status_str(status), cause_of(status));
+                 ibv_wc_status_str(status), qp_status_cause(status));
 }
 
 /* A responder has no failed completion, but peers have raised an event. */
@@ -105,6 +108,8 @@ void qp_log_responder(const struct hca_qp *qp)
 {
     uint32_t events = load_relaxed(&qp->shared->events.bits);
 
+    if (unlikely(hca_observer != NULL))
+        hca_observer->qp_failed(qp);
     if (events & 1u << IBV_EVENT_QP_ACCESS_ERR)
         log_info("QP 0x%x: error state: the peer's remote key does not allow the access",
                  qp->ibv.qp_num);

@@ -113,16 +113,32 @@ static int kind_of(enum ibv_qp_type type)
     }
 }
 
-int qp_check_transition(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_qp_state to,
-                        int mask)
+const char *qp_state_name(enum ibv_qp_state state)
+{
+    static const char *const names[] = { "RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR" };
+
+    return (unsigned)state <= IBV_QPS_ERR ? names[state] : "no state";
+}
+
+bool qp_transition(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_qp_state to,
+                   int *required, int *allowed)
 {
     int kind = kind_of(type);
 
     if (kind < 0 || (unsigned)from > IBV_QPS_ERR || (unsigned)to > IBV_QPS_ERR)
-        return EINVAL;
+        return false;
     const struct rule *rule = &rules[from][to];
-    mask &= ~ignored[kind];
-    if (!rule->valid || (mask & rule->required[kind]) != rule->required[kind])
+    *required = rule->required[kind];
+    *allowed = *required | rule->optional[kind] | ignored[kind] | IBV_QP_STATE | CUR;
+    return rule->valid;
+}
+
+int qp_check_transition(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_qp_state to,
+                        int mask)
+{
+    int required, allowed;
+
+    if (!qp_transition(type, from, to, &required, &allowed) || required & ~mask)
         return EINVAL;
-    return mask & ~(rule->required[kind] | rule->optional[kind] | IBV_QP_STATE | CUR) ? EINVAL : 0;
+    return mask & ~allowed ? EINVAL : 0;
 }

@@ -27,28 +27,38 @@ bool responder_translate(const struct shared_qp *qp, uint32_t srqn, uint32_t rke
            mr_remote(rkey, proc, pd, load_relaxed(&qp->qpn), addr, length, access, ref);
 }
 
-enum responder_status responder_check(const struct shared_qp *qp, uint32_t srqn, uint32_t rkey,
+static enum responder_status refuse(struct shared_qp *qp, uint32_t rkey, uint64_t addr,
+                                    uint64_t length, unsigned access, enum responder_status why)
+{
+    qp->refusal = (struct refusal){ .addr = addr,
+                                    .length = length,
+                                    .rkey = rkey,
+                                    .access = access,
+                                    .not_enabled = why == RESPONDER_NOT_ENABLED };
+    return why;
+}
+
+enum responder_status responder_check(struct shared_qp *qp, uint32_t srqn, uint32_t rkey,
                                       uint64_t addr, uint64_t length, unsigned access,
                                       struct mem_ref *ref)
 {
-    if (!(load_relaxed(&qp->access) & access))
-        return RESPONDER_NOT_ENABLED;
-    if (length && !responder_translate(qp, srqn, rkey, addr, length, access, ref))
-        return RESPONDER_ACCESS_ERROR;
+    if (unlikely(!(load_relaxed(&qp->access) & access)))
+        return refuse(qp, rkey, addr, length, access, RESPONDER_NOT_ENABLED);
+    if (length && unlikely(!responder_translate(qp, srqn, rkey, addr, length, access, ref)))
+        return refuse(qp, rkey, addr, length, access, RESPONDER_ACCESS_ERROR);
     return RESPONDER_OK;
 }
 
-enum responder_status responder_check_atomic(const struct shared_qp *qp, uint32_t srqn,
-                                             uint32_t rkey, uint64_t addr, unsigned access,
-                                             struct mem_ref *ref)
+enum responder_status responder_check_atomic(struct shared_qp *qp, uint32_t srqn, uint32_t rkey,
+                                             uint64_t addr, unsigned access, struct mem_ref *ref)
 {
     enum responder_status status;
 
     if (addr & 7)
-        return RESPONDER_MISALIGNED;
+        return refuse(qp, rkey, addr, sizeof(uint64_t), access, RESPONDER_MISALIGNED);
     status = responder_check(qp, srqn, rkey, addr, sizeof(uint64_t), access, ref);
     if (status == RESPONDER_OK && ref->addr & 7) /* a region's iova may differ from its address */
-        return RESPONDER_MISALIGNED;
+        return refuse(qp, rkey, addr, sizeof(uint64_t), access, RESPONDER_MISALIGNED);
     return status;
 }
 

@@ -30,13 +30,12 @@ bool responder_translate(const struct shared_qp *qp, uint32_t srqn, uint32_t rke
 
 /* Checks the QP's access flags, then the key. With length 0 the key does not matter, and `ref` is
  * left alone. */
-enum responder_status responder_check(const struct shared_qp *qp, uint32_t srqn, uint32_t rkey,
+enum responder_status responder_check(struct shared_qp *qp, uint32_t srqn, uint32_t rkey,
                                       uint64_t addr, uint64_t length, unsigned access,
                                       struct mem_ref *ref);
 /* The same for 8 bytes that are read or written as one. */
-enum responder_status responder_check_atomic(const struct shared_qp *qp, uint32_t srqn,
-                                             uint32_t rkey, uint64_t addr, unsigned access,
-                                             struct mem_ref *ref);
+enum responder_status responder_check_atomic(struct shared_qp *qp, uint32_t srqn, uint32_t rkey,
+                                             uint64_t addr, unsigned access, struct mem_ref *ref);
 
 /* The value that an atomic stores. `operand` is what fetch-and-add adds, or compare-and-swap
  * stores. */

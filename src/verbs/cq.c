@@ -3,6 +3,7 @@
 
 #include "verbs/verbs.h"
 
+#include "check/check.h"
 #include "hca/async.h"
 #include "hca/cq.h"
 #include "hca/notify.h"
@@ -28,7 +29,10 @@ static struct hca_cq *create(struct ibv_context *context, uint32_t cqe, void *cq
 
     if (!err && (cqe < 1 || cqe > HCA_MAX_CQE || comp_vector < 0 ||
                  comp_vector >= context->num_comp_vectors))
-        err = EINVAL;
+        err = check_because(EINVAL,
+                            "a CQ of %u entries on vector %d: the device allows 1 to %d entries and "
+                            "%d vectors",
+                            cqe, comp_vector, HCA_MAX_CQE, context->num_comp_vectors);
     if (err)
         return fail(err);
     hca_charge(CALL_CREATE_CQ, cqe);
@@ -41,7 +45,7 @@ static struct hca_cq *create(struct ibv_context *context, uint32_t cqe, void *cq
     cq->ibv.cqe = cqe;
     pthread_mutex_init(&cq->ibv.mutex, NULL);
     pthread_cond_init(&cq->ibv.cond, NULL);
-    return cq;
+    return check_made(CHECK_CQ, cq, 0);
 }
 
 EXPORT struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context,
@@ -143,7 +147,8 @@ EXPORT int ibv_destroy_cq(struct ibv_cq *ibv)
     struct hca_cq *cq = (struct hca_cq *)ibv;
 
     if (load_relaxed(&cq->users) > 0)
-        return EBUSY;
+        return check_because(EBUSY, "%d queues still use the CQ", load_relaxed(&cq->users));
+    check_gone(CHECK_CQ, cq);
     if (cq->owner != proc_self) {
         free(cq); /* inherited through fork: the parent's object stays */
         return 0;
@@ -211,7 +216,7 @@ EXPORT struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *cont
     list_push(channels, channel, next, link);
     notify_add_service_hook(raise_missed_events);
     pthread_mutex_unlock(&channels_mutex);
-    return &channel->ibv;
+    return check_made(CHECK_CHANNEL, channel, 0);
 }
 
 EXPORT int ibv_destroy_comp_channel(struct ibv_comp_channel *ibv)
@@ -219,7 +224,8 @@ EXPORT int ibv_destroy_comp_channel(struct ibv_comp_channel *ibv)
     struct hca_channel *channel = (struct hca_channel *)ibv;
 
     if (ibv->refcnt)
-        return EBUSY;
+        return check_because(EBUSY, "%d CQs still use the channel", ibv->refcnt);
+    check_gone(CHECK_CHANNEL, channel);
     pthread_mutex_lock(&channels_mutex);
     list_remove(channel, next, link);
     pthread_mutex_unlock(&channels_mutex);

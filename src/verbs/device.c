@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "verbs/verbs.h"
 
+#include "check/check.h"
+
 #include "hca/addr.h"
 #include "hca/engine.h"
 #include "hca/notify.h"
@@ -121,7 +123,7 @@ static void fill_tables(struct verbs_context *v)
     v->context.ops.poll_cq = verbs_poll_cq;
     v->context.ops.req_notify_cq = verbs_req_notify_cq;
     v->context.ops.post_srq_recv = verbs_post_srq_recv;
-    v->context.ops.post_send = verbs_post_send;
+    v->context.ops.post_send = check_on ? verbs_post_send_checked : verbs_post_send;
     v->context.ops.post_recv = verbs_post_recv;
 }
 

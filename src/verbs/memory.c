@@ -3,6 +3,7 @@
 
 #include "verbs/verbs.h"
 
+#include "check/check.h"
 #include "hca/arena.h"
 #include "hca/epoch.h"
 #include "hca/mr.h"
@@ -44,7 +45,7 @@ EXPORT struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
         return fail(err);
     hca_charge(CALL_ALLOC_PD, 0);
     pd = new_pd(context, NULL);
-    return pd ? &pd->ibv : NULL;
+    return check_made(CHECK_PD, pd, 0);
 }
 
 EXPORT int ibv_dealloc_pd(struct ibv_pd *ibv)
@@ -52,7 +53,9 @@ EXPORT int ibv_dealloc_pd(struct ibv_pd *ibv)
     struct hca_pd *pd = (struct hca_pd *)ibv;
 
     if (load_relaxed(&pd->users) > 0)
-        return EBUSY;
+        return check_because(EBUSY, "%d objects of PD %u still exist", load_relaxed(&pd->users),
+                             pd->id);
+    check_gone(CHECK_PD, pd);
     if (pd->parent)
         atomic_fetch_sub(&pd->parent->users, 1);
     free(pd);
@@ -92,7 +95,7 @@ struct ibv_pd *verbs_alloc_parent_domain(struct ibv_context *context,
     if (!pd)
         return NULL;
     atomic_fetch_add(&parent->users, 1);
-    return &pd->ibv;
+    return check_made(CHECK_PD, pd, 0);
 }
 
 /* ---- memory regions ---- */
@@ -145,7 +148,7 @@ static struct ibv_mr *new_mr(struct ibv_pd *pd, enum mr_kind kind, void *addr, u
     mr->ibv.lkey = key;
     mr->ibv.rkey = key;
     atomic_fetch_add(&real_pd(pd)->users, 1);
-    return &mr->ibv;
+    return check_made(CHECK_MR, &mr->ibv, key);
 }
 
 EXPORT struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
@@ -158,9 +161,17 @@ EXPORT struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t len
         return fail(err);
     if (!access_is_valid(access) || !length ||
         (!implicit && (uintptr_t)addr + length < (uintptr_t)addr))
-        return fail(EINVAL);
+        return fail(check_because(EINVAL,
+                                  "a region of %zu bytes at %p with access flags 0x%x: %s", length,
+                                  addr, access,
+                                  access_is_valid(access) ? "no bytes, or too many"
+                                                          : "unknown flags, or remote writes or "
+                                                            "atomics without local writes"));
     if (!memory_is_there(addr, length, access))
-        return fail(EFAULT);
+        return fail(check_because(EFAULT,
+                                  "a region of %zu bytes at %p with access flags 0x%x: the memory "
+                                  "is not mapped, or not for this access",
+                                  length, addr, access));
     if (access & IBV_ACCESS_ZERO_BASED)
         iova = 0;
     hca_charge(CALL_REGISTER, implicit ? 0 : length);
@@ -234,13 +245,15 @@ EXPORT int ibv_dereg_mr(struct ibv_mr *ibv)
     int err;
 
     if (load_relaxed(&mr->windows) > 0)
-        return EBUSY;
+        return check_because(EBUSY, "memory windows are bound to the region with lkey 0x%x",
+                             ibv->lkey);
     bool bounded = mr->own->length != UINT64_MAX; /* neither a null region nor the whole address space */
     hca_charge(CALL_DEREGISTER, bounded ? mr->own->length : 0);
     if (hca_engine->deregistered && bounded)
         hca_engine->deregistered(mr->own->iova, mr->own->length);
     if (mr->own->proc == proc_self && (err = mr_destroy(mr->own)))
         return err;
+    check_gone(CHECK_MR, ibv);
     if (mr->dm)
         atomic_fetch_sub(&mr->dm->users, 1);
     atomic_fetch_sub(&real_pd(ibv->pd)->users, 1);

@@ -3,6 +3,7 @@
 
 #include "verbs/verbs.h"
 
+#include "check/check.h"
 #include "hca/addr.h"
 #include "hca/cq.h"
 #include "hca/engine.h"
@@ -207,6 +208,42 @@ int verbs_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_
     return err;
 }
 
+/* Without the fast path: the checks look at every request before it is executed. */
+static int send_one_checked(struct hca_qp *qp, struct ibv_send_wr *wr, const void *caller)
+{
+    struct send_wqe w;
+    int err = check_send(qp, wr);
+
+    if (!err && qp->sq_posted - load_relaxed(&qp->sq_freed) >= qp->cap.max_send_wr)
+        err = ENOMEM;
+    if (err || (err = translate(qp, wr, &w)))
+        return err;
+    w.sq_index = next_index(qp);
+    check_posts(qp, wr, w.sq_index, caller);
+    hca_engine->send(qp, &w);
+    return 0;
+}
+
+int verbs_post_send_checked(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
+{
+    struct hca_qp *qp = (struct hca_qp *)ibv;
+    int err = may_post_send(qp) ? 0 : EINVAL;
+
+    if (!err) {
+        charge_sends(wr);
+        spin_lock(&qp->sq_lock);
+        for (; wr && !(err = send_one_checked(qp, wr, __builtin_return_address(0))); wr = wr->next)
+            ;
+        spin_unlock(&qp->sq_lock);
+    }
+    if (err) {
+        *bad_wr = wr;
+        if (check_explains)
+            check_explain_post(qp, wr, err);
+    }
+    return err;
+}
+
 int verbs_post_send_all(struct hca_qp *qp, struct ibv_send_wr *list)
 {
     uint32_t count = 0;
@@ -219,8 +256,11 @@ int verbs_post_send_all(struct hca_qp *qp, struct ibv_send_wr *list)
     if (!err && qp->sq_posted - load_relaxed(&qp->sq_freed) + count > qp->cap.max_send_wr)
         err = ENOMEM;
     for (struct ibv_send_wr *wr = list; wr && !err; wr = wr->next)
-        err = send_one(qp, wr);
+        err = unlikely(check_on) ? send_one_checked(qp, wr, __builtin_return_address(0))
+                                 : send_one(qp, wr);
     spin_unlock(&qp->sq_lock);
+    if (unlikely(err && check_explains && list))
+        check_explain_post(qp, list, err);
     return err;
 }
 
@@ -231,6 +271,8 @@ int verbs_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_
 
     if (unlikely(!qp->rq.shared || qp_state(qp) == IBV_QPS_RESET)) {
         *bad_wr = wr;
+        if (check_explains)
+            check_explain_post_receive(&qp->rq, wr, true, EINVAL);
         return EINVAL;
     }
     charge_receives(wr);
@@ -240,8 +282,11 @@ int verbs_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_
     if (unlikely(qp_state(qp) == IBV_QPS_ERR))
         qp_flush_late_receive(qp);
     spin_unlock(&qp->rq.lock);
-    if (unlikely(err))
+    if (unlikely(err)) {
         *bad_wr = wr;
+        if (check_explains)
+            check_explain_post_receive(&qp->rq, wr, false, err);
+    }
     return err;
 }
 
@@ -255,7 +300,10 @@ int verbs_post_srq_recv(struct ibv_srq *ibv, struct ibv_recv_wr *wr, struct ibv_
     for (; wr && !(err = rq_post(&srq->rq, srq->pd->id, wr)); wr = wr->next)
         ;
     spin_unlock(&srq->rq.lock);
-    if (unlikely(err))
+    if (unlikely(err)) {
         *bad_wr = wr;
+        if (check_explains)
+            check_explain_post_receive(&srq->rq, wr, false, err);
+    }
     return err;
 }

@@ -3,6 +3,7 @@
 
 #include "verbs/verbs.h"
 
+#include "check/check.h"
 #include "hca/qp.h"
 
 #include <string.h>
@@ -19,7 +20,7 @@ static int check_init(const struct ibv_qp_init_attr *a, struct ibv_pd *pd, struc
     case IBV_QPT_UC:
     case IBV_QPT_UD:
         if (!pd || !a->send_cq || !a->recv_cq)
-            return EINVAL;
+            return check_because(EINVAL, "a QP of this type needs a PD and two CQs");
         break;
     case IBV_QPT_XRC_SEND:
         if (!pd || !a->send_cq)
@@ -32,10 +33,15 @@ static int check_init(const struct ibv_qp_init_attr *a, struct ibv_pd *pd, struc
     }
     if (a->cap.max_send_wr > HCA_MAX_WR || a->cap.max_send_sge > HCA_MAX_SGE ||
         a->cap.max_inline_data > HCA_MAX_INLINE)
-        return EINVAL;
+        return check_because(EINVAL,
+                             "%u sends of %u SGEs and %u bytes inline: the device allows %d of %d "
+                             "and %d",
+                             a->cap.max_send_wr, a->cap.max_send_sge, a->cap.max_inline_data,
+                             HCA_MAX_WR, HCA_MAX_SGE, HCA_MAX_INLINE);
     if (!a->srq && !is_xrc(a->qp_type) &&
         (a->cap.max_recv_wr > HCA_MAX_WR || a->cap.max_recv_sge > HCA_MAX_SGE))
-        return EINVAL;
+        return check_because(EINVAL, "%u receives of %u SGEs: the device allows %d of %d",
+                             a->cap.max_recv_wr, a->cap.max_recv_sge, HCA_MAX_WR, HCA_MAX_SGE);
     return 0;
 }
 
@@ -71,7 +77,7 @@ static struct hca_qp *create(struct ibv_context *context, struct ibv_pd *pd,
     pthread_mutex_init(&qp->ibv.mutex, NULL);
     pthread_cond_init(&qp->ibv.cond, NULL);
     attr->cap = qp->cap;
-    return qp;
+    return check_made(CHECK_QP, qp, qp->ibv.qp_num);
 }
 
 EXPORT struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
@@ -141,7 +147,8 @@ EXPORT int ibv_destroy_qp(struct ibv_qp *ibv)
         return 0;
     }
     if (load_relaxed(&qp->groups) > 0 && qp->owner == proc_self)
-        return EBUSY;
+        return check_because(EBUSY, "QP 0x%x is attached to a multicast group", ibv->qp_num);
+    check_gone(CHECK_QP, qp);
     verbs_free_qp_ex(qp);
     if (qp->owner != proc_self) {
         free(qp); /* inherited through fork: the parent's object stays */
@@ -156,8 +163,15 @@ EXPORT int ibv_destroy_qp(struct ibv_qp *ibv)
 
 EXPORT int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask)
 {
+    enum ibv_qp_state from;
+    int err;
+
     hca_charge(CALL_MODIFY_QP, 0);
-    return qp_modify((struct hca_qp *)qp, attr, attr_mask);
+    from = qp_state((struct hca_qp *)qp);
+    err = qp_modify((struct hca_qp *)qp, attr, attr_mask);
+    if (unlikely(err && check_explains))
+        check_explain_modify((struct hca_qp *)qp, attr, attr_mask, from, err);
+    return err;
 }
 
 EXPORT int ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask,

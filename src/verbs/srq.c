@@ -4,6 +4,7 @@
 #include "hca/srq.h"
 #include "verbs/verbs.h"
 
+#include "check/check.h"
 #include "hca/qp.h"
 #include "hca/async.h"
 
@@ -17,7 +18,8 @@ static struct ibv_srq *create(struct ibv_context *context, struct ibv_pd *pd, vo
     int err = ensure_attached();
 
     if (!err && (attr->max_wr < 1 || attr->max_wr > HCA_MAX_WR || attr->max_sge > HCA_MAX_SGE))
-        err = EINVAL;
+        err = check_because(EINVAL, "an SRQ of %u receives of %u SGEs: the device allows %d of %d",
+                            attr->max_wr, attr->max_sge, HCA_MAX_WR, HCA_MAX_SGE);
     if (err)
         return fail(err);
     if (!attr->max_sge)
@@ -33,7 +35,7 @@ static struct ibv_srq *create(struct ibv_context *context, struct ibv_pd *pd, vo
     srq->ibv.handle = srq->srqn;
     pthread_mutex_init(&srq->ibv.mutex, NULL);
     pthread_cond_init(&srq->ibv.cond, NULL);
-    return &srq->ibv;
+    return check_made(CHECK_SRQ, srq, srq->srqn);
 }
 
 EXPORT struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
@@ -88,7 +90,8 @@ EXPORT int ibv_destroy_srq(struct ibv_srq *ibv)
     struct hca_srq *srq = (struct hca_srq *)ibv;
 
     if (load_relaxed(&srq->users) > 0)
-        return EBUSY;
+        return check_because(EBUSY, "%d QPs still use the SRQ", load_relaxed(&srq->users));
+    check_gone(CHECK_SRQ, srq);
     if (srq->owner != proc_self) {
         free(srq); /* inherited through fork: the parent's object stays */
         return 0;

@@ -126,7 +126,7 @@ static unsigned access_flag(enum transport_access access)
     return flags[access];
 }
 
-enum transport_status work_check_remote(const struct shared_qp *qp, uint32_t srqn,
+enum transport_status work_check_remote(struct shared_qp *qp, uint32_t srqn,
                                         enum transport_access access, uint32_t rkey,
                                         uint64_t address, uint64_t length, struct mem_ref *ref)
 {

@@ -24,7 +24,7 @@ enum ibv_wc_status work_status(enum transport_status status);
 /* ---- the responder; inside an epoch ---- */
 
 /* Checks a request for remote access, and finds its memory. */
-enum transport_status work_check_remote(const struct shared_qp *qp, uint32_t srqn,
+enum transport_status work_check_remote(struct shared_qp *qp, uint32_t srqn,
                                         enum transport_access access, uint32_t rkey,
                                         uint64_t address, uint64_t length, struct mem_ref *ref);
 /* Finds the memory of a request that was checked; false: its key is no longer valid. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Programs that wait for each other in vain. deadlock poll|event|lock|socket|timeout PORT
- * server|client */
+/* Two programs that wait for each other in vain, or refuse a request.
+ *     pair poll|event|lock|socket|timeout|refuse PORT server|client */
 #include "bed.h"
 
 #include <arpa/inet.h>
@@ -14,7 +14,8 @@
 #include <unistd.h>
 
 struct address {
-    uint32_t qpn;
+    uint64_t memory;
+    uint32_t qpn, rkey;
     uint16_t lid;
 };
 
@@ -41,13 +42,30 @@ static int meet(int port, bool is_server)
     return fd;
 }
 
-static void exchange(struct bed *bed, int peer)
+static struct address exchange(struct bed *bed, int peer)
 {
-    struct address mine = { bed->qp[0]->qp_num, bed_lid(bed->context) }, theirs;
+    struct address mine = { (uintptr_t)bed->memory, bed->qp[0]->qp_num, bed->mr->rkey,
+                            bed_lid(bed->context) };
+    struct address theirs;
 
     BED_NEED(write(peer, &mine, sizeof(mine)) == sizeof(mine));
     BED_NEED(read(peer, &theirs, sizeof(theirs)) == sizeof(theirs));
     bed_connect(bed->qp[0], theirs.qpn, theirs.lid);
+    return theirs;
+}
+
+/* The client writes where the server allows no writes; both wait for the end of their QPs. */
+static void refuse(struct bed *bed, int peer, const struct address *target)
+{
+    bool is_client = target;
+    char byte = 0;
+
+    if (!is_client)
+        BED_NEED(!bed_receive(bed, 0, 8, 1));
+    BED_NEED(write(peer, &byte, 1) == 1 && read(peer, &byte, 1) == 1);
+    if (is_client)
+        BED_NEED(!bed_rdma(bed, IBV_WR_RDMA_WRITE, target->memory, target->rkey, 64));
+    BED_NEED(bed_poll(bed).status == (is_client ? IBV_WC_REM_ACCESS_ERR : IBV_WC_WR_FLUSH_ERR));
 }
 
 /* Waits, in the named way, for a message that the server never sends. */
@@ -100,6 +118,7 @@ int main(int count, char **words)
 {
     struct ibv_comp_channel *channel = NULL;
     struct bed bed = { 0 };
+    struct address theirs;
     bool is_server;
     int peer;
 
@@ -115,8 +134,10 @@ int main(int count, char **words)
     bed.mr = ibv_reg_mr(bed.pd, bed.memory, BED_BYTES, IBV_ACCESS_LOCAL_WRITE);
     bed.qp[0] = bed_qp(&bed);
     peer = meet(atoi(words[2]), is_server);
-    exchange(&bed, peer);
-    if (!strcmp(words[1], "socket")) {
+    theirs = exchange(&bed, peer);
+    if (!strcmp(words[1], "refuse")) {
+        refuse(&bed, peer, is_server ? NULL : &theirs);
+    } else if (!strcmp(words[1], "socket")) {
         BED_NEED(read(peer, &count, sizeof(count)) > 0);
     } else if (!is_server && !strcmp(words[1], "lock")) {
         join_locked_thread();

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "check/check.h"
+
+#include "check/explain.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+bool check_on;
+bool check_explains;
+
+static bool is_set(const char *variable)
+{
+    const char *value = getenv(variable);
+
+    return value && *value && strcmp(value, "0");
+}
+
+/* Before the first verb, and before the program's own constructors. */
+__attribute__((constructor(102))) static void start(void)
+{
+    check_explains = is_set("VERBENA_EXPLAIN_ERRORS");
+    check_on = check_explains;
+    if (check_on)
+        hca_observer = &explain_observer;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Where the verbs call the checks. Each call costs one predictable branch while no check is on. */
+#ifndef CHECK_CHECK_H
+#define CHECK_CHECK_H
+
+#include "hca/objects.h"
+
+extern bool check_on; /* any check is */
+extern bool check_explains;
+
+enum check_kind { CHECK_PD, CHECK_MR, CHECK_CQ, CHECK_QP, CHECK_SRQ, CHECK_CHANNEL, CHECK_KINDS };
+
+void check_object_made(enum check_kind kind, const void *object, uint32_t number);
+void check_object_gone(enum check_kind kind, const void *object);
+
+/* The number is a QP number or a key, else 0. Returns the object, which may be NULL. */
+static inline void *check_made(enum check_kind kind, void *object, uint32_t number)
+{
+    if (unlikely(check_on) && object)
+        check_object_made(kind, object, number);
+    return object;
+}
+
+/* Call before the object is freed. */
+static inline void check_gone(enum check_kind kind, const void *object)
+{
+    if (unlikely(check_on))
+        check_object_gone(kind, object);
+}
+
+/* A work request is about to get this index of the send queue, whose lock is held. */
+void check_posts(struct hca_qp *qp, const struct ibv_send_wr *wr, uint32_t index,
+                 const void *caller);
+
+/* Tells the user why a call fails, if that is wanted. Returns `err`. */
+int check_refuse(int err, const char *format, ...) __attribute__((format(printf, 2, 3)));
+#define check_because(err, ...) (unlikely(check_explains) ? check_refuse(err, __VA_ARGS__) : (err))
+
+/* Why ibv_modify_qp() refused these attributes of a QP that is in state `from`. */
+void check_explain_modify(const struct hca_qp *qp, const struct ibv_qp_attr *attr, int mask,
+                          enum ibv_qp_state from, int err);
+/* Why a work request was not accepted. */
+void check_explain_post(const struct hca_qp *qp, const struct ibv_send_wr *wr, int err);
+void check_explain_post_receive(const struct hca_rq *rq, const struct ibv_recv_wr *wr,
+                                bool in_reset, int err);
+
+#endif

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "check/objects.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#define BUCKETS         4096
+#define GONE_REMEMBERED 1024
+
+const char *const object_names[CHECK_KINDS] = {
+    [CHECK_PD] = "PD", [CHECK_MR] = "MR",   [CHECK_CQ] = "CQ",
+    [CHECK_QP] = "QP", [CHECK_SRQ] = "SRQ", [CHECK_CHANNEL] = "completion channel",
+};
+
+static struct object *objects[BUCKETS]; /* by address */
+static struct object *gone[GONE_REMEMBERED];
+static uint32_t gone_count;
+static uint64_t made_count;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static struct object **bucket_of(const void *address)
+{
+    return &objects[(uintptr_t)address * 0x9e3779b97f4a7c15ull >> 52];
+}
+
+void check_object_made(enum check_kind kind, const void *address, uint32_t number)
+{
+    struct object *object = calloc(1, sizeof(*object)), **bucket = bucket_of(address);
+
+    if (!object)
+        return;
+    object->address = address;
+    object->kind = kind;
+    object->number = number;
+    stacktrace_take(&object->made);
+    pthread_mutex_lock(&lock);
+    object->order = made_count++;
+    object->next = *bucket;
+    *bucket = object;
+    pthread_mutex_unlock(&lock);
+}
+
+void check_object_gone(enum check_kind kind, const void *address)
+{
+    struct object **link = bucket_of(address), *object, **slot;
+
+    pthread_mutex_lock(&lock);
+    while (*link && ((*link)->address != address || (*link)->kind != kind))
+        link = &(*link)->next;
+    object = *link;
+    if (object) {
+        *link = object->next;
+        object->gone = true;
+        stacktrace_take(&object->destroyed);
+        slot = &gone[gone_count++ % GONE_REMEMBERED];
+        free(*slot);
+        *slot = object;
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+static void consider(const struct object *object, enum check_kind kind, uint32_t number,
+                     const struct object **found)
+{
+    if (object && object->kind == kind && object->number == number &&
+        (!*found || object->order > (*found)->order))
+        *found = object;
+}
+
+bool object_find(enum check_kind kind, uint32_t number, struct object *copy)
+{
+    const struct object *found = NULL;
+
+    pthread_mutex_lock(&lock);
+    for (int i = 0; i < BUCKETS; i++) {
+        for (const struct object *object = objects[i]; object; object = object->next)
+            consider(object, kind, number, &found);
+    }
+    for (int i = 0; i < GONE_REMEMBERED; i++)
+        consider(gone[i], kind, number, &found);
+    if (found)
+        *copy = *found;
+    pthread_mutex_unlock(&lock);
+    return found;
+}
+
+void object_each(void (*visit)(const struct object *object, void *context), void *context)
+{
+    pthread_mutex_lock(&lock);
+    for (int i = 0; i < BUCKETS; i++) {
+        for (const struct object *object = objects[i]; object; object = object->next)
+            visit(object, context);
+    }
+    pthread_mutex_unlock(&lock);
+}

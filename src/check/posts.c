@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "check/posts.h"
+
+#include "check/check.h"
+#include "hca/engine.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct checked_qp {
+    uint32_t mask;
+    struct post posts[];
+};
+
+struct post *post_find(const struct hca_qp *qp, uint32_t index)
+{
+    struct checked_qp *checked = qp->checked;
+    struct post *post = checked ? &checked->posts[index & checked->mask] : NULL;
+
+    return post && post->used && post->index == index ? post : NULL;
+}
+
+static struct checked_qp *make(const struct hca_qp *qp)
+{
+    uint32_t size = round_up_pow2(qp->cap.max_send_wr ? qp->cap.max_send_wr : 1);
+    struct checked_qp *checked = calloc(1, sizeof(*checked) + size * sizeof(struct post));
+
+    if (checked)
+        checked->mask = size - 1;
+    return checked;
+}
+
+/* Live, a whole stack trace would cost several times what a short message does: the caller must
+ * do. */
+static void take_stack(struct stacktrace *trace, const void *caller)
+{
+    if (hca_engine->charge) {
+        stacktrace_take(trace);
+        return;
+    }
+    trace->count = 1;
+    trace->frames[0] = (void *)caller;
+}
+
+static void copy_target(struct post *post, const struct ibv_send_wr *wr)
+{
+    switch (wr->opcode) {
+    case IBV_WR_ATOMIC_CMP_AND_SWP:
+    case IBV_WR_ATOMIC_FETCH_AND_ADD:
+        post->remote_addr = wr->wr.atomic.remote_addr;
+        post->rkey = wr->wr.atomic.rkey;
+        break;
+    case IBV_WR_RDMA_WRITE:
+    case IBV_WR_RDMA_WRITE_WITH_IMM:
+    case IBV_WR_RDMA_READ:
+    case IBV_WR_ATOMIC_WRITE:
+        post->remote_addr = wr->wr.rdma.remote_addr;
+        post->rkey = wr->wr.rdma.rkey;
+        break;
+    default:
+        post->remote_addr = post->rkey = 0;
+    }
+}
+
+void check_posts(struct hca_qp *qp, const struct ibv_send_wr *wr, uint32_t index,
+                 const void *caller)
+{
+    struct checked_qp *checked = qp->checked;
+    struct post *post;
+
+    if (!checked && !(checked = qp->checked = make(qp)))
+        return;
+    post = &checked->posts[index & checked->mask];
+    post->used = true;
+    post->index = index;
+    post->wr_id = wr->wr_id;
+    post->opcode = wr->opcode;
+    post->is_inline = (wr->send_flags | qp->every_send_flags) & IBV_SEND_INLINE;
+    post->inject_status = 0;
+    post->num_sge = 0;
+    post->length = 0;
+    copy_target(post, wr);
+    for (int i = 0; i < wr->num_sge && wr->opcode != IBV_WR_BIND_MW; i++) {
+        if (post->num_sge < POST_SGES)
+            post->sge[post->num_sge++] = wr->sg_list[i];
+        post->length += wr->sg_list[i].length;
+    }
+    take_stack(&post->posted, caller);
+}

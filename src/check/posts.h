@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What a QP has posted to its send queue, and where in the program. */
+#ifndef CHECK_POSTS_H
+#define CHECK_POSTS_H
+
+#include "check/stacktrace.h"
+#include "hca/objects.h"
+
+#define POST_SGES 4
+
+struct post {
+    bool used;
+    uint32_t index; /* of the send queue */
+    uint64_t wr_id;
+    uint64_t remote_addr, length;
+    uint32_t rkey;
+    uint32_t num_sge;
+    uint8_t opcode;
+    bool is_inline;
+    uint8_t inject_status; /* to complete with, if it succeeds; 0: none */
+    struct ibv_sge sge[POST_SGES];
+    struct stacktrace posted;
+};
+
+/* The record of this work request, NULL: none. The send queue's lock is held. */
+struct post *post_find(const struct hca_qp *qp, uint32_t index);
+
+#endif

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Breaks one rule: errors CASE. Exits with 0 if the outcome is the documented one. */
+#include "bed.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct bed bed;
+
+static void need_status(enum ibv_wc_status status)
+{
+    struct ibv_wc wc = bed_poll(&bed);
+
+    while (wc.status == IBV_WC_WR_FLUSH_ERR)
+        wc = bed_poll(&bed);
+    BED_NEED(wc.status == status);
+}
+
+static struct ibv_mr *read_only;
+
+static void register_read_only(void)
+{
+    read_only = ibv_reg_mr(bed.pd, bed.memory, 1024, IBV_ACCESS_REMOTE_READ);
+    BED_NEED(read_only);
+}
+
+static void access_flag(void)
+{
+    register_read_only();
+    BED_NEED(!bed_rdma(&bed, IBV_WR_RDMA_WRITE, (uintptr_t)bed.memory, read_only->rkey, 64));
+    need_status(IBV_WC_REM_ACCESS_ERR);
+}
+
+static void range(void)
+{
+    BED_NEED(!bed_rdma(&bed, IBV_WR_RDMA_READ, (uintptr_t)bed.memory + BED_BYTES - 16,
+                       bed.mr->rkey, 64));
+    need_status(IBV_WC_REM_ACCESS_ERR);
+}
+
+static void deregistered(void)
+{
+    uint32_t rkey;
+
+    register_read_only();
+    rkey = read_only->rkey;
+    BED_NEED(!ibv_dereg_mr(read_only));
+    BED_NEED(!bed_rdma(&bed, IBV_WR_RDMA_READ, (uintptr_t)bed.memory, rkey, 64));
+    need_status(IBV_WC_REM_ACCESS_ERR);
+}
+
+static void local_key(void)
+{
+    register_read_only();
+    bed.mr->lkey = read_only->lkey; /* as a program that mixes up two regions */
+    BED_NEED(!bed_rdma(&bed, IBV_WR_RDMA_READ, (uintptr_t)bed.memory, bed.mr->rkey, 64));
+    need_status(IBV_WC_LOC_PROT_ERR);
+}
+
+static void short_receive(void)
+{
+    BED_NEED(!bed_receive(&bed, 1, 16, 3));
+    BED_NEED(!bed_send(&bed, 0, 512, 4));
+    for (int i = 0; i < 2; i++) {
+        struct ibv_wc wc = bed_poll(&bed);
+
+        BED_NEED(wc.status == (wc.wr_id == 3 ? IBV_WC_LOC_LEN_ERR : IBV_WC_REM_INV_REQ_ERR));
+    }
+}
+
+static void rnr(void)
+{
+    BED_NEED(!bed_send(&bed, 0, 512, 4));
+    need_status(IBV_WC_RNR_RETRY_EXC_ERR);
+}
+
+static void silence(void)
+{
+    BED_NEED(!ibv_destroy_qp(bed.qp[1]));
+    BED_NEED(!bed_send(&bed, 0, 512, 4));
+    need_status(IBV_WC_RETRY_EXC_ERR);
+}
+
+static void transition(void)
+{
+    struct ibv_qp *qp = bed_qp(&bed);
+    struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTS };
+
+    BED_NEED(ibv_modify_qp(qp, &attr, IBV_QP_STATE) == EINVAL);
+    attr.qp_state = IBV_QPS_INIT;
+    BED_NEED(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PORT) == EINVAL);
+}
+
+static void full_queue(void)
+{
+    int err = 0;
+
+    for (int i = 0; i < 1000 && !err; i++)
+        err = bed_rdma(&bed, IBV_WR_RDMA_WRITE, (uintptr_t)bed.memory, bed.mr->rkey, 8);
+    BED_NEED(err == ENOMEM);
+}
+
+static void busy(void)
+{
+    BED_NEED(ibv_destroy_cq(bed.cq) == EBUSY);
+}
+
+static void unmapped(void)
+{
+    BED_NEED(!ibv_reg_mr(bed.pd, (void *)16, 4096, 0) && errno == EFAULT);
+}
+
+static void good(void)
+{
+    BED_NEED(!bed_receive(&bed, 1, 512, 3));
+    BED_NEED(!bed_send(&bed, 0, 512, 4));
+    for (int i = 0; i < 2; i++)
+        BED_NEED(bed_poll(&bed).status == IBV_WC_SUCCESS);
+    bed_free(&bed);
+}
+
+static const struct {
+    const char *name;
+    void (*run)(void);
+} cases[] = {
+    { "access-flag", access_flag }, { "range", range },
+    { "deregistered", deregistered }, { "local-key", local_key },
+    { "short-receive", short_receive }, { "rnr", rnr },
+    { "silence", silence }, { "transition", transition },
+    { "full-queue", full_queue }, { "busy", busy },
+    { "unmapped", unmapped }, { "good", good },
+};
+
+int main(int count, char **words)
+{
+    bed_make(&bed);
+    for (size_t i = 0; count == 2 && i < sizeof(cases) / sizeof(*cases); i++) {
+        if (strcmp(cases[i].name, words[1]))
+            continue;
+        cases[i].run();
+        return 0;
+    }
+    fprintf(stderr, "usage: errors CASE\n");
+    return 2;
+}
