@@ -4,7 +4,6 @@
 #include "calibrate/control.h"
 #include "calibrate/search.h"
 #include "results/allocate.h"
-#include "util/file.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -89,22 +88,6 @@ static int begin(struct session *session)
     return fail(session, reason);
 }
 
-/* Keys that the data leave open return to START. */
-static bool give_up_undetermined(struct fit *fit)
-{
-    bool changed = false;
-
-    for (unsigned int i = 0; i < fit->key_count; i++) {
-        struct key *key = &fit->keys->list[fit->keys_of[i]];
-
-        if (key->origin != KEY_UNDETERMINED)
-            continue;
-        changed |= key->value != key->start;
-        key->value = key->start;
-    }
-    return changed;
-}
-
 /* Searches the counts; least squares; both again if values instead of shapes move a count. The
  * differences between whole and brief runs are renewed in between. */
 static int fit_alternately(struct fit *fit, const struct search_map *map)
@@ -143,7 +126,7 @@ static int fit_all(struct session *session)
     if (status)
         return status;
     identify_keys(fit, &session->out->identify);
-    if (give_up_undetermined(fit)) {
+    if (keys_restore(fit->keys)) {
         fit_restrict(fit);
         status = fit_solve(fit, TRIALS_AGAIN);
     }
@@ -155,19 +138,13 @@ static int fit_all(struct session *session)
 static char *all_lines(const struct data *data)
 {
     struct file_text file;
-    FILE *out = file_begin(&file);
-    char *lines;
+    FILE *out = data_begin_lines(&file);
 
-    if (!out)
-        abort();
     for (unsigned int i = 0; i < data->experiment_count; i++) {
         if (data->experiments[i].role != DATA_UNUSED)
             fputs(data->experiments[i].whole, out);
     }
-    fflush(out);
-    lines = allocate_text(file.text);
-    file_drop(&file);
-    return lines;
+    return data_take_lines(&file);
 }
 
 static void take_modelled(struct calibration *out)
@@ -181,12 +158,8 @@ static void take_modelled(struct calibration *out)
         if (entry->role == DATA_UNUSED || next == out->modelled->count)
             continue;
         result = &out->modelled->experiments[next++];
-        for (unsigned int k = entry->first_point; k < entry->first_point + entry->count; k++) {
-            double value = data_find(&out->data.points[k], result);
-
-            out->values[k] = value > 0 ? log(value) : NAN;
-            out->data.points[k].usable = value > 0;
-        }
+        for (unsigned int k = entry->first_point; k < entry->first_point + entry->count; k++)
+            out->values[k] = data_find(&out->data.points[k], result);
     }
 }
 
@@ -221,6 +194,7 @@ static int work(struct session *session)
     status = begin(session);
     if (!status && session->fit.point_count >= POINTS_LEAST)
         status = fit_all(session);
+    keys_restore(&out->keys); /* those that were to be fitted, and were not */
     if (!status)
         status = model_all(session);
     if (!status)

@@ -14,12 +14,6 @@ struct calibrate_spec {
     unsigned int at_once; /* runs in parallel; 0: one for each core */
 };
 
-/* Errors of the model, relative to what was measured. */
-struct calibrate_errors {
-    unsigned int count;
-    double median, worst;
-};
-
 struct calibration {
     struct keys keys;
     struct data data;
@@ -36,12 +30,6 @@ struct calibration {
 int calibrate_run(const struct calibrate_spec *spec, struct results **files, unsigned int count,
                   struct calibration *out, char *error, size_t size);
 void calibrate_free(struct calibration *calibration);
-
-/* Of one experiment, or of all with a role. */
-struct calibrate_errors calibrate_errors_of(const struct calibration *calibration,
-                                            unsigned int experiment);
-struct calibrate_errors calibrate_errors_of_role(const struct calibration *calibration,
-                                                 enum data_role role);
 
 /* For the terminal, for programs, and as an adapter file. */
 void calibrate_print(const struct calibration *calibration, FILE *out);

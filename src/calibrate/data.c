@@ -3,7 +3,6 @@
 
 #include "bench/session/experiments.h"
 #include "results/allocate.h"
-#include "util/file.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -76,6 +75,24 @@ static bool listed(const char *list, const char *name)
 }
 
 /* ---- lines of sweeps ---- */
+
+FILE *data_begin_lines(struct file_text *file)
+{
+    FILE *out = file_begin(file);
+
+    if (!out)
+        abort();
+    return out;
+}
+
+char *data_take_lines(struct file_text *file)
+{
+    char *lines = file_take(file);
+
+    if (!lines)
+        abort();
+    return lines;
+}
 
 static void put_numbers(const struct number_list *list, FILE *out)
 {
@@ -183,11 +200,8 @@ static void put_option(const struct option_row *row, const char *value,
 static char *line_of(const struct experiment_result *result, bool brief)
 {
     struct file_text file;
-    FILE *out = file_begin(&file);
-    char *line;
+    FILE *out = data_begin_lines(&file);
 
-    if (!out)
-        abort();
     fputs(result->name, out);
     for (const struct option_row *row = settings_rows; row->name; row++) {
         const char *value = results_metadata_get(&result->settings, row->name);
@@ -199,27 +213,14 @@ static char *line_of(const struct experiment_result *result, bool brief)
             put_option(row, value, result, brief, out);
     }
     fputc('\n', out);
-    fflush(out);
-    line = allocate_text(file.text);
-    file_drop(&file);
-    return line;
+    return data_take_lines(&file);
 }
 
-char *data_quick_line(const struct experiment *experiment)
+void data_put_quick_line(const struct experiment *experiment, FILE *out)
 {
-    struct file_text file;
-    FILE *out = file_begin(&file);
-    char *line;
-
-    if (!out)
-        abort();
     fprintf(out, "%s %s --iterations %d --warmup %d --repetitions 1 --refine 0\n",
             experiment->name, experiment->quick ? experiment->quick : "", BRIEF_ITERATIONS,
             BRIEF_WARMUP);
-    fflush(out);
-    line = allocate_text(file.text);
-    file_drop(&file);
-    return line;
 }
 
 /* ---- points ---- */
@@ -377,8 +378,10 @@ double data_find(const struct data_point *point, const struct experiment_result 
             strcmp(series->axis, wanted->axis) || strcmp(series->unit, wanted->unit))
             continue;
         for (unsigned int k = 0; k < series->count; k++) {
+            double median = series->points[k].y.median;
+
             if (series->points[k].x == point->x)
-                return series->points[k].y.median;
+                return median > 0 ? log(median) : NAN;
         }
     }
     return NAN;

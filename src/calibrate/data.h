@@ -5,6 +5,7 @@
 
 #include "bench/bench.h"
 #include "results/results.h"
+#include "util/file.h"
 
 enum data_role {
     DATA_CONTROL,  /* gives parameters directly */
@@ -47,8 +48,13 @@ int data_take(struct results **files, unsigned int count, const char *held_out, 
               char *error, size_t size);
 void data_free(struct data *data);
 
-/* The line of an experiment of the suite in a sweep, with few iterations. The caller frees it. */
-char *data_quick_line(const struct experiment *experiment);
+/* Collect the lines of a sweep, which the caller of data_take_lines() frees. Like all memory of
+ * results, they are there or the program aborts. */
+FILE *data_begin_lines(struct file_text *file);
+char *data_take_lines(struct file_text *file);
+
+/* Writes the line of an experiment of the suite, with few iterations. */
+void data_put_quick_line(const struct experiment *experiment, FILE *out);
 
 /* Why the model cannot run an experiment of the suite, or NULL. */
 const char *data_not_modelled(const struct experiment *experiment);
@@ -56,7 +62,7 @@ const char *data_not_modelled(const struct experiment *experiment);
 /* Whether a run of it takes so long that it is only predicted, never fitted. */
 bool data_costly(const struct experiment *experiment);
 
-/* The median of a point in the results of a run on the model, or NAN. */
+/* The logarithm of the median of a point in the results of a run on the model, or NAN. */
 double data_find(const struct data_point *point, const struct experiment_result *result);
 
 const char *data_role_name(enum data_role role);

@@ -10,76 +10,52 @@
 
 #define TITLE_MAX 120
 
-static int by_size(const void *a, const void *b)
+static double *new_errors(const struct calibration *calibration)
 {
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
+    return allocate_zeroed(calibration->data.point_count * sizeof(double) + 1);
 }
 
+/* Adds the errors of the model in one experiment, relative to what was measured. */
 static void add_errors(const struct calibration *calibration, unsigned int experiment,
-                       double *list, unsigned int *count)
+                       double *errors, unsigned int *count)
 {
     const struct data_experiment *entry = &calibration->data.experiments[experiment];
 
     for (unsigned int i = entry->first_point; i < entry->first_point + entry->count; i++) {
         if (!isnan(calibration->values[i]))
-            list[(*count)++] =
+            errors[(*count)++] =
                 fabs(expm1(calibration->values[i] - calibration->data.points[i].measured));
     }
 }
 
-static struct calibrate_errors summarise(double *list, unsigned int count)
+static struct summary summarise(double *errors, unsigned int count)
 {
-    struct calibrate_errors errors = { .count = count };
+    struct summary summary;
 
-    qsort(list, count, sizeof(*list), by_size);
-    if (count) {
-        errors.median = (list[(count - 1) / 2] + list[count / 2]) / 2;
-        errors.worst = list[count - 1];
-    }
-    return errors;
+    histogram_of_values(errors, count, &summary);
+    free(errors);
+    return summary;
 }
 
-/* Of the experiments that 'chosen' accepts. */
-static struct calibrate_errors errors_where(const struct calibration *calibration,
-                                            bool (*chosen)(const struct calibration *calibration,
-                                                           unsigned int i, unsigned int what),
-                                            unsigned int what)
+static struct summary errors_of(const struct calibration *calibration, unsigned int experiment)
 {
-    double *list = allocate_zeroed(calibration->data.point_count * sizeof(*list) + 1);
-    struct calibrate_errors errors;
+    double *errors = new_errors(calibration);
+    unsigned int count = 0;
+
+    add_errors(calibration, experiment, errors, &count);
+    return summarise(errors, count);
+}
+
+static struct summary errors_of_role(const struct calibration *calibration, enum data_role role)
+{
+    double *errors = new_errors(calibration);
     unsigned int count = 0;
 
     for (unsigned int i = 0; i < calibration->data.experiment_count; i++) {
-        if (chosen(calibration, i, what))
-            add_errors(calibration, i, list, &count);
+        if (calibration->data.experiments[i].role == role)
+            add_errors(calibration, i, errors, &count);
     }
-    errors = summarise(list, count);
-    free(list);
-    return errors;
-}
-
-static bool is_experiment(const struct calibration *calibration, unsigned int i, unsigned int what)
-{
-    return i == what;
-}
-
-static bool has_role(const struct calibration *calibration, unsigned int i, unsigned int what)
-{
-    return calibration->data.experiments[i].role == (enum data_role)what;
-}
-
-struct calibrate_errors calibrate_errors_of(const struct calibration *calibration,
-                                            unsigned int experiment)
-{
-    return errors_where(calibration, is_experiment, experiment);
-}
-
-struct calibrate_errors calibrate_errors_of_role(const struct calibration *calibration,
-                                                 enum data_role role)
-{
-    return errors_where(calibration, has_role, role);
+    return summarise(errors, count);
 }
 
 /* ---- text ---- */
@@ -182,13 +158,16 @@ static void print_suggestions(const struct calibration *calibration, FILE *out)
     }
 }
 
-static void print_total(const struct calibration *calibration, enum data_role role, FILE *out)
+static void print_totals(const struct calibration *calibration, const char *prefix, FILE *out)
 {
-    struct calibrate_errors errors = calibrate_errors_of_role(calibration, role);
+    for (int role = DATA_CONTROL; role <= DATA_HELD_OUT; role++) {
+        struct summary errors = errors_of_role(calibration, role);
 
-    if (errors.count)
-        fprintf(out, "%s: %u points, median error %.2f%%, worst %.1f%%\n", data_role_name(role),
-                errors.count, 100 * errors.median, 100 * errors.worst);
+        if (errors.count)
+            fprintf(out, "%s%s: %u points, median error %.2f%%, worst %.1f%%\n", prefix,
+                    data_role_name(role), (unsigned int)errors.count, 100 * errors.median,
+                    100 * errors.maximum);
+    }
 }
 
 static void print_errors(const struct calibration *calibration, FILE *out)
@@ -198,14 +177,14 @@ static void print_errors(const struct calibration *calibration, FILE *out)
     fprintf(out, "%-20s %-10s %8s %10s %10s\n", "experiment", "", "points", "median", "worst");
     for (unsigned int i = 0; i < data->experiment_count; i++) {
         const struct data_experiment *entry = &data->experiments[i];
-        struct calibrate_errors errors = calibrate_errors_of(calibration, i);
+        struct summary errors = errors_of(calibration, i);
 
         fprintf(out, "%-20s %-10s ", entry->result->name, data_role_name(entry->role));
         if (entry->role == DATA_UNUSED)
             fprintf(out, "%s\n", entry->why);
         else
-            fprintf(out, "%8u %9.2f%% %9.1f%%\n", errors.count, 100 * errors.median,
-                    100 * errors.worst);
+            fprintf(out, "%8u %9.2f%% %9.1f%%\n", (unsigned int)errors.count,
+                    100 * errors.median, 100 * errors.maximum);
     }
 }
 
@@ -220,9 +199,7 @@ void calibrate_print(const struct calibration *calibration, FILE *out)
     print_errors(calibration, out);
     fputc('\n', out);
     print_suggestions(calibration, out);
-    print_total(calibration, DATA_CONTROL, out);
-    print_total(calibration, DATA_FITTED, out);
-    print_total(calibration, DATA_HELD_OUT, out);
+    print_totals(calibration, "", out);
 }
 
 /* ---- JSON ---- */
@@ -252,10 +229,10 @@ static json_t *keys_json(const struct calibration *calibration)
     return array;
 }
 
-static json_t *errors_json(struct calibrate_errors errors)
+static json_t *errors_json(struct summary errors)
 {
     return json_pack("{si sf sf}", "points", (int)errors.count, "median", errors.median, "worst",
-                     errors.worst);
+                     errors.maximum);
 }
 
 static json_t *experiments_json(const struct calibration *calibration)
@@ -264,7 +241,7 @@ static json_t *experiments_json(const struct calibration *calibration)
 
     for (unsigned int i = 0; i < calibration->data.experiment_count; i++) {
         const struct data_experiment *entry = &calibration->data.experiments[i];
-        json_t *row = errors_json(calibrate_errors_of(calibration, i));
+        json_t *row = errors_json(errors_of(calibration, i));
 
         json_object_set_new(row, "name", json_string(entry->result->name));
         json_object_set_new(row, "role", json_string(data_role_name(entry->role)));
@@ -324,9 +301,9 @@ json_t *calibrate_json(const struct calibration *calibration)
                      (int)calibration->runs, "parameters", keys_json(calibration), "combinations",
                      groups_json(calibration), "next", suggestions_json(calibration),
                      "experiments", experiments_json(calibration), "control",
-                     errors_json(calibrate_errors_of_role(calibration, DATA_CONTROL)), "fitted",
-                     errors_json(calibrate_errors_of_role(calibration, DATA_FITTED)), "held_out",
-                     errors_json(calibrate_errors_of_role(calibration, DATA_HELD_OUT)));
+                     errors_json(errors_of_role(calibration, DATA_CONTROL)), "fitted",
+                     errors_json(errors_of_role(calibration, DATA_FITTED)), "held_out",
+                     errors_json(errors_of_role(calibration, DATA_HELD_OUT)));
 }
 
 /* ---- the adapter file ---- */
@@ -338,13 +315,7 @@ void calibrate_write(const struct calibration *calibration, const char *command,
     snprintf(title, sizeof(title), "%.80s, calibrated", calibration->keys.start.title);
     fprintf(out, "# %s\n", command);
     print_groups(calibration, "# ", out);
-    for (int role = DATA_CONTROL; role <= DATA_HELD_OUT; role++) {
-        struct calibrate_errors errors = calibrate_errors_of_role(calibration, role);
-
-        if (errors.count)
-            fprintf(out, "# %s: %u points, median error %.2f%%, worst %.1f%%\n",
-                    data_role_name(role), errors.count, 100 * errors.median, 100 * errors.worst);
-    }
+    print_totals(calibration, "# ", out);
     fputc('\n', out);
     keys_write(&calibration->keys, title, out);
 }

@@ -10,8 +10,11 @@
 
 #define ORIGIN_MAX    160
 #define UNLIMITED     1e9 /* counts that stand for "all" */
-#define SEED_NS       1.0 /* where a time of 0 starts if the user wants it fitted */
+/* Where a value of 0 starts if the user wants it fitted. */
+#define SEED_NS       1.0
 #define SEED_GB_S     100.0
+#define SEED_COUNT    1024.0
+#define SEED_BYTES    1048576.0
 #define NOT_CHOSEN    "', which is not a numeric key or the beginning of one"
 
 /* Groups of keys that are fitted unless the user names others. The rest are specifications
@@ -94,15 +97,22 @@ static void choose_usual(struct keys *keys)
     }
 }
 
-/* A time of 0 begins small, a rate of 0 (no limit) large: neither has a logarithm. */
+/* 0 has no logarithm. A time of 0 starts small; others of 0 are without a limit, and start large. */
+double keys_seed(const struct key *key)
+{
+    static const double seeds[] = { [UNIT_TIME] = SEED_NS,
+                                    [UNIT_RATE] = SEED_GB_S,
+                                    [UNIT_COUNT] = SEED_COUNT,
+                                    [UNIT_BYTES] = SEED_BYTES,
+                                    [UNIT_REAL] = 1 };
+
+    return key->start > 0 ? key->start : keys_valid(key, seeds[key->row->unit]);
+}
+
 static void vary(struct key *key)
 {
     key->variation = variation_of(key->row);
-    if (key->value > 0)
-        return;
-    key->value = key->row->unit == UNIT_RATE ? SEED_GB_S
-                 : is_whole(key->row)        ? fmax(1, key->row->minimum)
-                                             : SEED_NS;
+    key->value = keys_seed(key);
 }
 
 int keys_choose(struct keys *keys, const char *list, char *error, size_t size)
@@ -128,6 +138,21 @@ int keys_choose(struct keys *keys, const char *list, char *error, size_t size)
         word += length;
     }
     return 0;
+}
+
+bool keys_restore(struct keys *keys)
+{
+    bool changed = false;
+
+    for (unsigned int i = 0; i < keys->count; i++) {
+        struct key *key = &keys->list[i];
+
+        if (key->origin != KEY_KEPT && key->origin != KEY_UNDETERMINED)
+            continue;
+        changed |= key->value != key->start;
+        key->value = key->start;
+    }
+    return changed;
 }
 
 double keys_valid(const struct key *key, double value)

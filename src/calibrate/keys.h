@@ -52,6 +52,12 @@ struct key *keys_find(struct keys *keys, const char *name);
  * the usual ones if it is NULL. Returns 0, or -1 with the reason in 'error'. */
 int keys_choose(struct keys *keys, const char *list, char *error, size_t size);
 
+/* The value that a key starts from: START's, or one to begin with where START has 0. */
+double keys_seed(const struct key *key);
+
+/* Returns keys that nothing has determined to START. Returns whether that changes any. */
+bool keys_restore(struct keys *keys);
+
 /* A value within the limits of its row, rounded as the row wants it. */
 double keys_valid(const struct key *key, double value);
 

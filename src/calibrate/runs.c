@@ -2,12 +2,12 @@
 #include "calibrate/runs.h"
 
 #include "reproduce/jobs.h"
+#include "results/allocate.h"
 #include "util/file.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <math.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -162,18 +162,8 @@ static void take_values(unsigned int experiment, void *context)
     if (taking->next == taking->results->count)
         return;
     result = &taking->results->experiments[taking->next++];
-    for (unsigned int i = entry->first_point; i < entry->first_point + entry->count; i++) {
-        double value = data_find(&taking->data->points[i], result);
-
-        taking->out[i] = value > 0 ? log(value) : NAN;
-    }
-}
-
-static unsigned int cores(void)
-{
-    cpu_set_t allowed;
-
-    return sched_getaffinity(0, sizeof(allowed), &allowed) ? 1 : (unsigned int)CPU_COUNT(&allowed);
+    for (unsigned int i = entry->first_point; i < entry->first_point + entry->count; i++)
+        taking->out[i] = data_find(&taking->data->points[i], result);
 }
 
 static int add_part(struct runs *runs, struct jobs *jobs, const char *adapter,
@@ -196,7 +186,7 @@ static int add_part(struct runs *runs, struct jobs *jobs, const char *adapter,
 static int add_trials(struct runs *runs, const struct runs_trial *trials, unsigned int count,
                       struct jobs *jobs, struct part *parts)
 {
-    unsigned int all = runs->at_once ? runs->at_once : cores();
+    unsigned int all = runs->at_once ? runs->at_once : jobs_cores();
     unsigned int step = count < all ? (all + count - 1) / count : 1;
     char adapter[PATH_MAX];
 
@@ -221,12 +211,10 @@ static int add_trials(struct runs *runs, const struct runs_trial *trials, unsign
 int runs_evaluate(struct runs *runs, const struct runs_trial *trials, unsigned int count,
                   const char *what)
 {
-    struct part *parts = calloc(count * (cores() + runs->at_once), sizeof(*parts));
+    struct part *parts = allocate_zeroed(count * (jobs_cores() + runs->at_once) * sizeof(*parts));
     struct jobs jobs = { 0 };
     int status;
 
-    if (!parts)
-        abort();
     status = add_trials(runs, trials, count, &jobs, parts);
     if (!status)
         status = run_jobs(runs, &jobs, what);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define REACH      16 /* a value is searched up to START * REACH */
+#define REACH      16 /* a value is searched up to that of START times REACH */
 #define GRID       12 /* values of the first round, besides those of the axes */
 #define ROUNDS     6  /* of narrowing it down */
 #define TRIES_MAX  64
@@ -94,7 +94,7 @@ static double lowest(const struct key *key)
 
 static double highest(const struct key *key)
 {
-    return keys_valid(key, key->start * REACH);
+    return keys_valid(key, keys_seed(key) * REACH);
 }
 
 static void take_moves(const struct fit *fit, const double *still, const double *moved, bool *moves)

@@ -14,10 +14,9 @@ struct search_map {
 int search_open(struct fit *fit, struct search_map *map);
 void search_close(struct search_map *map);
 
-/* Searches each discrete key in turn, by the shape of the curves alone (caches
- * only) or by their values. Adds the
- * experiments that keys with new values move to 'changed', and sets *any if there are such. Returns
- * as runs_evaluate(). */
+/* Searches each discrete key in turn, by the shape of the curves alone (caches only) or by their
+ * values. Adds the experiments that keys with new values move to 'changed', and sets *any if there
+ * are such. Returns as runs_evaluate(). */
 int search_run(struct fit *fit, const struct search_map *map, bool shape, bool *changed,
                bool *any);
 

@@ -4,7 +4,6 @@
 #include "bench/session/experiments.h"
 #include "calibrate/control.h"
 #include "results/allocate.h"
-#include "util/file.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -35,23 +34,13 @@ static bool is_candidate(const struct data *data, const struct experiment *exper
 static char *candidate_lines(const struct data *data)
 {
     struct file_text file;
-    FILE *out = file_begin(&file);
-    char *lines;
+    FILE *out = data_begin_lines(&file);
 
-    if (!out)
-        abort();
     for_each_experiment (row) {
-        if (is_candidate(data, row)) {
-            char *line = data_quick_line(row);
-
-            fputs(line, out);
-            free(line);
-        }
+        if (is_candidate(data, row))
+            data_put_quick_line(row, out);
     }
-    fflush(out);
-    lines = allocate_text(file.text);
-    file_drop(&file);
-    return lines;
+    return data_take_lines(&file);
 }
 
 /* The root mean square of the relative changes in an experiment's points. */

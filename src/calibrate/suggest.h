@@ -7,7 +7,7 @@
 
 struct suggestion {
     const struct experiment *experiment; /* NULL: none of the suite helps */
-    double effect;                       /* largest relative change of one of its points */
+    double effect;                       /* rms of the relative changes of its points */
     unsigned int group;                  /* of 'identify', from 1; 0: a single key */
     unsigned int key;
 };

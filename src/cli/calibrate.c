@@ -85,11 +85,13 @@ static int calibrate(const struct invocation *invocation, struct results **files
     return status;
 }
 
-/* A calibration takes minutes: find out now whether its result can be written. */
+/* A calibration takes minutes: find out now whether its results can be written. */
 static int check_directory(const char *output)
 {
     char path[PATH_MAX];
 
+    if (!output)
+        return CLI_OK;
     snprintf(path, sizeof(path), "%s", output);
     if (!access(dirname(path), W_OK))
         return CLI_OK;
@@ -102,7 +104,7 @@ static int check(const struct invocation *invocation)
 {
     const char *start = option_value(invocation, "start"),
                *output = option_value(invocation, "output");
-    char path[PATH_MAX], error[PATH_MAX + 512];
+    char error[PATH_MAX + 512];
     struct keys *keys;
     int status = CLI_OK;
 
@@ -118,14 +120,16 @@ static int check(const struct invocation *invocation)
     keys = malloc(sizeof(*keys));
     if (!keys)
         return CLI_FAILED;
-    if (parameters_find(start, path, sizeof(path), error, sizeof(error)) ||
-        keys_read(start, keys, error, sizeof(error)) ||
+    if (keys_read(start, keys, error, sizeof(error)) ||
         keys_choose(keys, option_value(invocation, "fit"), error, sizeof(error)))
         status = cli_usage_error(invocation->command, "%s", error);
-    else if (output && file_same(output, path))
-        status = cli_usage_error(invocation->command, "--output would overwrite --start %s", path);
+    else if (output && file_same(output, keys->path))
+        status = cli_usage_error(invocation->command, "--output would overwrite --start %s",
+                                 keys->path);
     free(keys);
-    return status || !output ? status : check_directory(output);
+    if (!status)
+        status = check_directory(output);
+    return status ? status : check_directory(option_value(invocation, "page"));
 }
 
 int cli_calibrate(const struct invocation *invocation)

@@ -291,7 +291,7 @@ static void end_all(struct jobs *jobs)
     }
 }
 
-static unsigned int cores(void)
+unsigned int jobs_cores(void)
 {
     cpu_set_t allowed;
 
@@ -329,7 +329,7 @@ static void reap_jobs(struct jobs *jobs, const struct jobs_spec *spec, double be
 
 int jobs_run(struct jobs *jobs, const struct jobs_spec *spec)
 {
-    unsigned int slots = spec->at_once ? spec->at_once : cores();
+    unsigned int slots = spec->at_once ? spec->at_once : jobs_cores();
     double begin = monotonic_ns() / 1e9;
 
     interrupt_catch();

@@ -39,6 +39,9 @@ void jobs_add(struct jobs *jobs, const char *paper, const char *run, const char 
 const struct job *jobs_find(const struct jobs *jobs, const char *adapter, const char *set,
                             const char *line);
 
+/* How many cores this process may use. */
+unsigned int jobs_cores(void);
+
 /* Runs all jobs. Afterwards each has results or a failure. Returns 0, or the number of the signal
  * that interrupted it. */
 int jobs_run(struct jobs *jobs, const struct jobs_spec *spec);

@@ -94,17 +94,23 @@ FILE *file_begin(struct file_text *file)
     return file->stream;
 }
 
-int file_end(struct file_text *file, const char *path)
+char *file_take(struct file_text *file)
 {
     bool whole = !ferror(file->stream);
-    int status = -1, error;
 
     if (!fclose(file->stream) && whole)
-        status = file_write(path, file->text, file->size);
-    else
-        errno = ENOMEM;
-    error = errno;
+        return file->text;
     free(file->text);
+    errno = ENOMEM;
+    return NULL;
+}
+
+int file_end(struct file_text *file, const char *path)
+{
+    char *text = file_take(file);
+    int status = text ? file_write(path, text, file->size) : -1, error = errno;
+
+    free(text);
     errno = error;
     return status;
 }

@@ -29,6 +29,8 @@ FILE *file_begin(struct file_text *file);
 int file_end(struct file_text *file, const char *path);
 /* Frees the text without writing a file. */
 void file_drop(struct file_text *file);
+/* Returns the text, to be freed by the caller, or NULL with errno if out of memory. */
+char *file_take(struct file_text *file);
 
 /* Whether the path is "-". */
 bool file_is_stdout(const char *path);

@@ -78,6 +78,7 @@ static void a_failure_leaves_the_file_as_it_was(void **state)
     struct rlimit whole, small;
     struct file_text file;
     sigset_t pending;
+    char *text;
 
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &whole), 0);
     assert_int_equal(file_write("kept", "old", 3), 0);
@@ -93,6 +94,10 @@ static void a_failure_leaves_the_file_as_it_was(void **state)
     fputs("dropped", file_begin(&file));
     file_drop(&file);
     expect_text("kept", "old");
+    fputs("taken", file_begin(&file));
+    text = file_take(&file);
+    assert_string_equal(text, "taken");
+    free(text);
     fputs("gathered", file_begin(&file));
     assert_int_equal(file_end(&file, "kept"), 0);
     expect_text("kept", "gathered");
