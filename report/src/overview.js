@@ -9,8 +9,20 @@ export function verdict(text) {
     return element('span', { class: `verdict ${text.replace(' ', '-')}` }, text);
 }
 
-export function tally(rows) {
+/* Inputs and repeated values prove nothing: they are not counted. */
+const counted = rows => rows.filter(row => row.role !== 'input' && row.role !== 'repeated');
+
+function tally(rows) {
     return Object.fromEntries(VERDICTS.map(name => [name, rows.filter(row => row.verdict === name).length]));
+}
+
+/* How many values or shapes of a role match. */
+export function byRole(rows) {
+    return [['predicted', 'predicted'], ['fitted', 'fitted'], ['shape', 'shapes']]
+        .map(([role, word]) => [rows.filter(row => row.role === role), word])
+        .filter(([some]) => some.length)
+        .map(([some, word]) => `${some.filter(row => row.verdict === 'matches').length} of ${some.length} ${word}`)
+        .join(', ');
 }
 
 function bar(counts, all) {
@@ -19,14 +31,16 @@ function bar(counts, all) {
 }
 
 function paperCard(paper) {
-    const counts = tally(paper.rows);
+    const rows = counted(paper.rows);
+    const counts = tally(rows);
     const rest = [counts.misses && count(counts.misses, 'miss', 'misses'),
                   counts['not run'] && `${counts['not run']} not run`].filter(Boolean).join(', ');
     return element('div', { class: 'card' },
                    element('h3', {}, element('a', { href: `#paper-${paper.name}` }, paper.short)),
-                   element('div', { class: 'big' }, `${counts.matches} of ${paper.rows.length}`),
-                   bar(counts, paper.rows.length),
-                   element('p', { class: 'muted small' }, rest ? `values match, ${rest}` : 'values match'));
+                   element('div', { class: 'big' }, rows.length ? `${counts.matches} of ${rows.length}` : '–'),
+                   bar(counts, rows.length || 1),
+                   element('p', { class: 'muted small' },
+                           [byRole(rows) && `match: ${byRole(rows)}`, rest].filter(Boolean).join('; ')));
 }
 
 function misses(rows) {
@@ -39,16 +53,25 @@ function misses(rows) {
                 row.error == null ? row.observed : percent(row.error))))];
 }
 
+function headline({ summary, tolerance }) {
+    const { predicted, fitted, shape } = summary;
+    return element('p', {}, element('strong', {}, `Of ${summary.independent} independent values ` +
+        `${predicted.within} are predicted within ${tolerance}%, ${predicted.within_twice} within ${2 * tolerance}%; ` +
+        `${fitted.within} of ${fitted.all} fitted values match; ${shape.within} of ${shape.all} shapes match.`),
+        ` Not counted: ${count(summary.input.all, 'input')}, ${count(summary.repeated.all, 'repeated value')}. ` +
+        `Not run: ${summary.not_run}.`);
+}
+
 function reproduced(reproduction) {
     const rows = reproduction.papers.flatMap(paper => paper.rows);
-    const counts = tally(rows);
     return [
         element('p', {}, `${count(reproduction.papers.length, 'paper')} measured InfiniBand adapters or their ` +
             'ancestors. Here the same experiments run on models of those adapters, packet by packet in virtual ' +
             `time, and every value that a paper quotes is compared with ours. A value matches if it is within ${reproduction.tolerance}% of ` +
-            'the paper\'s, a shape if the curve has it; each row says what that means.'),
-        element('p', {}, element('strong', {}, `${counts.matches} of ${rows.length} values match`),
-                `, ${count(counts.misses, 'misses', 'miss')}, ${counts['not run']} not run.`),
+            'the paper\'s, a shape if the curve has it; each row says what that means. A value is fitted if the ' +
+            'adapter file says that a parameter was fitted to its table or figure, predicted if none was, an input if it ' +
+            'only echoes a parameter.'),
+        headline(reproduction),
         reproduction.change &&
             element('p', {}, 'This is a what-if: ', element('strong', {}, reproduction.change),
                     '. "before" is the papers\' adapter. A value that misses here shows the effect of the change, ' +

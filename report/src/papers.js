@@ -4,7 +4,7 @@ import { chart } from './chart.js';
 import { csvLink } from './csv.js';
 import { command, element, table } from './dom.js';
 import { percent, value } from './format.js';
-import { tally, verdict } from './overview.js';
+import { byRole, verdict } from './overview.js';
 
 function drawn(paper, one) {
     const unit = one.curves[0]?.unit ?? '';
@@ -44,6 +44,7 @@ function columns(what_if) {
         { title: 'ours', number: true, class: 'key', text: row => value(row.ours) },
         { title: 'unit', text: row => row.unit },
         { title: 'error', number: true, text: row => percent(row.error) },
+        { title: 'role', text: row => row.role },
         { title: 'verdict', class: 'key', text: row => verdict(row.verdict) },
         { title: 'matches if', text: row => row.criterion || '–' },
         { title: 'remark', text: row => row.observed || row.note },
@@ -51,21 +52,20 @@ function columns(what_if) {
 }
 
 function saved(paper, what_if) {
-    const fields = ['id', 'platform', 'setup', 'metric', 'unit', 'paper', 'ours', 'error', 'verdict', 'criterion',
-                    'observed', 'note'];
+    const fields = ['id', 'platform', 'setup', 'metric', 'unit', 'paper', 'ours', 'error', 'points', 'role', 'verdict',
+                    'criterion', 'observed', 'note'];
     return csvLink(`${paper.name} values`, [...fields, ...(what_if ? ['before'] : [])],
                    paper.rows.map(row => [...fields.map(name => row[name]), ...(what_if ? [row.before?.ours] : [])]));
 }
 
 function section(paper, what_if) {
-    const counts = tally(paper.rows);
     return {
         title: paper.short,
         id: `paper-${paper.name}`,
         node: element('div', {},
                       element('p', { class: 'muted' }, `${paper.authors}: ${paper.title}`),
                       element('p', {}, paper.about),
-                      element('p', {}, `${counts.matches} of ${paper.rows.length} values match.`),
+                      element('p', {}, `Match: ${byRole(paper.rows)}.`),
                       table(`Every value of ${paper.short}`, columns(what_if), paper.rows, 'values'),
                       element('p', { class: 'small' }, saved(paper, what_if)),
                       paper.figures.map(one => drawn(paper, one))),

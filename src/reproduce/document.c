@@ -24,9 +24,10 @@ static json_t *row_json(const struct reproduction *reproduction, const struct ro
         json_object_set_new(object, field_names[copied[i]],
                             json_string(outcome->row->fields[copied[i]]));
     json_object_set_new(object, "paper", number_or_null(outcome->row->value));
-    json_object_set(object, "within", json_object_get(outcome->row->spec, "within"));
+    json_object_set_new(object, "role", json_string(role_name(outcome->role)));
     json_object_set_new(object, "ours", number_or_null(now->ours));
     json_object_set_new(object, "error", number_or_null(now->error));
+    json_object_set_new(object, "points", number_or_null(now->points));
     json_object_set_new(object, "verdict", json_string(evaluate_verdict_name(now->verdict)));
     json_object_set_new(object, "observed", json_string(now->text));
     json_object_set_new(object, "criterion", json_string(now->criterion));
@@ -189,6 +190,20 @@ static json_t *paper_json(const struct reproduction *reproduction, const struct 
                      paper_db_text(paper->document, "about"), "rows", rows, "figures", figures);
 }
 
+static json_t *summary_json(const struct reproduction *reproduction)
+{
+    struct reproduce_summary summary = reproduce_summarise(reproduction);
+    json_t *object = json_pack("{si si}", "independent", (int)summary.independent, "not_run",
+                               (int)summary.not_run);
+
+    for (int role = 0; role < ROLES; role++)
+        json_object_set_new(object, role_name(role),
+                            json_pack("{si si si}", "all", (int)summary.all[role], "within",
+                                      (int)summary.within[role], "within_twice",
+                                      (int)summary.within_twice[role]));
+    return object;
+}
+
 static json_t *change_json(const struct reproduction *reproduction)
 {
     const struct variation *variation = reproduction->now.variation;
@@ -212,10 +227,10 @@ json_t *document_json(const struct reproduction *reproduction, const char *versi
         paper = reproduction->rows[i].row->paper;
         json_array_append_new(papers, paper_json(reproduction, paper));
     }
-    return json_pack("{ss ss ss ss sb sf so so}", "schema", REPRODUCTION_SCHEMA, "version", version,
+    return json_pack("{ss ss ss ss sb sf so so so}", "schema", REPRODUCTION_SCHEMA, "version", version,
                      "date", date, "command", command, "quick", reproduction->now.quick,
                      "tolerance", reproduction->now.tolerance, "change", change_json(reproduction),
-                     "papers", papers);
+                     "summary", summary_json(reproduction), "papers", papers);
 }
 
 static void put_number(double number, FILE *out)
@@ -233,17 +248,19 @@ static void put_text(const char *text, FILE *out)
 
 void document_csv(const struct reproduction *reproduction, FILE *out)
 {
-    fputs(reproduction->changed ? "id,unit,paper,ours,error,verdict,observed,criterion,before\n"
-                                : "id,unit,paper,ours,error,verdict,observed,criterion\n",
+    fputs(reproduction->changed ? "id,role,unit,paper,ours,error,points,verdict,observed,criterion,before\n"
+                                : "id,role,unit,paper,ours,error,points,verdict,observed,criterion\n",
           out);
     for (unsigned int i = 0; i < reproduction->count; i++) {
         const struct row_outcome *outcome = &reproduction->rows[i];
 
         csv_put_text(outcome->row->fields[FIELD_ID], out);
+        put_text(role_name(outcome->role), out);
         put_text(outcome->row->fields[FIELD_UNIT], out);
         put_number(outcome->row->value, out);
         put_number(outcome->now.ours, out);
         put_number(outcome->now.error, out);
+        put_number(outcome->now.points, out);
         put_text(evaluate_verdict_name(outcome->now.verdict), out);
         put_text(outcome->now.text, out);
         put_text(outcome->now.criterion, out);

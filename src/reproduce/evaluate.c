@@ -376,17 +376,39 @@ static int compute(const struct evaluation *evaluation, const struct paper_row *
     return 0;
 }
 
+/* Percentages of times, saved or added. */
+static bool is_saving(const struct paper_row *row)
+{
+    return json_object_get(row->spec, "over") || json_object_get(row->spec, "under");
+}
+
+/* A saving is a ratio of two times, and judged as such: of a saving of 6%, 5% would be nothing, and
+ * 5 points nearly all. "Up to 47%" is the largest, as compute() takes it. */
+static int evaluate_saving(const struct evaluation *evaluation, const struct paper_row *row,
+                           struct outcome *out)
+{
+    double sign = json_object_get(row->spec, "over") ? 1 : -1, paper = 1 + sign * row->value / 100;
+
+    say_criterion(out, "%.6g%%, a ratio of %.4g, up to %.4g%% more or less", row->value, paper,
+                  evaluation->tolerance);
+    if (compute(evaluation, row, out))
+        return -1;
+    out->points = out->ours - row->value;
+    out->error = 100 * ((1 + sign * out->ours / 100) / paper - 1);
+    say_criterion(out, " (ours / paper: %.4g, %+.1f points)", 1 + out->error / 100, out->points);
+    out->verdict = fabs(out->error) <= evaluation->tolerance ? VERDICT_MATCHES : VERDICT_MISSES;
+    return 0;
+}
+
 static int evaluate_value(const struct evaluation *evaluation, const struct paper_row *row,
                           struct outcome *out)
 {
     bool bound = !strcmp(row->fields[FIELD_KIND], "bound"), matches;
-    const json_t *within = json_object_get(row->spec, "within");
     const char *unit = row->fields[FIELD_UNIT];
 
-    if (within)
-        say_criterion(out, "%.6g %s, up to %.4g more or less", row->value, unit,
-                      json_number_value(within));
-    else if (bound)
+    if (is_saving(row))
+        return evaluate_saving(evaluation, row, out);
+    if (bound)
         say_criterion(out, "at most %.6g %s", row->value, unit);
     else
         say_criterion(out, "%.6g %s, up to %.4g%% more or less", row->value, unit,
@@ -396,8 +418,6 @@ static int evaluate_value(const struct evaluation *evaluation, const struct pape
     say_criterion(out, " (ours / paper: %.4g)", out->ours / row->value);
     out->error = 100 * (out->ours / row->value - 1);
     matches = bound ? out->ours <= row->value : fabs(out->error) <= evaluation->tolerance;
-    if (within)
-        matches = fabs(out->ours - row->value) <= json_number_value(within);
     out->verdict = matches ? VERDICT_MATCHES : VERDICT_MISSES;
     return 0;
 }
@@ -407,7 +427,9 @@ void evaluate_row(const struct evaluation *evaluation, const struct paper_row *r
 {
     const char *reason = paper_db_text(row->spec, "not_run");
 
-    *out = (struct outcome){ .verdict = VERDICT_NOT_RUN, .ours = NAN, .error = NAN };
+    *out = (struct outcome){
+        .verdict = VERDICT_NOT_RUN, .ours = NAN, .error = NAN, .points = NAN
+    };
     if (reason) {
         say(out, "%s", reason);
         return;

@@ -7,6 +7,7 @@
 #include "util/file.h"
 #include "util/nearest.h"
 #include "util/option.h"
+#include "sim/adapter/parameters.h"
 
 #include <errno.h>
 #include <glob.h>
@@ -126,6 +127,18 @@ static int check_run(const struct reference *reference, void *context)
     return refuse(checking->error, checking->size, "unknown run '%s'", reference->run);
 }
 
+static int check_role(const struct paper_row *row, char *reason, size_t size)
+{
+    const char *input = paper_db_text(row->spec, "input");
+    const char *repeats = paper_db_text(row->spec, "repeats");
+
+    if (input && !parameter_find(input))
+        return refuse(reason, size, "input: no adapter has the key '%s'", input);
+    if (repeats && !json_object_get(json_object_get(row->paper->document, "rows"), repeats))
+        return refuse(reason, size, "repeats: unknown row '%s'", repeats);
+    return 0;
+}
+
 /* Rejects references that cannot be read or have an unknown run. */
 static int check_rows(const struct paper_db *db, char *error, size_t size)
 {
@@ -137,7 +150,8 @@ static int check_rows(const struct paper_db *db, char *error, size_t size)
 
         checking.row = row;
         if (!paper_db_text(row->spec, "not_run") &&
-            paper_db_visit_references(row, check_run, &checking, reason, sizeof(reason)))
+            (check_role(row, reason, sizeof(reason)) ||
+             paper_db_visit_references(row, check_run, &checking, reason, sizeof(reason))))
             return refuse(error, size, "%s: rows: %s: %s", row->paper->path, row->fields[FIELD_ID],
                           reason);
     }

@@ -77,6 +77,7 @@ void reproduce_evaluate(const struct paper_db *db, const struct evaluation *now,
         out->rows = allocate_one_more(out->rows, out->count, sizeof(*out->rows));
         outcome = &out->rows[out->count++];
         outcome->row = &db->rows[i];
+        outcome->role = role_of(outcome->row);
         evaluate_row(now, outcome->row, &outcome->now);
         if (before)
             evaluate_row(before, outcome->row, &outcome->before);
@@ -98,6 +99,25 @@ unsigned int reproduce_count(const struct reproduction *reproduction, enum verdi
     return count;
 }
 
+struct reproduce_summary reproduce_summarise(const struct reproduction *reproduction)
+{
+    struct reproduce_summary summary = { 0 };
+
+    for (unsigned int i = 0; i < reproduction->count; i++) {
+        const struct outcome *now = &reproduction->rows[i].now;
+        enum role role = reproduction->rows[i].role;
+        bool within = now->verdict == VERDICT_MATCHES;
+
+        summary.all[role]++;
+        summary.within[role] += within;
+        summary.within_twice[role] +=
+            within || fabs(now->error) <= 2 * reproduction->now.tolerance;
+        summary.not_run += now->verdict == VERDICT_NOT_RUN;
+    }
+    summary.independent = summary.all[ROLE_PREDICTED] + summary.all[ROLE_FITTED];
+    return summary;
+}
+
 static const char *number_or_dash(double number, const char *format, char *text, size_t size)
 {
     if (isnan(number))
@@ -110,23 +130,39 @@ static void print_row(const struct reproduction *reproduction, const struct row_
                       FILE *out)
 {
     const struct outcome *now = &outcome->now;
-    char paper[32], ours[32], before[32], error[32];
+    char paper[32], ours[32], before[32], error[32], points[32];
 
     fprintf(out, "  %-24s %10s", outcome->row->fields[FIELD_ID],
             number_or_dash(outcome->row->value, "%.6g", paper, sizeof(paper)));
     if (reproduction->changed)
         fprintf(out, " %10s", number_or_dash(outcome->before.ours, "%.5g", before, sizeof(before)));
-    fprintf(out, " %10s %-6s %8s  %s", number_or_dash(now->ours, "%.5g", ours, sizeof(ours)),
+    fprintf(out, " %10s %-6s %8s  %-9s  %s%s", number_or_dash(now->ours, "%.5g", ours, sizeof(ours)),
             outcome->row->fields[FIELD_UNIT],
             number_or_dash(now->error, "%+.1f%%", error, sizeof(error)),
-            evaluate_verdict_name(now->verdict));
+            role_name(outcome->role), evaluate_verdict_name(now->verdict),
+            isnan(now->points) ? ""
+                               : number_or_dash(now->points, ", %+.1f points", points, sizeof(points)));
     fprintf(out, *now->text && now->verdict != VERDICT_MATCHES ? ": %s\n" : "\n", now->text);
+}
+
+static void print_summary(const struct reproduction *reproduction, FILE *out)
+{
+    struct reproduce_summary summary = reproduce_summarise(reproduction);
+    double tolerance = reproduction->now.tolerance;
+
+    fprintf(out, "\nnot counted: %u inputs, %u repeated values; not run: %u\n",
+            summary.all[ROLE_INPUT], summary.all[ROLE_REPEATED], summary.not_run);
+    fprintf(out,
+            "of %u independent values %u are predicted within %g%%, %u within %g%%; %u of %u fitted "
+            "values match; %u of %u shapes match\n",
+            summary.independent, summary.within[ROLE_PREDICTED], tolerance,
+            summary.within_twice[ROLE_PREDICTED], 2 * tolerance, summary.within[ROLE_FITTED],
+            summary.all[ROLE_FITTED], summary.within[ROLE_SHAPE], summary.all[ROLE_SHAPE]);
 }
 
 void reproduce_print(const struct reproduction *reproduction, FILE *out)
 {
     const struct paper *paper = NULL;
-    unsigned int misses = reproduce_count(reproduction, VERDICT_MISSES);
 
     for (unsigned int i = 0; i < reproduction->count; i++) {
         const struct row_outcome *outcome = &reproduction->rows[i];
@@ -137,11 +173,9 @@ void reproduce_print(const struct reproduction *reproduction, FILE *out)
                     paper->name, "ID", "PAPER");
             if (reproduction->changed)
                 fprintf(out, " %10s", "BEFORE");
-            fprintf(out, " %10s %-6s %8s  %s\n", "OURS", "UNIT", "ERROR", "VERDICT");
+            fprintf(out, " %10s %-6s %8s  %-9s  %s\n", "OURS", "UNIT", "ERROR", "ROLE", "VERDICT");
         }
         print_row(reproduction, outcome, out);
     }
-    fprintf(out, "\n%u of %u match, %u %s, %u not run\n",
-            reproduce_count(reproduction, VERDICT_MATCHES), reproduction->count, misses,
-            misses == 1 ? "misses" : "miss", reproduce_count(reproduction, VERDICT_NOT_RUN));
+    print_summary(reproduction, out);
 }

@@ -4,12 +4,14 @@
 #define REPRODUCE_REPRODUCE_H
 
 #include "evaluate.h"
+#include "role.h"
 
 #define REPRODUCTION_SCHEMA "verbena-reproduction/1"
 
 /* 'before' is valid only in a what-if. */
 struct row_outcome {
     const struct paper_row *row;
+    enum role role;
     struct outcome now, before;
 };
 
@@ -30,6 +32,14 @@ void reproduce_evaluate(const struct paper_db *db, const struct evaluation *now,
                         const struct evaluation *before, struct reproduction *out);
 void reproduce_free(struct reproduction *reproduction);
 
+/* Rows by role, and those of them that are within the tolerance and within twice of it; shapes that
+ * match count as within. */
+struct reproduce_summary {
+    unsigned int all[ROLES], within[ROLES], within_twice[ROLES], not_run;
+    unsigned int independent; /* values that are predicted or fitted */
+};
+
+struct reproduce_summary reproduce_summarise(const struct reproduction *reproduction);
 unsigned int reproduce_count(const struct reproduction *reproduction, enum verdict verdict);
 
 /* For the terminal, for programs, for spreadsheets. */

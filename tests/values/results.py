@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Runs of the suite on modelled adapters, and the values in them."""
 import functools
+import glob
 import json
 import os
 import subprocess
@@ -34,9 +35,12 @@ def document(path):
         return json.load(file)
 
 
+PAPERS = [document(path) for path in sorted(glob.glob(os.path.join(ROOT, 'papers', '*.json')))]
+
+
 def run_line(paper, run):
     """The arguments of a run of papers/PAPER.json, with the points that rows need."""
-    papers = document(os.path.join(ROOT, 'papers', f'{paper}.json'))
+    papers = next(one for one in PAPERS if one['name'] == paper)
     line = papers['runs'][run]
     command, *words = line['command'].split()
     return command, *papers['common'].split(), *words, *line.get('quick', '').split()
@@ -55,6 +59,12 @@ def bench(words, adapter, settings=None):
 def run(paper, name, adapter, settings=None):
     """The document of a run of a paper, which is made once."""
     return bench(run_line(paper, name), adapter, settings)
+
+
+def place_of(text):
+    """Quantity, name and x of a point as the papers' files have it."""
+    quantity, name, x = text.split('/')
+    return quantity, name, float(x[:-1]) * 2 ** 20 if x.endswith('M') else float(x)
 
 
 def point(results, quantity, name, x):

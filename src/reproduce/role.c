@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "role.h"
+#include "sim/adapter/adapter_file.h"
+#include "sim/adapter/parameters.h"
+
+#include <ctype.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define ORIGIN_MAX 256
+#define DEPTH_MAX  16 /* of files based on each other */
+#define PARTS_MAX  16
+
+const char *role_name(enum role role)
+{
+    static const char *const names[ROLES] = { "predicted", "fitted", "input", "repeated", "shape" };
+
+    return names[role];
+}
+
+/* ---- sources: "figures 2 and 9 to 11", "table 1" ---- */
+
+struct part {
+    char kind; /* 'f'igure, 't'able, 's'ection */
+    long first, last;
+    char letter; /* of "5c", or 0: all of them */
+};
+
+static bool take_word(const char **at, const char *word)
+{
+    size_t length = strlen(word);
+
+    if (strncmp(*at, word, length) || isalnum((unsigned char)(*at)[length]))
+        return false;
+    *at += length;
+    return true;
+}
+
+static bool take_kind(const char **at, char *kind)
+{
+    static const char *const kinds[] = { "figure", "figures", "table", "tables", "section" };
+
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
+        if (take_word(at, kinds[i])) {
+            *kind = *kinds[i];
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Reads as far as the text is a list. Returns how many parts it has. */
+static unsigned int read_sources(const char *at, struct part *parts)
+{
+    unsigned int count = 0;
+    bool range = false;
+    char kind = 0, *end;
+
+    while (*at && count < PARTS_MAX) {
+        if (*at == ' ' || *at == ',') {
+            at++;
+        } else if (take_kind(&at, &kind) || take_word(&at, "and")) {
+            range = false;
+        } else if (count && take_word(&at, "to")) {
+            range = true;
+        } else if (kind && isdigit((unsigned char)*at)) {
+            long number = strtol(at, &end, 10);
+
+            at = end;
+            if (range)
+                parts[count - 1].last = number;
+            else
+                parts[count++] = (struct part){ kind, number, number, 0 };
+            range = false;
+            if (islower((unsigned char)*at))
+                parts[count - 1].letter = *at++;
+        } else {
+            break;
+        }
+    }
+    return count;
+}
+
+static bool same_part(const struct part *a, const struct part *b)
+{
+    return a->kind == b->kind && a->first <= b->last && b->first <= a->last &&
+           (!a->letter || !b->letter || a->letter == b->letter);
+}
+
+bool role_sources_overlap(const char *one, const char *other)
+{
+    struct part a[PARTS_MAX], b[PARTS_MAX];
+    unsigned int a_count = read_sources(one, a), b_count = read_sources(other, b);
+
+    for (unsigned int i = 0; i < a_count; i++) {
+        for (unsigned int k = 0; k < b_count; k++) {
+            if (same_part(&a[i], &b[k]))
+                return true;
+        }
+    }
+    return false;
+}
+
+/* Where in its paper the row's value stands: its own "source", or that of its figure. */
+static const char *source_of(const struct paper_row *row)
+{
+    const char *own = paper_db_text(row->spec, "source"), *id = paper_db_text(row->spec, "figure");
+    const json_t *figure;
+    size_t i;
+
+    if (own || !id)
+        return own;
+    json_array_foreach(json_object_get(row->paper->document, "figures"), i, figure)
+    {
+        if (!strcmp(paper_db_text(figure, "id"), id))
+            return paper_db_text(figure, "source");
+    }
+    return NULL;
+}
+
+/* Whether an origin names the row's place. One that names no place in the paper means all of it. */
+static bool names_row(const char *origin, const struct paper_row *row)
+{
+    const char *source = source_of(row), *at = origin;
+    struct part parts[PARTS_MAX];
+
+    while ((at = strstr(at, "paper "))) {
+        at += strlen("paper ");
+        if (!take_word(&at, row->paper->number))
+            continue;
+        if (!read_sources(at, parts) || (source && role_sources_overlap(at, source)))
+            return true;
+    }
+    return false;
+}
+
+/* ---- origins of an adapter's parameters ---- */
+
+struct origins {
+    unsigned int depth;
+    char path[PATH_MAX];
+    char text[PARAMETER_ROWS_MAX][ORIGIN_MAX];
+};
+
+static void read_origins(struct origins *origins);
+
+/* The adapter was checked before: what cannot be read here has no origins. */
+static void read_base(struct origins *origins, const char *name)
+{
+    char from[PATH_MAX], error[PATH_MAX + 512], *slash;
+
+    memcpy(from, origins->path, sizeof(from));
+    slash = strrchr(from, '/');
+    snprintf(origins->path, PATH_MAX, "%.*s%s%s", slash ? (int)(slash - from + 1) : 0, from, name,
+             adapter_name_is_path(name) ? "" : ADAPTER_SUFFIX);
+    if (++origins->depth < DEPTH_MAX &&
+        (!access(origins->path, R_OK) ||
+         !parameters_find(name, origins->path, PATH_MAX, error, sizeof(error))))
+        read_origins(origins);
+    origins->depth--;
+    memcpy(origins->path, from, sizeof(from));
+}
+
+static int take_origin(const struct adapter_line *line, void *context)
+{
+    const struct parameter_row *row = parameter_find(line->key);
+    struct origins *origins = context;
+
+    if (row)
+        snprintf(origins->text[row - parameter_rows], ORIGIN_MAX, "%s", line->origin);
+    else if (!strcmp(line->key, "based-on"))
+        read_base(origins, line->value);
+    return 0;
+}
+
+static void read_origins(struct origins *origins)
+{
+    char error[PATH_MAX + 512];
+
+    adapter_file_walk(origins->path, take_origin, origins, error, sizeof(error));
+}
+
+/* The caller frees it. NULL: there is no such adapter. */
+static struct origins *new_origins(const char *adapter)
+{
+    struct origins *origins = calloc(1, sizeof(*origins));
+    char error[PATH_MAX + 512];
+
+    if (!origins)
+        abort();
+    if (parameters_find(adapter, origins->path, PATH_MAX, error, sizeof(error))) {
+        free(origins);
+        return NULL;
+    }
+    read_origins(origins);
+    return origins;
+}
+
+int role_visit_fitted(const struct paper_row *row, const char *adapter,
+                      int (*visit)(const char *key, void *context), void *context)
+{
+    struct origins *origins = new_origins(adapter);
+    int status = 0;
+
+    for (const struct parameter_row *key = parameter_rows; origins && !status && key->key; key++) {
+        const char *origin = origins->text[key - parameter_rows];
+
+        if (!strncmp(origin, "fitted", strlen("fitted")) && names_row(origin, row))
+            status = visit(key->key, context);
+    }
+    free(origins);
+    return status;
+}
+
+static bool is_input(const struct paper_row *row)
+{
+    const char *key = paper_db_text(row->spec, "input");
+    const struct parameter_row *parameter = key ? parameter_find(key) : NULL;
+    struct origins *origins;
+    bool is;
+
+    if (!parameter || !(origins = new_origins(paper_db_text(row->spec, "adapter"))))
+        return false;
+    is = names_row(origins->text[parameter - parameter_rows], row);
+    free(origins);
+    return is;
+}
+
+static int found(const char *key, void *context)
+{
+    return 1;
+}
+
+static int is_fitted(const struct reference *reference, void *row)
+{
+    return role_visit_fitted(row, reference->adapter, found, NULL);
+}
+
+enum role role_of(const struct paper_row *row)
+{
+    char error[256]; /* paper_db_read() has read every reference */
+
+    if (json_object_get(row->spec, "checks") || !strcmp(row->fields[FIELD_KIND], "shape"))
+        return ROLE_SHAPE;
+    if (paper_db_text(row->spec, "not_run"))
+        return ROLE_PREDICTED;
+    if (is_input(row))
+        return ROLE_INPUT;
+    if (paper_db_text(row->spec, "repeats"))
+        return ROLE_REPEATED;
+    if (paper_db_visit_references(row, is_fitted, (void *)row, error, sizeof(error)))
+        return ROLE_FITTED;
+    return ROLE_PREDICTED;
+}
