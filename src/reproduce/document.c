@@ -227,8 +227,8 @@ json_t *document_json(const struct reproduction *reproduction, const char *versi
         paper = reproduction->rows[i].row->paper;
         json_array_append_new(papers, paper_json(reproduction, paper));
     }
-    return json_pack("{ss ss ss ss sb sf so so so}", "schema", REPRODUCTION_SCHEMA, "version", version,
-                     "date", date, "command", command, "quick", reproduction->now.quick,
+    return json_pack("{ss ss ss ss sb sf so so so}", "schema", REPRODUCTION_SCHEMA, "version",
+                     version, "date", date, "command", command, "quick", reproduction->now.quick,
                      "tolerance", reproduction->now.tolerance, "change", change_json(reproduction),
                      "summary", summary_json(reproduction), "papers", papers);
 }
@@ -248,8 +248,9 @@ static void put_text(const char *text, FILE *out)
 
 void document_csv(const struct reproduction *reproduction, FILE *out)
 {
-    fputs(reproduction->changed ? "id,role,unit,paper,ours,error,points,verdict,observed,criterion,before\n"
-                                : "id,role,unit,paper,ours,error,points,verdict,observed,criterion\n",
+    fputs(reproduction->changed
+              ? "id,role,unit,paper,ours,error,points,verdict,observed,criterion,before\n"
+              : "id,role,unit,paper,ours,error,points,verdict,observed,criterion\n",
           out);
     for (unsigned int i = 0; i < reproduction->count; i++) {
         const struct row_outcome *outcome = &reproduction->rows[i];
