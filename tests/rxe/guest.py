@@ -222,6 +222,44 @@ def wire_programs():
         yield tool, TOOL_PORT, lambda gid, tool=tool: [tool, '-x', gid, '-n', '50', '-u', '18', '-F']
 
 
+NOT_LISTENING = r'RDMA_CM_EVENT_(REJECTED[,;] error:? 8|UNREACHABLE[,;] error:? 1)\b'
+
+
+def call(words):
+    """A client of a listener that may not listen yet."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        status, output = run(*words)
+        if status == 0:
+            return
+        require(re.search(NOT_LISTENING, output) and time.monotonic() < deadline,
+                f'{" ".join(words)}: status {status}: {" / ".join(output.split(chr(10))[-8:])}')
+
+
+def by_manager(listener, caller, listen, connect):
+    """Programs that connect by rdma_cm; `connect` takes the listener's address."""
+    prefix, address, _ = ENDS[listener]
+    with subprocess.Popen([*prefix, *listen], stdin=subprocess.DEVNULL, text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
+        try:
+            call([*ENDS[caller][0], *connect(address)])
+            output, _ = process.communicate(timeout=PATIENCE)
+        except subprocess.TimeoutExpired as error:
+            raise Failure('the listener does not end') from error
+        finally:
+            process.kill()
+    require(process.returncode == 0, f'the listener ended with {process.returncode}: {last_line(output)}')
+
+
+def manager_programs():
+    yield 'rping', ['rping', '-s', '-C', '5', '-V'], lambda to: ['rping', '-c', '-a', to, '-C', '5', '-V', '-v']
+    yield 'ucmatose', ['ucmatose', '-c', '2'], lambda to: ['ucmatose', '-c', '2', '-s', to]
+    yield 'udaddy', ['udaddy'], lambda to: ['udaddy', '-s', to]
+    for tool in ('ib_send_lat', 'ib_write_bw'):
+        words = [tool, '-R', '-n', '20', '-F']
+        yield f'{tool} -R', words, lambda to, words=words: [*words, to]
+
+
 def task_wire():
     """Verbena on a UDP socket in a network namespace, the kernel's device outside: both roles."""
     def prepare():
@@ -235,6 +273,10 @@ def task_wire():
         for listener, caller in (('kernel', 'verbena'), ('verbena', 'kernel')):
             attempt(f'wire {name}, {caller} to {listener}',
                     lambda: between(listener, caller, port, words_of))
+    for name, listen, connect in manager_programs():
+        for listener, caller in (('kernel', 'verbena'), ('verbena', 'kernel')):
+            attempt(f'wire {name}, {caller} to {listener}',
+                    lambda: by_manager(listener, caller, listen, connect))
 
 
 def is_listening(port):
