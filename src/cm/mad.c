@@ -42,7 +42,7 @@ static uint64_t get(const uint8_t *bytes, unsigned count)
 
 static void put_ip_header(uint8_t *at, const struct cm_message *m)
 {
-    bool v4 = address_is_v4(&m->dst);
+    bool v4 = m->dst.family == AF_INET;
 
     at[0] = 0;
     at[1] = (v4 ? 4 : 6) << 4;

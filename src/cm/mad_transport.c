@@ -16,6 +16,8 @@
 #define MAX_RETRIES        15
 #define DISCONNECT_RETRIES 4
 #define MRA_TIMEOUT        24 /* 69 s: the program has the request and takes its time */
+#define LISTENER_PATIENCE  250000000ull
+#define HELD               64
 #define HOP_LIMIT          64
 #define PROC_SHIFT         22 /* in an id: the process slot, and a random number */
 
@@ -221,21 +223,6 @@ static void repeat(struct cm_id *cm, uint64_t now)
     }
 }
 
-uint64_t mad_run_timers(uint64_t now)
-{
-    uint32_t cursor = 0;
-    uint64_t next = 0;
-    struct cm_id *cm;
-
-    while ((cm = cm_next(&cursor))) {
-        if (cm->mad.due && cm->mad.due <= now)
-            repeat(cm, now);
-        if (cm->mad.due && (!next || cm->mad.due < next))
-            next = cm->mad.due;
-    }
-    return next;
-}
-
 /* ---- requests ---- */
 
 static void answer(const struct hca_mad *to, const struct mad_message *m, uint32_t type,
@@ -344,7 +331,33 @@ static void become_passive(struct cm_id *cm, const struct mad_message *m)
         cm->mad.longest_interval = FIRST_INTERVAL;
 }
 
-static void receive_new_request(const struct hca_mad *mad, struct mad_message *m)
+/* Requests for which nobody listens, just yet: perftest's server, for one, begins to listen again
+ * only after it has talked to its client. */
+static struct {
+    uint64_t due; /* 0: free */
+    uint32_t id;
+    struct hca_mad mad;
+} held[HELD];
+
+static bool hold(const struct hca_mad *mad, const struct mad_message *m)
+{
+    int place = -1;
+
+    for (int i = 0; i < HELD; i++) {
+        if (!held[i].due)
+            place = i;
+        else if (held[i].id == m->local_id && !memcmp(held[i].mad.peer, mad->peer, 16))
+            return true;
+    }
+    if (place < 0)
+        return false;
+    held[place].due = now_ns() + LISTENER_PATIENCE;
+    held[place].id = m->local_id;
+    held[place].mad = *mad;
+    return true;
+}
+
+static void receive_new_request(const struct hca_mad *mad, struct mad_message *m, bool may_hold)
 {
     struct cm_dev_addr anywhere = { .node = ANY_NODE };
     struct cm_binding *b = binding_find_listener(mad_port_space(m), &m->message.dst, &anywhere);
@@ -355,7 +368,8 @@ static void receive_new_request(const struct hca_mad *mad, struct mad_message *m
         return; /* it began to listen just now: the peer repeats its request */
     listener = b ? cm_find(b->owner.id) : NULL;
     if (!listener) {
-        refuse(mad, m, REJECT_INVALID_SERVICE_ID);
+        if (!may_hold || !hold(mad, m))
+            refuse(mad, m, REJECT_INVALID_SERVICE_ID);
         return;
     }
     if (b->pending >= b->backlog)
@@ -421,8 +435,8 @@ static void receive_patience(struct cm_id *cm, const struct mad_message *m)
         cm->mad.due = now_ns() + timeout_ns(m->response_timeout);
 }
 
-/* Addresses resolve at once here. Elsewhere that takes milliseconds, in which a server may begin to
- * listen: the first time that it does not, our request is repeated. */
+/* A peer that refuses at once: addresses resolve in no time here, and elsewhere in milliseconds, in
+ * which its server may begin to listen. Once, the request is repeated. */
 static bool may_listen_soon(const struct cm_id *cm, const struct cm_message *m)
 {
     bool nobody = m->type == CM_MSG_REJ        ? m->reason == REJECT_INVALID_SERVICE_ID
@@ -455,7 +469,7 @@ static void receive_for_id(struct cm_id *cm, struct mad_message *m)
     }
 }
 
-void mad_receive(const struct hca_mad *mad)
+static void receive(const struct hca_mad *mad, bool may_hold)
 {
     struct mad_message m;
     const char *wrong = mad_decode(&m, mad->bytes);
@@ -474,11 +488,51 @@ void mad_receive(const struct hca_mad *mad)
     if (cm && mad_is_request(&m))
         repeated_request(cm, mad, &m);
     else if (mad_is_request(&m))
-        receive_new_request(mad, &m);
+        receive_new_request(mad, &m, may_hold);
     else if (cm)
         receive_for_id(cm, &m);
     else
         mad_answer_stranger(mad, &m);
+}
+
+void mad_receive(const struct hca_mad *mad)
+{
+    receive(mad, true);
+}
+
+/* ---- timers ---- */
+
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+    return !a || (b && b < a) ? b : a;
+}
+
+static uint64_t release_held(uint64_t now)
+{
+    uint64_t next = 0;
+
+    for (int i = 0; i < HELD; i++) {
+        if (held[i].due && held[i].due <= now) {
+            held[i].due = 0;
+            receive(&held[i].mad, false);
+        }
+        next = earlier(next, held[i].due);
+    }
+    return next;
+}
+
+uint64_t mad_run_timers(uint64_t now)
+{
+    uint64_t next = release_held(now);
+    uint32_t cursor = 0;
+    struct cm_id *cm;
+
+    while ((cm = cm_next(&cursor))) {
+        if (cm->mad.due && cm->mad.due <= now)
+            repeat(cm, now);
+        next = earlier(next, cm->mad.due);
+    }
+    return next;
 }
 
 const struct cm_transport transport_mad = {

@@ -184,6 +184,8 @@ CASES = {
     'docs/wire.md': {
         'verbena run --wire eth0 -- ib_write_bw -x 0': skip(TWO_HOSTS),
         'verbena run --wire eth0 -- ib_write_bw -x 0 hostA': skip(TWO_HOSTS),
+        'verbena run --wire eth0 -- rping -s -C 10': skip(TWO_HOSTS),
+        'verbena run --wire eth0 -- rping -c -a hostA -C 10': skip(TWO_HOSTS),
         'verbena run --wire 10.0.0.7 -- ibv_rc_pingpong -g 0': skip(TWO_HOSTS),
         'verbena run --wire 10.0.0.0/24 -- ibv_devinfo': skip(TWO_HOSTS),
         'verbena bench --wire eth0 --listen': skip(TWO_HOSTS),
@@ -223,6 +225,10 @@ CASES = {
         'VERBENA_SHM_DIR=/nowhere verbena run -- ibv_devices': Case(statuses=(1,)),
         "unshare -rm sh -c 'mount -t tmpfs -o size=1m tmpfs /dev/shm && verbena run -- ibv_devices'":
             Case(statuses=(1,), possible='[ -z "$VERBENA_SHM_DIR" -o "$VERBENA_SHM_DIR" = /dev/shm ] && unshare -rm true'),
+    },
+    'man/verbena-run.1.in': {
+        'verbena run --wire eth0 -- rping -s -C 10': skip(TWO_HOSTS),
+        'verbena run --wire eth0 -- rping -c -a hostA -C 10': skip(TWO_HOSTS),
     },
     'man/verbena-bench.1.in': {
         'verbena bench': Case(long=TOUR, prints=(MEASURED,)),

@@ -225,15 +225,24 @@ def wire_programs():
 NOT_LISTENING = r'RDMA_CM_EVENT_(REJECTED[,;] error:? 8|UNREACHABLE[,;] error:? 1)\b'
 
 
-def call(words):
+def call(words, listener):
     """A client of a listener that may not listen yet."""
     deadline = time.monotonic() + PATIENCE
     while True:
         status, output = run(*words)
         if status == 0:
             return
-        require(re.search(NOT_LISTENING, output) and time.monotonic() < deadline,
-                f'{" ".join(words)}: status {status}: {" / ".join(output.split(chr(10))[-8:])}')
+        said = ' / '.join(output.strip().splitlines()[-4:])
+        require(re.search(NOT_LISTENING, output) and time.monotonic() < deadline and listener.poll() is None,
+                f'{" ".join(words)}: status {status}: {said}')
+        time.sleep(0.5)
+
+
+def await_cm_listener(process):
+    deadline = time.monotonic() + PATIENCE
+    while 'LISTEN' not in run('rdma', 'resource', 'show', 'cm_id')[1]:
+        require(process.poll() is None and time.monotonic() < deadline, 'the listener does not listen')
+        time.sleep(0.2)
 
 
 def by_manager(listener, caller, listen, connect):
@@ -242,7 +251,9 @@ def by_manager(listener, caller, listen, connect):
     with subprocess.Popen([*prefix, *listen], stdin=subprocess.DEVNULL, text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
         try:
-            call([*ENDS[caller][0], *connect(address)])
+            if listener == 'kernel':
+                await_cm_listener(process)
+            call([*ENDS[caller][0], *connect(address)], process)
             output, _ = process.communicate(timeout=PATIENCE)
         except subprocess.TimeoutExpired as error:
             raise Failure('the listener does not end') from error
