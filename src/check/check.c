@@ -8,6 +8,7 @@
 
 bool check_on;
 bool check_explains;
+bool check_injects;
 
 static bool is_set(const char *variable)
 {
@@ -20,7 +21,8 @@ static bool is_set(const char *variable)
 __attribute__((constructor(102))) static void start(void)
 {
     check_explains = is_set("VERBENA_EXPLAIN_ERRORS");
-    check_on = check_explains;
+    check_injects = inject_start();
+    check_on = check_explains || check_injects;
     if (check_on)
         hca_observer = &explain_observer;
 }

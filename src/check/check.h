@@ -3,10 +3,12 @@
 #ifndef CHECK_CHECK_H
 #define CHECK_CHECK_H
 
+#include "check/inject.h"
 #include "hca/objects.h"
 
 extern bool check_on; /* any check is */
 extern bool check_explains;
+extern bool check_injects;
 
 enum check_kind { CHECK_PD, CHECK_MR, CHECK_CQ, CHECK_QP, CHECK_SRQ, CHECK_CHANNEL, CHECK_KINDS };
 
@@ -28,8 +30,15 @@ static inline void check_gone(enum check_kind kind, const void *object)
         check_object_gone(kind, object);
 }
 
-/* A work request is about to get this index of the send queue, whose lock is held. */
-void check_posts(struct hca_qp *qp, const struct ibv_send_wr *wr, uint32_t index,
+/* The errno with which this call has to fail, 0: it may succeed. */
+static inline int check_call(enum plan_verb verb)
+{
+    return unlikely(check_injects) ? inject_errno(verb) : 0;
+}
+
+/* A work request is about to get this index of the send queue, whose lock is held. If it succeeds,
+ * it completes with `status` instead, unless that is 0. */
+void check_posts(struct hca_qp *qp, const struct ibv_send_wr *wr, uint32_t index, uint8_t status,
                  const void *caller);
 
 /* Tells the user why a call fails, if that is wanted. Returns `err`. */

@@ -180,6 +180,10 @@ static enum ibv_wc_status send_completes(struct hca_qp *qp, const struct send_wq
 {
     const struct post *post = post_find(qp, wqe->sq_index);
 
+    if (post && post->inject_status && status == IBV_WC_SUCCESS) {
+        qp_set_error(qp->shared);
+        return post->inject_status;
+    }
     if (check_explains && post && status != IBV_WC_SUCCESS && status != IBV_WC_WR_FLUSH_ERR)
         explain_send(qp, post, status);
     return status;

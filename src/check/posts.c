@@ -62,7 +62,7 @@ static void copy_target(struct post *post, const struct ibv_send_wr *wr)
     }
 }
 
-void check_posts(struct hca_qp *qp, const struct ibv_send_wr *wr, uint32_t index,
+void check_posts(struct hca_qp *qp, const struct ibv_send_wr *wr, uint32_t index, uint8_t status,
                  const void *caller)
 {
     struct checked_qp *checked = qp->checked;
@@ -76,7 +76,7 @@ void check_posts(struct hca_qp *qp, const struct ibv_send_wr *wr, uint32_t index
     post->wr_id = wr->wr_id;
     post->opcode = wr->opcode;
     post->is_inline = (wr->send_flags | qp->every_send_flags) & IBV_SEND_INLINE;
-    post->inject_status = 0;
+    post->inject_status = status;
     post->num_sge = 0;
     post->length = 0;
     copy_target(post, wr);

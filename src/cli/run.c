@@ -2,6 +2,7 @@
 /* verbena run: run a program on the software adapter, and clean up after it. */
 #include "commands.h"
 #include "binary.h"
+#include "faultplan.h"
 #include "guardian.h"
 #include "launch.h"
 #include "model.h"
@@ -72,7 +73,7 @@ int cli_run(const struct invocation *invocation)
 
     if (!invocation->operand_count)
         return cli_usage_error(invocation->command, "no program given");
-    if (check_node(invocation))
+    if (check_node(invocation) || faultplan_check(invocation))
         return CLI_USAGE;
     if (!launch_find(&launch))
         return CLI_FAILED;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "cm/transport.h"
+#include "check/check.h"
 
 #include "cm/device.h"
 
@@ -217,8 +218,10 @@ static int connect_locked(struct cm_id *cm, const struct rdma_conn_param *param)
 int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *conn_param)
 {
     struct cm_id *cm = to_cm(id);
-    int err;
+    int err = check_call(VERB_CONNECT);
 
+    if (err)
+        return cm_fail(err);
     cm_lock();
     err = connect_locked(cm, conn_param);
     cm_unlock();
@@ -320,8 +323,10 @@ int rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *conn_param)
 {
     struct cm_id *cm = to_cm(id);
     struct cm_message m;
-    int err;
+    int err = check_call(VERB_ACCEPT);
 
+    if (err)
+        return cm_fail(err);
     cm_lock();
     err = prepare_accept(cm, conn_param, &m);
     cm_unlock();

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "cm/cm.h"
+#include "check/check.h"
 
 #include "cm/device.h"
 #include "cm/ethernet.h"
@@ -363,6 +364,8 @@ int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src_addr, struct s
 
     if (!dst_addr)
         return cm_fail(EINVAL);
+    if ((err = check_call(VERB_RESOLVE_ADDR)))
+        return cm_fail(err);
     cm_lock();
     err = resolve_addr_locked(cm, src_addr, dst_addr);
     cm_unlock();
@@ -388,8 +391,10 @@ static int resolve_route_locked(struct cm_id *cm)
 int rdma_resolve_route(struct rdma_cm_id *id, int timeout_ms)
 {
     struct cm_id *cm = to_cm(id);
-    int err;
+    int err = check_call(VERB_RESOLVE_ROUTE);
 
+    if (err)
+        return cm_fail(err);
     cm_lock();
     err = resolve_route_locked(cm);
     cm_unlock();

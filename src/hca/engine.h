@@ -73,6 +73,8 @@ struct hca_engine {
     bool (*sleep)(void);
     /* The QP has entered RTR or RTS. */
     void (*qp_modified)(struct hca_qp *qp, enum ibv_qp_state from, enum ibv_qp_state to);
+    /* The calling thread does nothing for this time. It holds no lock. */
+    void (*pause)(uint64_t ns);
     uint32_t (*mtu)(void);           /* of the link, in bytes */
     uint64_t (*device_memory)(void); /* bytes available to ibv_alloc_dm() */
     /* This memory of ours is no longer registered. */

@@ -182,6 +182,11 @@ static void sim_stop(void)
     observe_leave();
 }
 
+static void sim_pause(uint64_t ns)
+{
+    sched_charge(ns);
+}
+
 static uint32_t sim_mtu(void)
 {
     return model->parameters.link.mtu;
@@ -225,6 +230,7 @@ const struct hca_engine sim_engine = {
     .poll_end = sim_poll_end,
     .sleep = sim_sleep,
     .qp_modified = sim_qp_modified,
+    .pause = sim_pause,
     .mtu = sim_mtu,
     .device_memory = sim_device_memory,
     .deregistered = sim_deregistered,

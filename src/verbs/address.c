@@ -4,6 +4,7 @@
 #include "hca/shm_lock.h"
 #include "verbs/verbs.h"
 
+#include "check/check.h"
 #include "hca/addr.h"
 #include "hca/epoch.h"
 #include "hca/qp.h"
@@ -18,6 +19,9 @@ EXPORT struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
         return fail(EINVAL);
     if (hca_is_ethernet() && !attr->is_global)
         return fail(EINVAL);
+    int err = check_call(VERB_CREATE_AH);
+    if (err)
+        return fail(err);
     hca_charge(CALL_CREATE_AH, 0);
     struct hca_ah *ah = calloc(1, sizeof(*ah));
     if (!ah)

@@ -27,6 +27,8 @@ static struct hca_cq *create(struct ibv_context *context, uint32_t cqe, void *cq
 {
     int err = ensure_attached();
 
+    if (!err)
+        err = check_call(VERB_CREATE_CQ);
     if (!err && (cqe < 1 || cqe > HCA_MAX_CQE || comp_vector < 0 ||
                  comp_vector >= context->num_comp_vectors))
         err = check_because(EINVAL,
@@ -202,10 +204,11 @@ static void raise_missed_events(void)
 
 EXPORT struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 {
-    struct hca_channel *channel = calloc(1, sizeof(*channel));
+    int err = check_call(VERB_CREATE_CHANNEL);
+    struct hca_channel *channel = err ? NULL : calloc(1, sizeof(*channel));
 
     if (!channel)
-        return fail(ENOMEM);
+        return fail(err ? err : ENOMEM);
     channel->ibv.context = context;
     channel->ibv.fd = notify_create(&channel->id);
     if (channel->ibv.fd < 0) {

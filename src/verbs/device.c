@@ -124,7 +124,7 @@ static void fill_tables(struct verbs_context *v)
     v->context.ops.req_notify_cq = verbs_req_notify_cq;
     v->context.ops.post_srq_recv = verbs_post_srq_recv;
     v->context.ops.post_send = check_on ? verbs_post_send_checked : verbs_post_send;
-    v->context.ops.post_recv = verbs_post_recv;
+    v->context.ops.post_recv = check_on ? verbs_post_recv_checked : verbs_post_recv;
 }
 
 EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
@@ -132,7 +132,7 @@ EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
     static int started_in = -1;
     int err = ensure_attached();
 
-    if (err)
+    if (err || (err = check_call(VERB_OPEN_DEVICE)))
         return fail(err);
     if (started_in != proc_self) {
         if ((err = hca_engine->start()))

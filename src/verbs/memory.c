@@ -41,7 +41,7 @@ EXPORT struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
     int err = ensure_attached();
     struct hca_pd *pd;
 
-    if (err)
+    if (err || (err = check_call(VERB_ALLOC_PD)))
         return fail(err);
     hca_charge(CALL_ALLOC_PD, 0);
     pd = new_pd(context, NULL);
@@ -157,7 +157,7 @@ EXPORT struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t len
     int err = ensure_attached();
     bool implicit = !addr && length == SIZE_MAX && access & IBV_ACCESS_ON_DEMAND;
 
-    if (err)
+    if (err || (err = check_call(VERB_REG_MR)))
         return fail(err);
     if (!access_is_valid(access) || !length ||
         (!implicit && (uintptr_t)addr + length < (uintptr_t)addr))

@@ -4,8 +4,10 @@
 #include "verbena.h"
 #include "verbs/verbs.h"
 
+#include "check/inject.h"
 #include "hca/addr.h"
 #include "hca/async.h"
+#include "hca/qp.h"
 
 /* Contexts beyond the size of this table get no port events. */
 void verbs_list_device(struct hca_context *c)
@@ -59,6 +61,21 @@ EXPORT int verbena_query_port_counters(struct ibv_context *context, uint8_t port
     *counters = (struct verbena_port_counters){ sum.xmit_bytes, sum.xmit_packets, sum.rcv_bytes,
                                                 sum.rcv_packets };
     return 0;
+}
+
+void verbs_lose_device(struct ibv_context *context)
+{
+    struct hca_context *c = to_context(context);
+
+    inject_device_gone();
+    pthread_mutex_lock(&qp_list_mutex);
+    for (struct hca_qp *qp = qp_list; qp; qp = qp->next) {
+        if (qp->ibv.context == context)
+            qp_set_error(qp->shared);
+    }
+    pthread_mutex_unlock(&qp_list_mutex);
+    if (c->listed)
+        async_raise(proc_self, &c->listed->events[0], IBV_EVENT_DEVICE_FATAL);
 }
 
 EXPORT int verbena_set_port(struct ibv_context *context, uint8_t port_num, int up)

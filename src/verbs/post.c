@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Work requests: checked here, executed by the engine. */
 
+#include "verbena.h"
 #include "verbs/verbs.h"
 
 #include "check/check.h"
@@ -12,6 +13,7 @@
 #include "hca/rq.h"
 
 #include <string.h>
+#include <time.h>
 
 #define MAX_MESSAGE (1ull << 31)
 
@@ -209,7 +211,8 @@ int verbs_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_
 }
 
 /* Without the fast path: the checks look at every request before it is executed. */
-static int send_one_checked(struct hca_qp *qp, struct ibv_send_wr *wr, const void *caller)
+static int send_one_checked(struct hca_qp *qp, struct ibv_send_wr *wr, uint8_t status,
+                            const void *caller)
 {
     struct send_wqe w;
     int err = check_send(qp, wr);
@@ -218,23 +221,71 @@ static int send_one_checked(struct hca_qp *qp, struct ibv_send_wr *wr, const voi
         err = ENOMEM;
     if (err || (err = translate(qp, wr, &w)))
         return err;
+    if (status)
+        w.flags |= IBV_SEND_SIGNALED; /* errors always complete */
     w.sq_index = next_index(qp);
-    check_posts(qp, wr, w.sq_index, caller);
+    check_posts(qp, wr, w.sq_index, status, caller);
     hca_engine->send(qp, &w);
     return 0;
+}
+
+static void pause_for(uint64_t ns)
+{
+    struct timespec time = { ns / 1000000000, ns % 1000000000 };
+
+    if (hca_engine->pause)
+        hca_engine->pause(ns);
+    else
+        clock_nanosleep(CLOCK_MONOTONIC, 0, &time, NULL);
+}
+
+/* Brings about what the fault plan demands before this work request. */
+static void inject_before(struct hca_qp *qp, const struct injection *injection)
+{
+    if (injection->pause_ns)
+        pause_for(injection->pause_ns);
+    if (injection->port_down || injection->port_up)
+        verbena_set_port(qp->ibv.context, qp->shared->port, injection->port_up);
+    if (injection->fatal)
+        verbs_lose_device(qp->ibv.context);
+    if (injection->qp_error)
+        qp_set_error(qp->shared);
+}
+
+/* Posts what check_send() allows. Call without locks. */
+static int post_checked(struct hca_qp *qp, struct ibv_send_wr **wr, const void *caller)
+{
+    struct injection injection = { 0 };
+    int err = 0;
+
+    for (; *wr; *wr = (*wr)->next) {
+        if (check_injects) {
+            inject_post((*wr)->opcode, &injection);
+            inject_before(qp, &injection);
+        }
+        spin_lock(&qp->sq_lock);
+        err = send_one_checked(qp, *wr, injection.status, caller);
+        spin_unlock(&qp->sq_lock);
+        if (err)
+            break;
+    }
+    return err;
 }
 
 int verbs_post_send_checked(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
 {
     struct hca_qp *qp = (struct hca_qp *)ibv;
-    int err = may_post_send(qp) ? 0 : EINVAL;
+    int err = check_call(VERB_POST_SEND);
 
-    if (!err) {
+    if (err) {
+        *bad_wr = wr;
+        return err;
+    }
+    if (may_post_send(qp)) {
         charge_sends(wr);
-        spin_lock(&qp->sq_lock);
-        for (; wr && !(err = send_one_checked(qp, wr, __builtin_return_address(0))); wr = wr->next)
-            ;
-        spin_unlock(&qp->sq_lock);
+        err = post_checked(qp, &wr, __builtin_return_address(0));
+    } else {
+        err = EINVAL;
     }
     if (err) {
         *bad_wr = wr;
@@ -255,10 +306,11 @@ int verbs_post_send_all(struct hca_qp *qp, struct ibv_send_wr *list)
         err = check_send(qp, wr);
     if (!err && qp->sq_posted - load_relaxed(&qp->sq_freed) + count > qp->cap.max_send_wr)
         err = ENOMEM;
-    for (struct ibv_send_wr *wr = list; wr && !err; wr = wr->next)
-        err = unlikely(check_on) ? send_one_checked(qp, wr, __builtin_return_address(0))
-                                 : send_one(qp, wr);
+    for (struct ibv_send_wr *wr = list; wr && !err && likely(!check_on); wr = wr->next)
+        err = send_one(qp, wr);
     spin_unlock(&qp->sq_lock);
+    if (unlikely(check_on) && !err && !(err = check_call(VERB_POST_SEND)))
+        err = post_checked(qp, &list, __builtin_return_address(0));
     if (unlikely(err && check_explains && list))
         check_explain_post(qp, list, err);
     return err;
@@ -287,6 +339,16 @@ int verbs_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_
         if (check_explains)
             check_explain_post_receive(&qp->rq, wr, false, err);
     }
+    return err;
+}
+
+int verbs_post_recv_checked(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+{
+    int err = check_call(VERB_POST_RECV);
+
+    if (!err)
+        return verbs_post_recv(ibv, wr, bad_wr);
+    *bad_wr = wr;
     return err;
 }
 

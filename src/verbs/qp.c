@@ -53,6 +53,8 @@ static struct hca_qp *create(struct ibv_context *context, struct ibv_pd *pd,
 
     if (!err)
         err = check_init(attr, pd, xrcd);
+    if (!err)
+        err = check_call(VERB_CREATE_QP);
     if (err)
         return fail(err);
     if (init.qp_type == IBV_QPT_XRC_RECV) {
@@ -164,8 +166,10 @@ EXPORT int ibv_destroy_qp(struct ibv_qp *ibv)
 EXPORT int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask)
 {
     enum ibv_qp_state from;
-    int err;
+    int err = check_call(VERB_MODIFY_QP);
 
+    if (err)
+        return err;
     hca_charge(CALL_MODIFY_QP, 0);
     from = qp_state((struct hca_qp *)qp);
     err = qp_modify((struct hca_qp *)qp, attr, attr_mask);

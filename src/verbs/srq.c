@@ -17,6 +17,8 @@ static struct ibv_srq *create(struct ibv_context *context, struct ibv_pd *pd, vo
 {
     int err = ensure_attached();
 
+    if (!err)
+        err = check_call(VERB_CREATE_SRQ);
     if (!err && (attr->max_wr < 1 || attr->max_wr > HCA_MAX_WR || attr->max_sge > HCA_MAX_SGE))
         err = check_because(EINVAL, "an SRQ of %u receives of %u SGEs: the device allows %d of %d",
                             attr->max_wr, attr->max_sge, HCA_MAX_WR, HCA_MAX_SGE);

@@ -76,6 +76,7 @@ int verbs_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_w
 /* The same while a check is on. */
 int verbs_post_send_checked(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr);
 int verbs_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
+int verbs_post_recv_checked(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
 int verbs_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
 /* Posts the whole list or nothing. */
 int verbs_post_send_all(struct hca_qp *qp, struct ibv_send_wr *wr);
@@ -92,6 +93,9 @@ void verbs_unwatch_context(struct hca_context *c);
 /* Adds a context to the table of contexts that get port events. */
 void verbs_list_device(struct hca_context *c);
 void verbs_unlist_device(struct hca_context *c);
+
+/* The device is gone: all QPs of this process move to error, and IBV_EVENT_DEVICE_FATAL is raised. */
+void verbs_lose_device(struct ibv_context *context);
 
 /* Waits until the program has acknowledged the events of an object that it got. */
 void verbs_await_acks(pthread_mutex_t *mutex, pthread_cond_t *cond, uint32_t *completed,

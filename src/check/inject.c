@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "check/inject.h"
+
+#include "check/finding.h"
+#include "hca/segment.h"
+#include "util/log.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define REPORTS_PER_ROW 8
+
+static struct plan plan;
+static struct {
+    uint64_t seen, struck;
+    uint64_t random; /* state of the generator */
+} state[PLAN_ROWS_MAX];
+static atomic_bool device_gone;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* SplitMix64, as in sim/adapter/faults.c; a generator for each row, so that taking a row out of a
+ * plan leaves the others as they were. */
+static double draw(uint64_t *random)
+{
+    uint64_t z = *random += 0x9e3779b97f4a7c15ull;
+
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebull;
+    return ((z ^ z >> 31) >> 11) * 0x1p-53;
+}
+
+static uint64_t hash_of(const char *text)
+{
+    uint64_t hash = 0xcbf29ce484222325ull;
+
+    for (; *text; text++)
+        hash = (hash ^ (unsigned char)*text) * 0x100000001b3ull;
+    return hash;
+}
+
+static char *read_plan_file(const char *path)
+{
+    FILE *file = fopen(path, "re");
+    char *text = NULL;
+    size_t size = 0;
+
+    if (!file || (getdelim(&text, &size, '\0', file) < 0 && ferror(file)))
+        log_error("--inject-file %s: %s", path, strerror(errno));
+    if (file)
+        fclose(file);
+    return text;
+}
+
+static bool concerns_us(const struct plan_row *row)
+{
+    return !*row->program || !strcmp(row->program, program_invocation_short_name);
+}
+
+bool inject_start(void)
+{
+    const char *inline_rows = getenv("VERBENA_INJECT"), *path = getenv("VERBENA_INJECT_FILE");
+    char *from_file = path && *path ? read_plan_file(path) : NULL, *text = NULL, error[256];
+    bool good = asprintf(&text, "%s\n%s", inline_rows ? inline_rows : "",
+                         from_file ? from_file : "") >= 0 &&
+                !plan_read(text, &plan, error, sizeof(error));
+
+    free(from_file);
+    free(text);
+    if (!good) {
+        log_error("%s", error);
+        return false;
+    }
+    for (unsigned i = 0; i < plan.count; i++)
+        state[i].random = plan.seed ^ hash_of(plan.rows[i].text);
+    return plan.count;
+}
+
+static bool strikes(unsigned index)
+{
+    const struct plan_row *row = &plan.rows[index];
+    uint64_t seen = ++state[index].seen;
+
+    if (row->nth)
+        return seen == row->nth;
+    if (seen <= row->above || (row->every && seen % row->every))
+        return false;
+    return row->rate < 0 || draw(&state[index].random) < row->rate;
+}
+
+/* Whether this row, which concerns the call or work request, strikes it now. */
+static bool try_row(unsigned index)
+{
+    const struct plan_row *row = &plan.rows[index];
+    bool struck;
+    uint64_t number, times;
+
+    if (!concerns_us(row) || (row->node >= 0 && row->node != (int)segment_config()->node))
+        return false;
+    pthread_mutex_lock(&lock);
+    struck = strikes(index);
+    number = state[index].seen;
+    times = state[index].struck += struck;
+    pthread_mutex_unlock(&lock);
+    if (struck && times <= REPORTS_PER_ROW) {
+        struct finding *finding = finding_begin("injected", "%s (occurrence %llu)", row->text,
+                                                (unsigned long long)number);
+        finding_end(finding);
+    }
+    return struck;
+}
+
+void inject_device_gone(void)
+{
+    atomic_store(&device_gone, true);
+}
+
+int inject_errno(enum plan_verb verb)
+{
+    int err = atomic_load(&device_gone) ? EIO : 0;
+
+    for (unsigned i = 0; i < plan.count; i++) {
+        if (plan.rows[i].fault == PLAN_CALL && plan.rows[i].verb == verb && try_row(i))
+            err = plan.rows[i].value;
+    }
+    return err;
+}
+
+static void apply(const struct plan_row *row, struct injection *injection)
+{
+    switch (row->fault) {
+    case PLAN_CALL:
+        break;
+    case PLAN_STATUS:
+        injection->status = row->value;
+        break;
+    case PLAN_QP_ERROR:
+        injection->qp_error = true;
+        break;
+    case PLAN_PORT_DOWN:
+        injection->port_down = true;
+        break;
+    case PLAN_PORT_UP:
+        injection->port_up = true;
+        break;
+    case PLAN_FATAL:
+        injection->fatal = true;
+        break;
+    case PLAN_PAUSE:
+        injection->pause_ns += row->pause_ns;
+        break;
+    }
+}
+
+void inject_post(int opcode, struct injection *injection)
+{
+    *injection = (struct injection){ 0 };
+    for (unsigned i = 0; i < plan.count; i++) {
+        const struct plan_row *row = &plan.rows[i];
+
+        if (row->fault != PLAN_CALL && (row->opcode < 0 || row->opcode == opcode) && try_row(i))
+            apply(row, injection);
+    }
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The fault plan of --inject: rows of text, one for each fault. Knows no verbs objects, so that the
+ * command line can check a plan before it starts anything. */
+#ifndef CHECK_PLAN_H
+#define CHECK_PLAN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define PLAN_ROWS_MAX 64
+
+/* Calls that can be made to fail; plan_verb_names has their names. */
+enum plan_verb {
+    VERB_OPEN_DEVICE,
+    VERB_ALLOC_PD,
+    VERB_REG_MR,
+    VERB_CREATE_CHANNEL,
+    VERB_CREATE_CQ,
+    VERB_CREATE_SRQ,
+    VERB_CREATE_QP,
+    VERB_MODIFY_QP,
+    VERB_CREATE_AH,
+    VERB_POST_SEND,
+    VERB_POST_RECV,
+    VERB_RESOLVE_ADDR,
+    VERB_RESOLVE_ROUTE,
+    VERB_CONNECT,
+    VERB_ACCEPT,
+    VERB_COUNT,
+};
+
+enum plan_fault {
+    PLAN_CALL,      /* the call fails with an errno */
+    PLAN_STATUS,    /* the work request completes with an error */
+    PLAN_QP_ERROR,  /* the QP of the work request moves to error */
+    PLAN_PORT_DOWN, /* so do the others: before the work request is posted */
+    PLAN_PORT_UP,
+    PLAN_FATAL, /* IBV_EVENT_DEVICE_FATAL: the device is gone */
+    PLAN_PAUSE, /* the thread that posts does nothing for a while */
+};
+
+struct plan_row {
+    enum plan_fault fault;
+    enum plan_verb verb;
+    int value;         /* errno or status */
+    int opcode;        /* of the work request, -1: any */
+    uint64_t pause_ns;
+    uint64_t nth;      /* strikes at this occurrence, 0: not limited to one */
+    uint64_t every;    /* strikes at every so manieth occurrence, 0: not so */
+    uint64_t above;    /* strikes at all occurrences after so many */
+    double rate;       /* strikes with this probability, below 0: not so */
+    int node;          /* only on this host, -1: on all */
+    char program[32];  /* only in this program, empty: in all */
+    char text[96];     /* as the user wrote it */
+};
+
+struct plan {
+    uint64_t seed;
+    unsigned count;
+    struct plan_row rows[PLAN_ROWS_MAX];
+};
+
+extern const char *const plan_verb_names[VERB_COUNT];
+
+/* Rows end at ';' or a newline. Returns 0, or -1 with the reason in `error`. */
+int plan_read(const char *text, struct plan *plan, char *error, size_t size);
+
+#endif
