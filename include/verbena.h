@@ -6,6 +6,8 @@
  * also runs without the preloaded library. */
 
 #include <infiniband/verbs.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -25,6 +27,24 @@ struct verbena_port_counters {
 /* Returns 0 or an errno value. */
 int verbena_query_port_counters(struct ibv_context *context, uint8_t port_num,
                                 struct verbena_port_counters *counters);
+
+/* Ends the program if the condition does not hold. Under "verbena check" and "verbena run" this is a
+ * finding, with the stack; without Verbena it is a message on stderr. */
+#define verbena_assert(condition) \
+    ((condition) ? (void)0 : verbena_assert_failed(#condition, __FILE__, __LINE__))
+
+/* Defined by the preloaded library only. */
+void verbena_report_assertion(const char *condition, const char *file, int line)
+    __attribute__((weak));
+
+static inline void verbena_assert_failed(const char *condition, const char *file, int line)
+{
+    if (verbena_report_assertion)
+        verbena_report_assertion(condition, file, line);
+    else
+        fprintf(stderr, "%s:%d: verbena_assert(%s) failed\n", file, line, condition);
+    abort();
+}
 
 /* Virtual time. On a modelled adapter ("verbena run --adapter") a program reports with the calls
  * below what it does besides verbs calls. On any other device they do nothing. */

@@ -113,7 +113,7 @@ static void note_qps(struct finding *finding)
         finding_note(finding, "and %u more QPs", count - QPS_SHOWN);
 }
 
-void deadlock_report(uint64_t now, const char *what, int fd)
+void deadlock_report(uint64_t now, const char *what, int fd, bool outside)
 {
     char descriptor[128];
     struct finding *finding;
@@ -126,6 +126,8 @@ void deadlock_report(uint64_t now, const char *what, int fd)
                             "thread %d of %s %s%s",
                             now / 1e9, (int)syscall(SYS_gettid), program_invocation_short_name,
                             what, descriptor);
+    if (outside)
+        finding_note(finding, "a program that starts later could end this wait");
     note_qps(finding);
     finding_stack(finding, "it waits here", &here);
     finding_end(finding);

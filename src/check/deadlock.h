@@ -3,9 +3,11 @@
 #ifndef CHECK_DEADLOCK_H
 #define CHECK_DEADLOCK_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
-/* The calling thread waits for `what` since virtual time `now`; fd -1: for no descriptor. */
-void deadlock_report(uint64_t now, const char *what, int fd);
+/* The calling thread waits for `what` since virtual time `now`; fd -1: for no descriptor. `outside`: a
+ * program that has not been started could end the wait. */
+void deadlock_report(uint64_t now, const char *what, int fd, bool outside);
 
 #endif

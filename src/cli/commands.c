@@ -131,6 +131,29 @@ static const struct option_row run_options[] = {
     { .name = NULL },
 };
 
+static const struct option_row check_options[] = {
+    { .name = "runs", .heading = "Search", .argument = "N", .default_value = "100, or until --time", .kind = OPTION_NUMBER,
+      .minimum = 1, .maximum = UINT32_MAX, .help = "how often to run the programs" },
+    { .name = "time", .argument = "SECONDS", .kind = OPTION_REAL, .help = "start no further run after this time" },
+    { .name = "seed", .argument = "N", .default_value = "0", .kind = OPTION_NUMBER, .maximum = UINT32_MAX,
+      .help = "seed of the first run, the next has the next number; 0 varies nothing" },
+    { .name = "no-errors", .kind = OPTION_FLAG,
+      .help = "vary times only: no failing calls or work requests, no lost packets" },
+    { .name = "inject", .argument = "PLAN", .kind = OPTION_TEXT,
+      .help = "inject these faults into every run instead of random ones (see verbena run)" },
+    { .name = "limit", .argument = "SECONDS", .default_value = "60", .kind = OPTION_NUMBER, .minimum = 1, .maximum = 86400,
+      .help = "real time after which a run counts as hanging" },
+    { .name = "jobs", .argument = "N", .default_value = "0", .kind = OPTION_NUMBER, .maximum = 64,
+      .help = "runs at the same time; 0: one for each core" },
+    { .name = "junit", .heading = "Output", .argument = "FILE", .kind = OPTION_PATH, .writes = true,
+      .help = "write the verdict of each run to FILE, as JUnit XML" },
+    { .name = "adapter", .heading = "Modelled adapter", .argument = "NAME", .default_value = "hdr100", .kind = OPTION_TEXT,
+      .help = "adapter to model (see verbena list adapters)" },
+    { .name = "set", .argument = "KEY=VALUE", .kind = OPTION_TEXT,
+      .help = "change a parameter of the modelled adapter: bus.rate=4GB/s; separate several with ';'" },
+    { .name = NULL },
+};
+
 static const struct option_row mpirun_options[] = {
     { .name = "ranks", .heading = "Processes", .letter = 'n', .argument = "N", .default_value = "1", .kind = OPTION_NUMBER,
       .minimum = 1, .maximum = 4096, .help = "number of processes" },
@@ -235,6 +258,9 @@ const struct command cli_commands[] = {
     { .name = "run", .heading = "Run programs", .operands = "-- PROGRAM [ARGUMENT...]", .run = cli_run,
       .options = run_options, .takes_program = true,
       .summary = "Run any verbs program on software adapters" },
+    { .name = "check", .operands = "-- PROGRAM [ARGUMENT...] [::: PROGRAM [ARGUMENT...]]...", .run = cli_check,
+      .options = check_options, .takes_program = true,
+      .summary = "Search for bugs: run programs in virtual time under many seeds" },
     { .name = "mpirun", .operands = "-- [OPTION-OF-MPIRUN...] PROGRAM [ARGUMENT...]",
       .run = cli_mpirun, .options = mpirun_options, .takes_program = true,
       .summary = "Run an MPI program over several queue pairs, ports and adapters" },

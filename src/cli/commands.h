@@ -6,6 +6,7 @@
 
 int cli_run(const struct invocation *invocation);
 int cli_list(const struct invocation *invocation);
+int cli_check(const struct invocation *invocation);
 int cli_clean(const struct invocation *invocation);
 int cli_doctor(const struct invocation *invocation);
 int cli_bench(const struct invocation *invocation);

@@ -25,7 +25,10 @@ struct sim_state {
 
 static void deadlocked(uint64_t now, const struct sched_reason *why)
 {
-    deadlock_report(now, why ? why->what : "waits", why ? why->fd : -1);
+    static const struct sched_reason unknown = { "waits", -1, true };
+
+    why = why ? why : &unknown;
+    deadlock_report(now, why->what, why->fd, why->outside);
 }
 
 static const struct sched_hooks hooks = {

@@ -758,21 +758,26 @@ void sched_adopt(struct vthread *vthread)
 bool sched_join_guest(void)
 {
     struct vthread *me;
+    bool is_new = false;
 
     if (self)
         return true;
+    vthread_await_turn();
     shm_lock(&sched->join_lock);
     me = vthread_left_by_exec();
     if (me && load_acquire(&me->state) == VTHREAD_DETACHED) {
         me->clock = me->clock < sched->now ? sched->now : me->clock;
         store_release(&me->state, VTHREAD_READY);
     } else if (!me && (me = vthread_alloc())) {
-        sched->programs++;
+        is_new = true;
         vthread_make_guest(me, segment_config()->node << 20);
         me->clock = vthread_arrival_time();
         store_release(&me->state, VTHREAD_READY);
+        atomic_fetch_add(&sched->programs, 1);
     }
     shm_unlock(&sched->join_lock);
+    if (is_new)
+        vthread_await_others();
     if (me)
         sched_adopt(me);
     return me;

@@ -10,7 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define DEADLOCK_STALLS    400  /* in a row of every thread: two seconds and more of real time */
+#define STALLS_OPEN        400  /* in a row of every thread: two seconds and more of real time */
+#define STALLS_CLOSED      100  /* the same if no program can come any more */
 #define REPORTS_TIMEOUT_MS 5000 /* for the other threads to report as well */
 #define DEADLOCK_STATUS    1
 
@@ -18,6 +19,7 @@
 static enum { DEADLOCK_AUTO, DEADLOCK_OFF, DEADLOCK_ANY } mode;
 /* Programs that are expected to join: before that, a stall is no deadlock. */
 static uint32_t programs_expected = 2;
+static uint32_t stalls_needed = STALLS_OPEN;
 
 static __thread const struct sched_reason *reason;
 
@@ -30,8 +32,10 @@ void stall_init(void)
         mode = DEADLOCK_OFF;
     else if (text && (!strcmp(text, "any") || number))
         mode = DEADLOCK_ANY;
-    if (number)
+    if (number) {
         programs_expected = number;
+        stalls_needed = STALLS_CLOSED;
+    }
 }
 
 /* Does not change while nothing happens. */
@@ -67,7 +71,7 @@ static bool is_stuck(const struct vthread *vthread, bool is_me)
 {
     if (!vthread->guest || (!is_me && !rests(load_acquire(&vthread->state))))
         return false;
-    return vthread->stalled_at == steps() && vthread->stuck_polls >= DEADLOCK_STALLS &&
+    return vthread->stalled_at == steps() && vthread->stuck_polls >= stalls_needed &&
            vthread->deadline == SCHED_NEVER;
 }
 
@@ -76,7 +80,7 @@ static bool is_deadlock(const struct vthread *me)
 {
     uint32_t count = 0;
 
-    if (mode == DEADLOCK_OFF || sched->programs < programs_expected)
+    if (mode == DEADLOCK_OFF || load_acquire(&sched->programs) < programs_expected)
         return false;
     for (uint32_t i = 0; i < sched->vthread_high; i++) {
         const struct vthread *vthread = &sched->vthreads[i];

@@ -79,7 +79,7 @@ struct sched {
     uint64_t wake_send_ns, wake_recv_ns; /* from an interrupt to a running thread */
     struct vthread vthreads[VTHREADS_MAX];
     struct vthread_barrier barrier;
-    uint32_t programs; /* guests that came from outside, so far */
+    _Atomic uint32_t programs; /* guests that came from outside, so far */
     _Atomic uint32_t deadlocked;
     uint32_t deadlocked_threads;
     _Atomic uint32_t deadlock_reports; /* of these threads */

@@ -5,7 +5,9 @@
 #include "sim/sched/sched.h"
 #include "util/log.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Virtual: guests started from outside join at multiples of this time. */
@@ -103,6 +105,42 @@ struct vthread *vthread_left_by_exec(void)
             store_release(&other->state, VTHREAD_FREE);
     }
     return found;
+}
+
+#define START_TIMEOUT_MS 10000
+
+static void await_programs(unsigned count)
+{
+    static const struct timespec pause = { .tv_nsec = 200000 };
+
+    for (int tries = 0; tries < START_TIMEOUT_MS * 5; tries++) {
+        if (load_acquire(&sched->programs) >= count)
+            return;
+        clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
+    }
+}
+
+static bool starts_with_others(unsigned *before, unsigned *all)
+{
+    const char *text = getenv("VERBENA_START");
+
+    return text && sscanf(text, "%u/%u", before, all) == 2;
+}
+
+void vthread_await_turn(void)
+{
+    unsigned before, all;
+
+    if (starts_with_others(&before, &all))
+        await_programs(before);
+}
+
+void vthread_await_others(void)
+{
+    unsigned before, all;
+
+    if (starts_with_others(&before, &all))
+        await_programs(all);
 }
 
 uint64_t vthread_arrival_time(void)

@@ -25,6 +25,12 @@ void vthread_make_guest(struct vthread *vthread, uint32_t order);
 /* The vthread that this process kept across exec, or NULL. */
 struct vthread *vthread_left_by_exec(void);
 
+/* Programs that are started together, with VERBENA_START=K/N, join one after the other and begin when
+ * all N have joined: the order does not depend on real time. Call both without the lock, before and
+ * after the program has joined. They give up after some seconds, if another program cannot start. */
+void vthread_await_turn(void);
+void vthread_await_others(void);
+
 /* The time at which a guest started from outside joins. */
 uint64_t vthread_arrival_time(void);
 

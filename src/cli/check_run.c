@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "check_run.h"
+#include "launch.h"
+#include "options.h"
+#include "segment.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <math.h>
+#include <net/if.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define POLL_US 500
+
+/* ---- what a seed varies ---- */
+
+struct chance {
+    uint64_t state;
+};
+
+static uint64_t draw(struct chance *chance)
+{
+    uint64_t z = chance->state += 0x9e3779b97f4a7c15ull;
+
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebull;
+    return z ^ z >> 31;
+}
+
+static double fraction(struct chance *chance)
+{
+    return (draw(chance) >> 11) * 0x1p-53;
+}
+
+static bool happens(struct chance *chance, double probability)
+{
+    return fraction(chance) < probability;
+}
+
+/* Between both, all orders of magnitude being equally likely. */
+static double logarithmic(struct chance *chance, double from, double to)
+{
+    return from * pow(to / from, fraction(chance));
+}
+
+/* A quarter of the adapter's times, each up to four times shorter or eight times longer. */
+static void vary_times(const struct check_search *search, struct chance *chance,
+                       struct check_variation *out)
+{
+    size_t used = 0;
+
+    for (const struct parameter_row *row = parameter_rows; row->key; row++) {
+        double value;
+        bool chosen = happens(chance, 0.25);
+        double factor = logarithmic(chance, 0.25, 8);
+
+        if (row->unit != UNIT_TIME || !chosen ||
+            parameter_number(&search->base, row->key, &value) || value <= 0)
+            continue;
+        if (used + 96 < sizeof(out->settings))
+            used += snprintf(out->settings + used, sizeof(out->settings) - used, "%s%s=%.0fns",
+                             used ? ";" : "", row->key, ceil(value * factor));
+    }
+}
+
+static char *next_row(struct check_variation *out)
+{
+    return out->row[out->rows++];
+}
+
+static void vary_errors(const struct check_search *search, struct chance *chance,
+                        struct check_variation *out)
+{
+    static const char *const errors[] = {
+        "status any RETRY_EXC_ERR", "status any RNR_RETRY_EXC_ERR", "qp_error",
+        "fail reg_mr ENOMEM",       "fail create_qp ENOMEM",        "fail create_cq ENOMEM",
+        "fail post_send ENOMEM",    "fail post_recv ENOMEM",        "fail modify_qp EIO",
+    };
+    unsigned count = 1 + draw(chance) % 3;
+
+    for (unsigned i = 0; i < count; i++) {
+        const char *error = errors[draw(chance) % (sizeof(errors) / sizeof(*errors))];
+        bool is_rare = !strncmp(error, "fail ", 5) && strncmp(error, "fail post", 9);
+        double nth = logarithmic(chance, 1, is_rare ? 8 : 1000);
+
+        snprintf(next_row(out), sizeof(out->row[0]), "%s nth=%.0f node=%u", error, nth,
+                 (unsigned)(draw(chance) % search->programs));
+    }
+}
+
+static void take_rows_of_user(const char *text, struct check_variation *out)
+{
+    char *copy = strdup(text), *rest = copy, *row;
+
+    while (copy && out->rows < CHECK_ROWS_MAX && (row = strsep(&rest, ";\n"))) {
+        row += strspn(row, " \t");
+        if (*row)
+            snprintf(next_row(out), sizeof(out->row[0]), "%s", row);
+    }
+    free(copy);
+}
+
+void check_vary(const struct check_search *search, uint64_t seed, struct check_variation *out)
+{
+    struct chance chance = { seed * 0x2545f4914f6cdd1dull };
+    bool pauses, errors, loss;
+
+    memset(out, 0, sizeof(*out));
+    out->seed = seed;
+    if (!seed)
+        return; /* the adapter as it is */
+    vary_times(search, &chance, out);
+    pauses = happens(&chance, 0.5);
+    errors = happens(&chance, 0.5);
+    loss = happens(&chance, 0.25);
+    if (search->inject) {
+        take_rows_of_user(search->inject, out);
+        return;
+    }
+    if (pauses)
+        snprintf(next_row(out), sizeof(out->row[0]), "pause %.0fus rate=%.3f node=%u",
+                 logarithmic(&chance, 1, 2000), logarithmic(&chance, 0.005, 0.3),
+                 (unsigned)(draw(&chance) % search->programs));
+    if (!search->errors)
+        return;
+    if (errors)
+        vary_errors(search, &chance, out);
+    if (loss)
+        snprintf(out->faults, sizeof(out->faults), "drop=%.4f,seed=%llu",
+                 logarithmic(&chance, 1e-3, 3e-2), (unsigned long long)seed);
+}
+
+/* ---- running ---- */
+
+void check_output_path(const struct check_search *search, unsigned number, unsigned program,
+                       char *path)
+{
+    snprintf(path, PATH_MAX, "%.*s/%u-%u", PATH_MAX - 32, search->directory, number, program);
+}
+
+static void findings_path(const struct check_search *search, unsigned number, char *path)
+{
+    snprintf(path, PATH_MAX, "%.*s/%u-findings", PATH_MAX - 32, search->directory, number);
+}
+
+static bool write_file(const char *path, const char *text)
+{
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    bool good = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
+
+    if (fd >= 0)
+        close(fd);
+    return good;
+}
+
+/* A network of its own: runs at the same time may use the same port, and no connection of an
+ * earlier run is in the way. Without the permission, they share the host's. */
+static void isolate_network(void)
+{
+    uid_t uid = getuid();
+    gid_t gid = getgid();
+    struct ifreq request = { .ifr_name = "lo", .ifr_flags = IFF_UP };
+    char map[64];
+    int fd;
+
+    if (unshare(CLONE_NEWNET)) {
+        if (unshare(CLONE_NEWUSER | CLONE_NEWNET))
+            return;
+        write_file("/proc/self/setgroups", "deny");
+        snprintf(map, sizeof(map), "%u %u 1", uid, uid);
+        write_file("/proc/self/uid_map", map);
+        snprintf(map, sizeof(map), "%u %u 1", gid, gid);
+        write_file("/proc/self/gid_map", map);
+    }
+    fd = socket(AF_INET, SOCK_DGRAM, 0);
+    ioctl(fd, SIOCSIFFLAGS, &request);
+    close(fd);
+}
+
+static void set_number(const char *variable, unsigned long long number)
+{
+    char text[24];
+
+    snprintf(text, sizeof(text), "%llu", number);
+    setenv(variable, text, 1);
+}
+
+static void set_or_unset(const char *variable, const char *value)
+{
+    if (*value)
+        setenv(variable, value, 1);
+    else
+        unsetenv(variable);
+}
+
+static void export_variation(const struct check_search *search,
+                             const struct check_variation *variation, unsigned number)
+{
+    char plan[CHECK_ROWS_MAX * 96 + 64], path[PATH_MAX], fabric[64], *settings;
+    size_t used = snprintf(plan, sizeof(plan), "seed=%llu", (unsigned long long)variation->seed);
+
+    for (unsigned i = 0; i < variation->rows; i++)
+        used += snprintf(plan + used, sizeof(plan) - used, ";%s", variation->row[i]);
+    snprintf(fabric, sizeof(fabric), "check-%d-%u", (int)getppid(), number);
+    findings_path(search, number, path);
+    setenv("VERBENA_FABRIC", fabric, 1);
+    setenv("VERBENA_FINDINGS", path, 1);
+    setenv("VERBENA_SEED", "1", 1);
+    set_number("VERBENA_NODES", search->programs);
+    set_number("VERBENA_DEADLOCK", search->programs);
+    if (asprintf(&settings, "%s;%s", search->settings ? search->settings : "",
+                 variation->settings) >= 0) {
+        setenv("VERBENA_SET", settings, 1);
+        free(settings);
+    }
+    set_or_unset("VERBENA_FAULTS", variation->faults);
+    set_or_unset("VERBENA_INJECT", variation->rows ? plan : "");
+}
+
+static pid_t start(const struct check_search *search, unsigned number, unsigned program)
+{
+    pid_t parent = getpid(), pid = fork();
+    char path[PATH_MAX], place[32];
+    int out;
+
+    if (pid)
+        return pid;
+    setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent)
+        _exit(CLI_FAILED);
+    check_output_path(search, number, program, path);
+    out = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    dup2(open("/dev/null", O_RDONLY | O_CLOEXEC), STDIN_FILENO);
+    dup2(out, STDOUT_FILENO);
+    dup2(out, STDERR_FILENO);
+    set_number("VERBENA_NODE", program);
+    snprintf(place, sizeof(place), "%u/%u", program, search->programs);
+    setenv("VERBENA_START", place, 1);
+    execvp(search->words[program][0], search->words[program]);
+    fprintf(stderr, "%s: %s\n", search->words[program][0], strerror(errno));
+    _exit(CLI_NOT_FOUND);
+}
+
+static double now(void)
+{
+    struct timespec time;
+
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return time.tv_sec + time.tv_nsec / 1e9;
+}
+
+/* Returns false if the programs did not end in time; then it ends them. */
+static bool wait_for_all(const struct check_search *search, const pid_t *pids, int *statuses)
+{
+    double end = now() + search->limit;
+    bool ended[CHECK_PROGRAMS_MAX] = { false }, in_time = true;
+    unsigned left = search->programs;
+
+    while (left) {
+        for (unsigned i = 0; i < search->programs; i++) {
+            if (!ended[i] && waitpid(pids[i], &statuses[i], WNOHANG) == pids[i]) {
+                ended[i] = true;
+                left--;
+            }
+        }
+        if (left && in_time && now() > end) {
+            in_time = false;
+            for (unsigned i = 0; i < search->programs; i++)
+                kill(-pids[i], SIGKILL);
+        }
+        if (left)
+            usleep(POLL_US);
+    }
+    return in_time;
+}
+
+/* ---- the verdict ---- */
+
+static void __attribute__((format(printf, 3, 4)))
+fail(struct check_verdict *verdict, const char *kind, const char *format, ...)
+{
+    va_list args;
+
+    if (verdict->failed)
+        return;
+    verdict->failed = true;
+    snprintf(verdict->kind, sizeof(verdict->kind), "%s", kind);
+    va_start(args, format);
+    vsnprintf(verdict->reason, sizeof(verdict->reason), format, args);
+    va_end(args);
+}
+
+/* What a correct program may meet, too. */
+static bool is_news(const char *rule)
+{
+    return strcmp(rule, "injected") && strcmp(rule, "work-request") && strcmp(rule, "responder") &&
+           strcmp(rule, "call");
+}
+
+/* A server may wait forever for a client that has met an injected error. */
+static bool is_server_waiting(json_t *finding)
+{
+    const char *note = json_string_value(json_array_get(json_object_get(finding, "notes"), 0));
+
+    return note && strstr(note, "could end this wait");
+}
+
+/* Returns whether an error was injected, after which a program may end with any status. */
+static bool judge_findings(const char *path, bool errors, struct check_verdict *verdict)
+{
+    FILE *file = fopen(path, "re");
+    char *line = NULL;
+    size_t size = 0;
+
+    while (file && getline(&line, &size, file) > 0) {
+        json_t *finding = json_loads(line, 0, NULL);
+        const char *rule = json_string_value(json_object_get(finding, "rule"));
+        const char *text = json_string_value(json_object_get(finding, "text"));
+
+        if (rule && text && !strcmp(rule, "injected"))
+            errors |= strncmp(text, "pause ", 6);
+        else if (rule && text && is_news(rule) && !(errors && is_server_waiting(finding)))
+            fail(verdict, rule, "%s", text);
+        json_decref(finding);
+    }
+    free(line);
+    if (file)
+        fclose(file);
+    return errors;
+}
+
+static void judge_statuses(const struct check_search *search, const int *statuses, bool errors,
+                           struct check_verdict *verdict)
+{
+    for (unsigned i = 0; i < search->programs; i++) {
+        if (WIFSIGNALED(statuses[i]))
+            fail(verdict, "crash", "%s was ended by signal %d (%s)", search->words[i][0],
+                 WTERMSIG(statuses[i]), strsignal(WTERMSIG(statuses[i])));
+        else if (WEXITSTATUS(statuses[i]) && !errors)
+            fail(verdict, "status", "%s ended with status %d, though no error was injected",
+                 search->words[i][0], WEXITSTATUS(statuses[i]));
+    }
+}
+
+void check_run(const struct check_search *search, const struct check_variation *variation,
+               unsigned number, struct check_verdict *verdict)
+{
+    pid_t pids[CHECK_PROGRAMS_MAX];
+    int statuses[CHECK_PROGRAMS_MAX];
+    char path[PATH_MAX];
+    double begin = now();
+    bool in_time, errors;
+
+    isolate_network();
+    export_variation(search, variation, number);
+    findings_path(search, number, path);
+    unlink(path);
+    for (unsigned i = 0; i < search->programs; i++)
+        pids[i] = start(search, number, i);
+    in_time = wait_for_all(search, pids, statuses);
+    segment_remove_unused();
+    errors = judge_findings(path, *variation->faults, verdict);
+    if (!in_time)
+        fail(verdict, "hang", "the programs had not ended after %u s", search->limit);
+    judge_statuses(search, statuses, errors, verdict);
+    verdict->seconds = now() - begin;
+}

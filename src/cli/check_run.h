@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* One run of a search: what varies with its seed, the programs, and the verdict. */
+#ifndef CLI_CHECK_RUN_H
+#define CLI_CHECK_RUN_H
+
+#include "sim/adapter/parameters.h"
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define CHECK_PROGRAMS_MAX 16
+#define CHECK_ROWS_MAX     8
+
+/* What all runs of a search have in common. */
+struct check_search {
+    unsigned programs;
+    char **words[CHECK_PROGRAMS_MAX]; /* each ends with NULL */
+    struct parameters base;           /* of the modelled adapter */
+    const char *settings;             /* of the user, part of 'base'; or NULL */
+    bool errors;                      /* runs may inject errors, not only vary times */
+    const char *inject;               /* rows of the user, instead of random ones; or NULL */
+    unsigned limit;                   /* real seconds for a run */
+    char directory[PATH_MAX];         /* for the output of programs */
+};
+
+/* What a seed varies. */
+struct check_variation {
+    uint64_t seed;
+    char settings[4096]; /* of the adapter */
+    char faults[64];     /* of the links */
+    unsigned rows;
+    char row[CHECK_ROWS_MAX][96]; /* of the fault plan */
+};
+
+struct check_verdict {
+    bool failed;
+    double seconds;
+    char kind[32];     /* "crash", "deadlock", ... */
+    char reason[1024]; /* one line */
+};
+
+void check_vary(const struct check_search *search, uint64_t seed, struct check_variation *out);
+
+/* Runs the programs once, in the calling process, which should be a child made for this: it gets a
+ * network namespace of its own where the system allows that. `number` tells runs apart that go on
+ * at the same time. */
+void check_run(const struct check_search *search, const struct check_variation *variation,
+               unsigned number, struct check_verdict *verdict);
+
+/* The file with what program `program` of the run wrote. */
+void check_output_path(const struct check_search *search, unsigned number, unsigned program,
+                       char *path);
+
+#endif
