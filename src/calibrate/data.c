@@ -218,9 +218,8 @@ static char *line_of(const struct experiment_result *result, bool brief)
 
 void data_put_quick_line(const struct experiment *experiment, FILE *out)
 {
-    fprintf(out, "%s %s --iterations %d --warmup %d --repetitions 1 --refine 0\n",
-            experiment->name, experiment->quick ? experiment->quick : "", BRIEF_ITERATIONS,
-            BRIEF_WARMUP);
+    fprintf(out, "%s %s --iterations %d --warmup %d --repetitions 1 --refine 0\n", experiment->name,
+            experiment->quick ? experiment->quick : "", BRIEF_ITERATIONS, BRIEF_WARMUP);
 }
 
 /* ---- points ---- */
@@ -277,8 +276,8 @@ static int reject_settings(const struct results *file, const struct experiment_r
 }
 
 static int add_experiment(struct data *data, const struct results *file,
-                          const struct experiment_result *result, const char *held_out,
-                          char *error, size_t size)
+                          const struct experiment_result *result, const char *held_out, char *error,
+                          size_t size)
 {
     struct data_experiment entry = { .result = result,
                                      .experiment = experiment_find(result->name),
@@ -348,8 +347,8 @@ int data_take(struct results **files, unsigned int count, const char *held_out, 
     memset(out, 0, sizeof(*out));
     for (unsigned int i = 0; i < count; i++) {
         for (unsigned int k = 0; !status && k < files[i]->count; k++)
-            status = add_experiment(out, files[i], &files[i]->experiments[k], held_out, error,
-                                    size);
+            status =
+                add_experiment(out, files[i], &files[i]->experiments[k], held_out, error, size);
     }
     if (!status)
         status = check_held_out(out, held_out, error, size);

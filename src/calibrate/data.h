@@ -19,9 +19,9 @@ struct data_experiment {
     const struct experiment_result *result;
     const struct experiment *experiment; /* the suite's row; NULL if it has none */
     enum data_role role;
-    char why[256]; /* unused: the reason */
-    char *whole;   /* its line in a sweep: every point */
-    char *brief;   /* the same with fewer sizes and iterations */
+    char why[256];                   /* unused: the reason */
+    char *whole;                     /* its line in a sweep: every point */
+    char *brief;                     /* the same with fewer sizes and iterations */
     unsigned int first_point, count; /* in data.points */
 };
 

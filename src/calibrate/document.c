@@ -183,8 +183,8 @@ static void print_errors(const struct calibration *calibration, FILE *out)
         if (entry->role == DATA_UNUSED)
             fprintf(out, "%s\n", entry->why);
         else
-            fprintf(out, "%8u %9.2f%% %9.1f%%\n", (unsigned int)errors.count,
-                    100 * errors.median, 100 * errors.maximum);
+            fprintf(out, "%8u %9.2f%% %9.1f%%\n", (unsigned int)errors.count, 100 * errors.median,
+                    100 * errors.maximum);
     }
 }
 
@@ -211,10 +211,10 @@ static json_t *keys_json(const struct calibration *calibration)
     for (unsigned int i = 0; i < calibration->keys.count; i++) {
         const struct key *key = &calibration->keys.list[i];
         char text[64];
-        json_t *row = json_pack("{ss sf sf ss ss}", "key", key->row->key, "start", key->start,
-                                "value", key->value, "text",
-                                keys_text(key->row, key->value, text, sizeof(text)), "origin",
-                                keys_origin_name(key->origin));
+        json_t *row =
+            json_pack("{ss sf sf ss ss}", "key", key->row->key, "start", key->start, "value",
+                      key->value, "text", keys_text(key->row, key->value, text, sizeof(text)),
+                      "origin", keys_origin_name(key->origin));
 
         if (key->origin == KEY_FITTED && key->variation == KEY_SMOOTH)
             json_object_set_new(row, "error", json_real(key->error));
@@ -262,8 +262,8 @@ static json_t *groups_json(const struct calibration *calibration)
         json_t *row = json_pack("{so}", "keys", names);
 
         for (unsigned int k = 0; k < group->count; k++)
-            json_array_append_new(
-                names, json_string(calibration->keys.list[group->keys[k]].row->key));
+            json_array_append_new(names,
+                                  json_string(calibration->keys.list[group->keys[k]].row->key));
         if (group->is_sum) {
             json_object_set_new(row, "sum_ns", json_real(group->sum));
             json_object_set_new(row, "error", json_real(group->error));
@@ -299,8 +299,8 @@ json_t *calibrate_json(const struct calibration *calibration)
 {
     return json_pack("{ss si so so so so so so so}", "start", calibration->keys.name, "runs",
                      (int)calibration->runs, "parameters", keys_json(calibration), "combinations",
-                     groups_json(calibration), "next", suggestions_json(calibration),
-                     "experiments", experiments_json(calibration), "control",
+                     groups_json(calibration), "next", suggestions_json(calibration), "experiments",
+                     experiments_json(calibration), "control",
                      errors_json(errors_of_role(calibration, DATA_CONTROL)), "fitted",
                      errors_json(errors_of_role(calibration, DATA_FITTED)), "held_out",
                      errors_json(errors_of_role(calibration, DATA_HELD_OUT)));

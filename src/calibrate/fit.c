@@ -8,13 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STEP        0.08  /* of a finite difference: 8% */
-#define PRIOR       1.0   /* how far START may be from the truth: a factor of e */
-#define FURTHEST    6.0   /* the same, at most */
-#define FAR         0.4   /* of a screening: a factor of 1.5 */
-#define TOGETHER    5     /* keys that are screened in one run */
-#define STILL       1e-4  /* a relative change that counts as none */
-#define FAILED      3.0   /* residual, in logarithms, of a point that a trial does not have */
+#define STEP        0.08 /* of a finite difference: 8% */
+#define PRIOR       1.0  /* how far START may be from the truth: a factor of e */
+#define FURTHEST    6.0  /* the same, at most */
+#define FAR         0.4  /* of a screening: a factor of 1.5 */
+#define TOGETHER    5    /* keys that are screened in one run */
+#define STILL       1e-4 /* a relative change that counts as none */
+#define FAILED      3.0  /* residual, in logarithms, of a point that a trial does not have */
 #define CONVERGED   1e-3
 #define UPDATES_MAX 2 /* of a Jacobian before it is measured again */
 
@@ -282,8 +282,7 @@ static void update_jacobian(struct fit *fit, const double *x, const double *resi
         double missing = residuals[i] - fit->before_residuals[i];
 
         for (unsigned int k = 0; k < fit->key_count; k++)
-            missing -=
-                fit->jacobian[(size_t)k * fit->point_count + i] * (x[k] - fit->before_x[k]);
+            missing -= fit->jacobian[(size_t)k * fit->point_count + i] * (x[k] - fit->before_x[k]);
         for (unsigned int k = 0; k < fit->key_count; k++)
             fit->jacobian[(size_t)k * fit->point_count + i] +=
                 missing * (x[k] - fit->before_x[k]) / squares;
@@ -381,10 +380,10 @@ static int serve_lmder(void *context, int rows, int columns, const double *x, do
         for (int i = 0; i < rows; i++) {
             unsigned int point = (unsigned int)i;
 
-            jacobian[k * stride + i] =
-                point < fit->point_count ? fit->jacobian[(size_t)k * fit->point_count + point]
-                : point - fit->point_count == (unsigned int)k ? 1 / PRIOR
-                                                              : 0;
+            jacobian[k * stride + i] = point < fit->point_count
+                                           ? fit->jacobian[(size_t)k * fit->point_count + point]
+                                       : point - fit->point_count == (unsigned int)k ? 1 / PRIOR
+                                                                                     : 0;
         }
     }
     return 0;

@@ -18,10 +18,10 @@ struct fit {
     unsigned int *points_of; /* numbers of the fitted points */
     double *offset;          /* by point: logarithm of the whole run's value to the brief run's */
     bool *sensitive;         /* by key and experiment: whether the key moves any of its points */
-    double *jacobian;        /* by column (key), of the points, in standard errors; NULL: none yet */
-    double misfit;           /* rms of the residuals, at least 1 */
-    int steps;               /* since the Jacobian was measured; the others are updates of it */
-    bool comparable;         /* the residuals below can be compared with present ones */
+    double *jacobian; /* by column (key), of the points, in standard errors; NULL: none yet */
+    double misfit;    /* rms of the residuals, at least 1 */
+    int steps;        /* since the Jacobian was measured; the others are updates of it */
+    bool comparable;  /* the residuals below can be compared with present ones */
     double *before_x, *before_residuals; /* at the last Jacobian */
     int stopped;                         /* the result of runs_evaluate() that ended the fit */
 };

@@ -10,7 +10,7 @@ struct identify_group {
     unsigned int count;
     unsigned int keys[PARAMETER_ROWS_MAX]; /* their numbers */
     double direction[PARAMETER_ROWS_MAX];  /* of each, in which the data are weakest; largest: 1 */
-    bool is_sum; /* all are times, and their sum is determined */
+    bool is_sum;                           /* all are times, and their sum is determined */
     double sum, error;
 };
 

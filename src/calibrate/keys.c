@@ -8,22 +8,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ORIGIN_MAX    160
-#define UNLIMITED     1e9 /* counts that stand for "all" */
+#define ORIGIN_MAX 160
+#define UNLIMITED  1e9 /* counts that stand for "all" */
 /* Where a value of 0 starts if the user wants it fitted. */
-#define SEED_NS       1.0
-#define SEED_GB_S     100.0
-#define SEED_COUNT    1024.0
-#define SEED_BYTES    1048576.0
-#define NOT_CHOSEN    "', which is not a numeric key or the beginning of one"
+#define SEED_NS    1.0
+#define SEED_GB_S  100.0
+#define SEED_COUNT 1024.0
+#define SEED_BYTES 1048576.0
+#define NOT_CHOSEN "', which is not a numeric key or the beginning of one"
 
 /* Groups of keys that are fitted unless the user names others. The rest are specifications
  * (sizes), belong to no experiment that is modelled (NAS), or to a library above (MPI). */
 static const char *const usual_groups[] = { "host", "bus", "hca", "icm", "link", "fabric" };
 
 static const char *const origin_names[KEY_ORIGINS] = {
-    [KEY_KEPT] = "kept",           [KEY_DEVICE] = "device", [KEY_MEASURED] = "measured",
-    [KEY_FITTED] = "fitted",       [KEY_SHARED] = "shared", [KEY_UNDETERMINED] = "undetermined",
+    [KEY_KEPT] = "kept",     [KEY_DEVICE] = "device", [KEY_MEASURED] = "measured",
+    [KEY_FITTED] = "fitted", [KEY_SHARED] = "shared", [KEY_UNDETERMINED] = "undetermined",
 };
 
 const char *keys_origin_name(enum key_origin origin)
@@ -97,7 +97,8 @@ static void choose_usual(struct keys *keys)
     }
 }
 
-/* 0 has no logarithm. A time of 0 starts small; others of 0 are without a limit, and start large. */
+/* 0 has no logarithm. A time of 0 starts small; others of 0 are without a limit, and start large.
+ */
 double keys_seed(const struct key *key)
 {
     static const double seeds[] = { [UNIT_TIME] = SEED_NS,

@@ -7,13 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define REACH      16 /* a value is searched up to that of START times REACH */
-#define GRID       12 /* values of the first round, besides those of the axes */
-#define ROUNDS     6  /* of narrowing it down */
-#define TRIES_MAX  64
-#define SAME       0.01 /* relative difference of losses that do not differ */
-#define STILL      1e-4
-#define BETTER     6.0 /* least fall of the sum of squares that moves a value */
+#define REACH     16 /* a value is searched up to that of START times REACH */
+#define GRID      12 /* values of the first round, besides those of the axes */
+#define ROUNDS    6  /* of narrowing it down */
+#define TRIES_MAX 64
+#define SAME      0.01 /* relative difference of losses that do not differ */
+#define STILL     1e-4
+#define BETTER    6.0 /* least fall of the sum of squares that moves a value */
 
 struct tries {
     unsigned int count;
@@ -80,7 +80,8 @@ static int try_values(struct search *search, const double *wanted, unsigned int 
                                          fit->keys->list[search->key].row->key)
                          : 0;
     for (unsigned int i = 0; !status && i < trial_count; i++)
-        search->tries.loss[first + i] = fit_loss(fit, trials[i].out, search->experiments, search->shape);
+        search->tries.loss[first + i] =
+            fit_loss(fit, trials[i].out, search->experiments, search->shape);
     sort_tries(&search->tries);
     free(values);
     free(outs);
@@ -241,7 +242,8 @@ static bool conclude(struct search *search)
     key->low = tries->value[first];
     key->high = tries->value[last];
     key->origin = KEY_FITTED;
-    key->value = keys_valid(key, open ? (first ? key->low : key->high) : sqrt(key->low * key->high));
+    key->value =
+        keys_valid(key, open ? (first ? key->low : key->high) : sqrt(key->low * key->high));
     if ((before >= key->low && before <= key->high) ||
         loss_at(tries, before) - tries->loss[best_of(tries)] < BETTER * noise)
         key->value = before;
@@ -288,10 +290,9 @@ int search_run(struct fit *fit, const struct search_map *map, bool shape, bool *
 
     *any = false;
     for (unsigned int i = 0; !status && i < fit->keys->count; i++) {
-        struct search search = { .fit = fit,
-                                 .key = i,
-                                 .experiments = map->moves + (size_t)i * all,
-                                 .shape = shape };
+        struct search search = {
+            .fit = fit, .key = i, .experiments = map->moves + (size_t)i * all, .shape = shape
+        };
         bool moved = false;
 
         if (fit->keys->list[i].variation != KEY_DISCRETE ||

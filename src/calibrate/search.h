@@ -17,7 +17,6 @@ void search_close(struct search_map *map);
 /* Searches each discrete key in turn, by the shape of the curves alone (caches only) or by their
  * values. Adds the experiments that keys with new values move to 'changed', and sets *any if there
  * are such. Returns as runs_evaluate(). */
-int search_run(struct fit *fit, const struct search_map *map, bool shape, bool *changed,
-               bool *any);
+int search_run(struct fit *fit, const struct search_map *map, bool shape, bool *changed, bool *any);
 
 #endif

@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TARGETS_MAX 6 /* that are tried by runs */
-#define FAR  0.4  /* how far a key is moved: a factor of 1.5 */
-#define TELL 0.01 /* least relative change that can be measured */
+#define TARGETS_MAX 6    /* that are tried by runs */
+#define FAR         0.4  /* how far a key is moved: a factor of 1.5 */
+#define TELL        0.01 /* least relative change that can be measured */
 
 static bool is_measured(const struct data *data, const struct experiment *experiment)
 {
@@ -24,7 +24,8 @@ static bool is_measured(const struct data *data, const struct experiment *experi
     return false;
 }
 
-/* Experiments with several nodes are left out: under load a cache that thrashes makes them endless. */
+/* Experiments with several nodes are left out: under load a cache that thrashes makes them endless.
+ */
 static bool is_candidate(const struct data *data, const struct experiment *experiment)
 {
     return !data_not_modelled(experiment) && !data_costly(experiment) && !experiment->count &&

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* verbena calibrate: an adapter file from measured results. */
 #include "calibrate/calibrate.h"
+#include "calibrate/leave_out.h"
 #include "commands.h"
+#include "papers.h"
 #include "report.h"
 #include "results/schema.h"
 #include "sim/adapter/adapter_file.h"
@@ -32,6 +34,13 @@ static int write_adapter(const struct invocation *invocation,
     return CLI_FAILED;
 }
 
+static void print_json(json_t *document)
+{
+    json_dumpf(document, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(RESULTS_DIGITS));
+    putchar('\n');
+    json_decref(document);
+}
+
 static int conclude(const struct invocation *invocation, struct results *measured,
                     const struct calibration *calibration)
 {
@@ -41,11 +50,7 @@ static int conclude(const struct invocation *invocation, struct results *measure
     int status = path ? write_adapter(invocation, calibration, path) : CLI_OK;
 
     if (option_value(invocation, "json")) {
-        json_t *document = calibrate_json(calibration);
-
-        json_dumpf(document, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(RESULTS_DIGITS));
-        putchar('\n');
-        json_decref(document);
+        print_json(calibrate_json(calibration));
     } else {
         calibrate_print(calibration, stdout);
     }
@@ -84,6 +89,78 @@ static int calibrate(const struct invocation *invocation, struct results **files
     calibrate_free(&calibration);
     return status;
 }
+
+/* ---- the values of a paper ---- */
+
+static int select_rows(struct paper_db *db, const char *paper, const char *rows, char *error,
+                       size_t size)
+{
+    char *list = strdup(rows ? rows : paper), *rest = list, *name;
+    int status = list ? 0 : -1;
+
+    while (!status && (name = strsep(&rest, ",")))
+        status = paper_db_select(db, name, error, size);
+    for (unsigned int i = 0; !status && i < db->row_count; i++) {
+        if (db->rows[i].selected && strcmp(db->rows[i].paper->name, paper)) {
+            snprintf(error, size, "%s is not a value of paper '%s'", db->rows[i].fields[FIELD_ID],
+                     paper);
+            status = -1;
+        }
+    }
+    free(list);
+    return status;
+}
+
+static int leave_out(const struct invocation *invocation, const struct paper_db *db)
+{
+    const struct leave_out_spec spec = { .refit = option_value(invocation, "refit"),
+                                         .at_once = option_number(invocation, "jobs", 0) };
+    char *command, error[PATH_MAX + 512];
+    struct leave_out result;
+    int status = leave_out_run(db, &spec, &result, error, sizeof(error));
+
+    if (status > 0)
+        return CLI_SIGNALLED + status;
+    if (status) {
+        cli_error("%s", error);
+        return CLI_FAILED;
+    }
+    command = options_invocation_text(invocation, NULL);
+    if (option_value(invocation, "json"))
+        print_json(leave_out_json(&result, command));
+    else
+        leave_out_print(&result, stdout);
+    free(command);
+    leave_out_free(&result);
+    return CLI_OK;
+}
+
+static int calibrate_paper(const struct invocation *invocation, const char *paper)
+{
+    static const char *const others[] = { "start", "output", "hold-out", "fit", "page" };
+    char error[512];
+    struct paper_db db;
+    int status;
+
+    for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++) {
+        if (option_value(invocation, others[i]))
+            return cli_usage_error(invocation->command, "--%s does not go with --paper", others[i]);
+    }
+    if (invocation->operand_count)
+        return cli_usage_error(invocation->command, "give result files or --paper, not both");
+    if (!option_value(invocation, "leave-one-out"))
+        return cli_usage_error(invocation->command, "--paper needs --leave-one-out");
+    if (papers_read(invocation, &db))
+        return CLI_FAILED;
+    if (select_rows(&db, paper, option_value(invocation, "rows"), error, sizeof(error)))
+        status = cli_usage_error(invocation->command, "%s", error);
+    else
+        status = leave_out(invocation, &db);
+    paper_db_free(&db);
+    return status;
+}
+
+/* ---- measured results ---- */
 
 /* A calibration takes minutes: find out now whether its results can be written. */
 static int check_directory(const char *output)
@@ -134,11 +211,15 @@ static int check(const struct invocation *invocation)
 
 int cli_calibrate(const struct invocation *invocation)
 {
+    const char *paper = option_value(invocation, "paper");
     unsigned int count = 0;
     struct results **files;
-    int status = check(invocation);
     char error[512];
+    int status;
 
+    if (paper)
+        return calibrate_paper(invocation, paper);
+    status = check(invocation);
     if (status)
         return status;
     files = calloc(invocation->operand_count, sizeof(*files));

@@ -24,14 +24,20 @@ const char *evaluate_verdict_name(enum verdict verdict)
 void evaluate_apply_variation(const struct variation *variation, const char *adapter,
                               const char *set, const char **adapter_out, char **set_out)
 {
-    bool both = set && variation->set;
+    const char *changed = variation->set;
+    bool both;
 
+    for (unsigned int i = 0; i < variation->setting_count; i++) {
+        if (!strcmp(variation->settings[i].adapter, adapter))
+            changed = variation->settings[i].set;
+    }
+    both = set && changed;
     *adapter_out = variation->adapter ? variation->adapter : adapter;
     *set_out = NULL;
-    if (both && asprintf(set_out, "%s;%s", set, variation->set) < 0)
+    if (both && asprintf(set_out, "%s;%s", set, changed) < 0)
         abort();
     if (!both)
-        *set_out = allocate_text(set ? set : variation->set);
+        *set_out = allocate_text(set ? set : changed);
 }
 
 const struct job *evaluate_job(const struct evaluation *evaluation, const struct paper *paper,
@@ -427,9 +433,7 @@ void evaluate_row(const struct evaluation *evaluation, const struct paper_row *r
 {
     const char *reason = paper_db_text(row->spec, "not_run");
 
-    *out = (struct outcome){
-        .verdict = VERDICT_NOT_RUN, .ours = NAN, .error = NAN, .points = NAN
-    };
+    *out = (struct outcome){ .verdict = VERDICT_NOT_RUN, .ours = NAN, .error = NAN, .points = NAN };
     if (reason) {
         say(out, "%s", reason);
         return;

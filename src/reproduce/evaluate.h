@@ -13,10 +13,19 @@ enum verdict {
     VERDICTS,
 };
 
-/* A what-if: another adapter, or changed parameters; members may be NULL. */
+/* Settings of one adapter. */
+struct variation_setting {
+    const char *adapter;
+    const char *set; /* or NULL */
+};
+
+/* A what-if: another adapter, or changed parameters, of all adapters or of each; members may be
+ * NULL. */
 struct variation {
     const char *adapter;
     const char *set;
+    unsigned int setting_count;
+    const struct variation_setting *settings;
 };
 
 struct evaluation {

@@ -15,9 +15,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define POLL_US     10000
-#define GRACE       5 /* seconds between SIGTERM and SIGKILL */
-#define OUTPUT_MARK "{output}"
+#define NAME_LONGEST 150 /* of a file, whose name also has a suffix */
+#define POLL_US      10000
+#define GRACE        5 /* seconds between SIGTERM and SIGKILL */
+#define OUTPUT_MARK  "{output}"
 
 static bool same(const char *a, const char *b)
 {
@@ -65,11 +66,20 @@ const struct job *jobs_find(const struct jobs *jobs, const char *adapter, const 
 void jobs_add(struct jobs *jobs, const char *paper, const char *run, const char *adapter,
               const char *set, const char *line)
 {
+    char *name;
+
     if (jobs_find(jobs, adapter, set, line))
         return;
     jobs->list = allocate_one_more(jobs->list, jobs->count, sizeof(*jobs->list));
+    name = name_of(paper, run, adapter, set);
+    if (strlen(name) > NAME_LONGEST) {
+        char *cut = printed("%.*s-%u", NAME_LONGEST, name, jobs->count);
+
+        free(name);
+        name = cut;
+    }
     jobs->list[jobs->count++] = (struct job){
-        .name = name_of(paper, run, adapter, set),
+        .name = name,
         .adapter = allocate_text(adapter),
         .set = allocate_text(set),
         .line = allocate_text(line),

@@ -59,21 +59,11 @@ static const struct member figure_members[] = {
 };
 
 static const struct member row_members[] = {
-    { "adapter", TEXT },
-    { "run", TEXT },
-    { "set", TEXT },
-    { "figure", TEXT },
-    { "source", TEXT },
-    { "input", TEXT },
-    { "repeats", TEXT },
-    { "value", POINT },
-    { "over", POINT },
-    { "under", POINT },
-    { "scale", NUMBER },
-    { "checks", CHECKS },
-    { "peak_share", NUMBER },
-    { "not_run", TEXT },
-    { NULL },
+    { "adapter", TEXT },      { "run", TEXT },     { "set", TEXT },
+    { "figure", TEXT },       { "source", TEXT },  { "input", TEXT },
+    { "repeats", TEXT },      { "value", POINT },  { "over", POINT },
+    { "under", POINT },       { "scale", NUMBER }, { "checks", CHECKS },
+    { "peak_share", NUMBER }, { "not_run", TEXT }, { NULL },
 };
 
 static const struct member check_members[] = {

@@ -82,7 +82,8 @@ int paper_db_reference_read(const struct paper_row *row, const json_t *what, str
 char *paper_db_run_line(const struct paper *paper, const char *run, bool quick);
 
 /* Calls 'visit' for every reference of the row until it returns nonzero. Returns that, or -1 with
- * the reason in 'error' if a reference cannot be read. */
+ * the reason in 'error' if a reference cannot be read, which paper_db_read() has ruled out for
+ * its rows: others pass NULL. */
 int paper_db_visit_references(const struct paper_row *row,
                               int (*visit)(const struct reference *reference, void *context),
                               void *context, char *error, size_t size);

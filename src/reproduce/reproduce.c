@@ -44,18 +44,25 @@ static void add_figure_jobs(const struct paper_db *db, struct job_collector *col
     }
 }
 
+void reproduce_add_row_jobs(const struct paper_row *row, const struct evaluation *evaluation,
+                            struct jobs *jobs)
+{
+    struct job_collector collector = { .evaluation = evaluation,
+                                       .paper = row->paper,
+                                       .jobs = jobs };
+
+    if (!paper_db_text(row->spec, "not_run"))
+        paper_db_visit_references(row, add_reference_jobs, &collector, NULL, 0);
+}
+
 void reproduce_add_jobs(const struct paper_db *db, const struct evaluation *evaluation,
                         struct jobs *jobs)
 {
     struct job_collector collector = { .evaluation = evaluation, .jobs = jobs };
-    char error[256]; /* paper_db_read() has read every reference */
 
     for (unsigned int i = 0; i < db->row_count; i++) {
-        const struct paper_row *row = &db->rows[i];
-
-        collector.paper = row->paper;
-        if (row->selected && !paper_db_text(row->spec, "not_run"))
-            paper_db_visit_references(row, add_reference_jobs, &collector, error, sizeof(error));
+        if (db->rows[i].selected)
+            reproduce_add_row_jobs(&db->rows[i], evaluation, jobs);
     }
     for (unsigned int i = 0; i < db->paper_count; i++) {
         collector.paper = &db->papers[i];
@@ -110,8 +117,7 @@ struct reproduce_summary reproduce_summarise(const struct reproduction *reproduc
 
         summary.all[role]++;
         summary.within[role] += within;
-        summary.within_twice[role] +=
-            within || fabs(now->error) <= 2 * reproduction->now.tolerance;
+        summary.within_twice[role] += within || fabs(now->error) <= 2 * reproduction->now.tolerance;
         summary.not_run += now->verdict == VERDICT_NOT_RUN;
     }
     summary.independent = summary.all[ROLE_PREDICTED] + summary.all[ROLE_FITTED];
@@ -136,12 +142,13 @@ static void print_row(const struct reproduction *reproduction, const struct row_
             number_or_dash(outcome->row->value, "%.6g", paper, sizeof(paper)));
     if (reproduction->changed)
         fprintf(out, " %10s", number_or_dash(outcome->before.ours, "%.5g", before, sizeof(before)));
-    fprintf(out, " %10s %-6s %8s  %-9s  %s%s", number_or_dash(now->ours, "%.5g", ours, sizeof(ours)),
-            outcome->row->fields[FIELD_UNIT],
-            number_or_dash(now->error, "%+.1f%%", error, sizeof(error)),
-            role_name(outcome->role), evaluate_verdict_name(now->verdict),
-            isnan(now->points) ? ""
-                               : number_or_dash(now->points, ", %+.1f points", points, sizeof(points)));
+    fprintf(out, " %10s %-6s %8s  %-9s  %s%s",
+            number_or_dash(now->ours, "%.5g", ours, sizeof(ours)), outcome->row->fields[FIELD_UNIT],
+            number_or_dash(now->error, "%+.1f%%", error, sizeof(error)), role_name(outcome->role),
+            evaluate_verdict_name(now->verdict),
+            isnan(now->points)
+                ? ""
+                : number_or_dash(now->points, ", %+.1f points", points, sizeof(points)));
     fprintf(out, *now->text && now->verdict != VERDICT_MATCHES ? ": %s\n" : "\n", now->text);
 }
 
@@ -152,12 +159,13 @@ static void print_summary(const struct reproduction *reproduction, FILE *out)
 
     fprintf(out, "\nnot counted: %u inputs, %u repeated values; not run: %u\n",
             summary.all[ROLE_INPUT], summary.all[ROLE_REPEATED], summary.not_run);
-    fprintf(out,
-            "of %u independent values %u are predicted within %g%%, %u within %g%%; %u of %u fitted "
-            "values match; %u of %u shapes match\n",
-            summary.independent, summary.within[ROLE_PREDICTED], tolerance,
-            summary.within_twice[ROLE_PREDICTED], 2 * tolerance, summary.within[ROLE_FITTED],
-            summary.all[ROLE_FITTED], summary.within[ROLE_SHAPE], summary.all[ROLE_SHAPE]);
+    fprintf(
+        out,
+        "of %u independent values %u are predicted within %g%%, %u within %g%%; %u of %u fitted "
+        "values match; %u of %u shapes match\n",
+        summary.independent, summary.within[ROLE_PREDICTED], tolerance,
+        summary.within_twice[ROLE_PREDICTED], 2 * tolerance, summary.within[ROLE_FITTED],
+        summary.all[ROLE_FITTED], summary.within[ROLE_SHAPE], summary.all[ROLE_SHAPE]);
 }
 
 void reproduce_print(const struct reproduction *reproduction, FILE *out)

@@ -23,6 +23,10 @@ struct reproduction {
     struct row_outcome *rows; /* of the selected rows */
 };
 
+/* Adds the jobs that a row needs. */
+void reproduce_add_row_jobs(const struct paper_row *row, const struct evaluation *evaluation,
+                            struct jobs *jobs);
+
 /* Adds the jobs that the selected rows and figures need. */
 void reproduce_add_jobs(const struct paper_db *db, const struct evaluation *evaluation,
                         struct jobs *jobs);

@@ -1,18 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "role.h"
-#include "sim/adapter/adapter_file.h"
+#include "origins.h"
 #include "sim/adapter/parameters.h"
 
 #include <ctype.h>
-#include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#define ORIGIN_MAX 256
-#define DEPTH_MAX  16 /* of files based on each other */
-#define PARTS_MAX  16
+#define PARTS_MAX 16
 
 const char *role_name(enum role role)
 {
@@ -137,112 +132,34 @@ static bool names_row(const char *origin, const struct paper_row *row)
     return false;
 }
 
-/* ---- origins of an adapter's parameters ---- */
-
-struct origins {
-    unsigned int depth;
-    char path[PATH_MAX];
-    char text[PARAMETER_ROWS_MAX][ORIGIN_MAX];
-};
-
-static void read_origins(struct origins *origins);
-
-/* The adapter was checked before: what cannot be read here has no origins. */
-static void read_base(struct origins *origins, const char *name)
+bool role_fits(const char *origin, const struct paper_row *row)
 {
-    char from[PATH_MAX], error[PATH_MAX + 512], *slash;
-
-    memcpy(from, origins->path, sizeof(from));
-    slash = strrchr(from, '/');
-    snprintf(origins->path, PATH_MAX, "%.*s%s%s", slash ? (int)(slash - from + 1) : 0, from, name,
-             adapter_name_is_path(name) ? "" : ADAPTER_SUFFIX);
-    if (++origins->depth < DEPTH_MAX &&
-        (!access(origins->path, R_OK) ||
-         !parameters_find(name, origins->path, PATH_MAX, error, sizeof(error))))
-        read_origins(origins);
-    origins->depth--;
-    memcpy(origins->path, from, sizeof(from));
-}
-
-static int take_origin(const struct adapter_line *line, void *context)
-{
-    const struct parameter_row *row = parameter_find(line->key);
-    struct origins *origins = context;
-
-    if (row)
-        snprintf(origins->text[row - parameter_rows], ORIGIN_MAX, "%s", line->origin);
-    else if (!strcmp(line->key, "based-on"))
-        read_base(origins, line->value);
-    return 0;
-}
-
-static void read_origins(struct origins *origins)
-{
-    char error[PATH_MAX + 512];
-
-    adapter_file_walk(origins->path, take_origin, origins, error, sizeof(error));
-}
-
-/* The caller frees it. NULL: there is no such adapter. */
-static struct origins *new_origins(const char *adapter)
-{
-    struct origins *origins = calloc(1, sizeof(*origins));
-    char error[PATH_MAX + 512];
-
-    if (!origins)
-        abort();
-    if (parameters_find(adapter, origins->path, PATH_MAX, error, sizeof(error))) {
-        free(origins);
-        return NULL;
-    }
-    read_origins(origins);
-    return origins;
-}
-
-int role_visit_fitted(const struct paper_row *row, const char *adapter,
-                      int (*visit)(const char *key, void *context), void *context)
-{
-    struct origins *origins = new_origins(adapter);
-    int status = 0;
-
-    for (const struct parameter_row *key = parameter_rows; origins && !status && key->key; key++) {
-        const char *origin = origins->text[key - parameter_rows];
-
-        if (!strncmp(origin, "fitted", strlen("fitted")) && names_row(origin, row))
-            status = visit(key->key, context);
-    }
-    free(origins);
-    return status;
+    return !strncmp(origin, "fitted", strlen("fitted")) && names_row(origin, row);
 }
 
 static bool is_input(const struct paper_row *row)
 {
     const char *key = paper_db_text(row->spec, "input");
-    const struct parameter_row *parameter = key ? parameter_find(key) : NULL;
-    struct origins *origins;
-    bool is;
+    struct origins *origins = key ? origins_read(paper_db_text(row->spec, "adapter")) : NULL;
+    bool is = origins && names_row(origins_text(origins, key), row);
 
-    if (!parameter || !(origins = new_origins(paper_db_text(row->spec, "adapter"))))
-        return false;
-    is = names_row(origins->text[parameter - parameter_rows], row);
-    free(origins);
+    origins_free(origins);
     return is;
-}
-
-static int found(const char *key, void *context)
-{
-    return 1;
 }
 
 static int is_fitted(const struct reference *reference, void *row)
 {
-    return role_visit_fitted(row, reference->adapter, found, NULL);
+    struct origins *origins = origins_read(reference->adapter);
+    bool is = false;
+
+    for (const struct parameter_row *key = parameter_rows; origins && key->key; key++)
+        is |= role_fits(origins_text(origins, key->key), row);
+    origins_free(origins);
+    return is;
 }
 
 enum role role_of(const struct paper_row *row)
 {
-    char error[256]; /* paper_db_read() has read every reference */
-
     if (json_object_get(row->spec, "checks") || !strcmp(row->fields[FIELD_KIND], "shape"))
         return ROLE_SHAPE;
     if (paper_db_text(row->spec, "not_run"))
@@ -251,7 +168,7 @@ enum role role_of(const struct paper_row *row)
         return ROLE_INPUT;
     if (paper_db_text(row->spec, "repeats"))
         return ROLE_REPEATED;
-    if (paper_db_visit_references(row, is_fitted, (void *)row, error, sizeof(error)))
+    if (paper_db_visit_references(row, is_fitted, (void *)row, NULL, 0))
         return ROLE_FITTED;
     return ROLE_PREDICTED;
 }

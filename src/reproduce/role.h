@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a row proves: whether the model has seen its value. The origins in the adapter files decide. */
+/* What a row proves: whether the model has seen its value. The origins in the adapter files decide.
+ */
 #ifndef REPRODUCE_ROLE_H
 #define REPRODUCE_ROLE_H
 
@@ -21,9 +22,7 @@ const char *role_name(enum role role);
  * one. A figure stands for all of its parts. */
 bool role_sources_overlap(const char *one, const char *other);
 
-/* Calls 'visit' for every parameter of the adapter whose origin says that it was fitted to a source
- * of the row, until it returns nonzero. Returns that result, or 0. */
-int role_visit_fitted(const struct paper_row *row, const char *adapter,
-                      int (*visit)(const char *key, void *context), void *context);
+/* Whether an origin says that its parameter was fitted to the row. */
+bool role_fits(const char *origin, const struct paper_row *row);
 
 #endif

@@ -1,0 +1,508 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "calibrate/leave_out.h"
+
+#include "calibrate/keys.h"
+#include "calibrate/runs.h"
+#include "calibrate/surrogate.h"
+#include "reproduce/origins.h"
+#include "results/allocate.h"
+#include "sim/adapter/adapter_file.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define NEAR         0.08 /* logarithm of the small step of finite differences */
+#define FARTHEST     1.5  /* and of the largest */
+#define SPREAD_LEAST 1.0  /* a factor of e: few adapters do not tell how far others may be */
+#define ADAPTERS_MAX 16
+#define REFITS       3     /* rounds of real runs */
+#define SLOWEST_RUN  1800  /* seconds; a run that takes longer hangs */
+#define NOTHING_S    1.0   /* ns that stand for a time of 0, */
+#define NO_LIMIT_R   100.0 /* GB/s that stand for a rate of 0 */
+
+struct session {
+    struct leave_out *out;
+    unsigned int at_once;
+    unsigned int adapter_count; /* of the rows */
+    const char *adapters[ADAPTERS_MAX];
+    struct origins *origins[ADAPTERS_MAX];
+    struct runs runs; /* its directory */
+    struct surrogate surrogate;
+};
+
+/* ---- what varies ---- */
+
+static int add_adapter(const struct reference *reference, void *context)
+{
+    struct session *session = context;
+
+    for (unsigned int i = 0; i < session->adapter_count; i++) {
+        if (!strcmp(session->adapters[i], reference->adapter))
+            return 0;
+    }
+    if (session->adapter_count == ADAPTERS_MAX)
+        return -1;
+    session->origins[session->adapter_count] = origins_read(reference->adapter);
+    session->adapters[session->adapter_count] = reference->adapter;
+    return session->origins[session->adapter_count++] ? 0 : -1;
+}
+
+static bool fits_some_row(const struct leave_out *out, const char *origin)
+{
+    for (unsigned int i = 0; i < out->row_count; i++) {
+        if (role_fits(origin, out->rows[i].row))
+            return true;
+    }
+    return false;
+}
+
+static bool has_parameter(const struct leave_out *out, const char *key, const char *file)
+{
+    for (unsigned int i = 0; i < out->parameter_count; i++) {
+        if (!strcmp(out->parameters[i].row->key, key) && !strcmp(out->parameters[i].file, file))
+            return true;
+    }
+    return false;
+}
+
+static bool is_smooth(const struct parameter_row *row)
+{
+    return row->unit == UNIT_TIME || row->unit == UNIT_RATE || row->unit == UNIT_REAL;
+}
+
+/* Counts, sizes and switches are structure, and so is a 0: they stay. */
+static void add_parameters(struct session *session, unsigned int adapter,
+                           const struct parameters *parameters)
+{
+    const struct origins *origins = session->origins[adapter];
+    struct leave_out *out = session->out;
+
+    for (const struct parameter_row *row = parameter_rows; row->key; row++) {
+        const char *file = origins_file(origins, row->key);
+        struct leave_out_parameter *parameter;
+        double value;
+
+        if (!file || !is_smooth(row) || parameter_number(parameters, row->key, &value) ||
+            value <= 0 || !fits_some_row(out, origins_text(origins, row->key)) ||
+            has_parameter(out, row->key, file))
+            continue;
+        out->parameters =
+            allocate_one_more(out->parameters, out->parameter_count, sizeof(*out->parameters));
+        parameter = &out->parameters[out->parameter_count++];
+        *parameter = (struct leave_out_parameter){ .row = row, .value = value };
+        snprintf(parameter->file, sizeof(parameter->file), "%s", file);
+    }
+}
+
+static int read_adapter(const char *adapter, struct parameters *out, char *error, size_t size)
+{
+    char path[PATH_MAX];
+
+    return parameters_find(adapter, path, sizeof(path), error, size) ||
+                   parameters_read(path, NULL, out, error, size)
+               ? -1
+               : 0;
+}
+
+static int find_parameters(struct session *session, char *error, size_t size)
+{
+    struct leave_out *out = session->out;
+
+    for (unsigned int i = 0; i < out->row_count; i++) {
+        if (paper_db_visit_references(out->rows[i].row, add_adapter, session, NULL, 0)) {
+            snprintf(error, size, "%s: its adapters cannot be read",
+                     out->rows[i].row->fields[FIELD_ID]);
+            return -1;
+        }
+    }
+    for (unsigned int i = 0; i < session->adapter_count; i++) {
+        struct parameters parameters;
+
+        if (read_adapter(session->adapters[i], &parameters, error, size))
+            return -1;
+        add_parameters(session, i, &parameters);
+    }
+    return 0;
+}
+
+/* ---- what the parameters would be without the paper ---- */
+
+struct others {
+    struct session *session;
+    unsigned int *counts;
+    double *sums, *squares;
+    struct origins *taken[ADAPTERS_MAX * 4];
+    unsigned int taken_count;
+};
+
+static bool is_related(const struct others *others, const struct origins *origins)
+{
+    const struct session *session = others->session;
+
+    for (unsigned int i = 0; i < session->adapter_count; i++) {
+        if (origins_related(origins, session->origins[i]))
+            return true;
+    }
+    for (unsigned int i = 0; i < others->taken_count; i++) {
+        if (origins_related(origins, others->taken[i]))
+            return true;
+    }
+    return false;
+}
+
+/* One adapter of each family counts, and none of the paper's own. */
+static void take_other(const char *name, void *context)
+{
+    struct others *others = context;
+    struct leave_out *out = others->session->out;
+    struct origins *origins = origins_read(name);
+    struct parameters parameters;
+    char error[512];
+
+    if (!origins || others->taken_count == ADAPTERS_MAX * 4 || is_related(others, origins) ||
+        read_adapter(name, &parameters, error, sizeof(error))) {
+        origins_free(origins);
+        return;
+    }
+    others->taken[others->taken_count++] = origins;
+    for (unsigned int i = 0; i < out->parameter_count; i++) {
+        const struct leave_out_parameter *parameter = &out->parameters[i];
+        double value = 0, ratio;
+
+        parameter_number(&parameters, parameter->row->key, &value);
+        if (value <= 0)
+            value = parameter->row->unit == UNIT_RATE ? NO_LIMIT_R : NOTHING_S;
+        ratio = log(value / parameter->value);
+        others->counts[i]++;
+        others->sums[i] += ratio;
+        others->squares[i] += ratio * ratio;
+    }
+}
+
+static int find_priors(struct session *session, char *error, size_t size)
+{
+    struct leave_out *out = session->out;
+    unsigned int count = out->parameter_count;
+    struct others others = { .session = session,
+                             .counts = allocate_zeroed((count + 1) * sizeof(unsigned int)),
+                             .sums = allocate_zeroed((count + 1) * sizeof(double)),
+                             .squares = allocate_zeroed((count + 1) * sizeof(double)) };
+    int status = adapter_list(take_other, &others, error, size);
+
+    for (unsigned int i = 0; !status && i < count; i++) {
+        double all = fmax(others.counts[i], 1), mean = others.sums[i] / all;
+
+        out->parameters[i].prior = mean;
+        out->parameters[i].spread =
+            fmax(SPREAD_LEAST, sqrt(fmax(0, others.squares[i] / all - mean * mean)));
+    }
+    for (unsigned int i = 0; i < others.taken_count; i++)
+        origins_free(others.taken[i]);
+    free(others.counts);
+    free(others.sums);
+    free(others.squares);
+    return status;
+}
+
+/* ---- runs ---- */
+
+/* Rates are inverse times. */
+static double sign_of(const struct parameter_row *row)
+{
+    return row->unit == UNIT_TIME ? 1 : -1;
+}
+
+static bool is_rate(const struct paper_row *row)
+{
+    return strstr(row->fields[FIELD_UNIT], "/s") != NULL;
+}
+
+/* The settings of an adapter with the logs of times at x, or NULL. The caller frees them. */
+static char *settings_at(const struct session *session, unsigned int adapter, const double *x)
+{
+    const struct leave_out *out = session->out;
+    struct file_text file;
+    FILE *text = data_begin_lines(&file);
+    char *settings;
+
+    for (unsigned int i = 0; i < out->parameter_count; i++) {
+        const struct leave_out_parameter *parameter = &out->parameters[i];
+        const char *owner = origins_file(session->origins[adapter], parameter->row->key);
+        double value = parameter->value * exp(sign_of(parameter->row) * x[i]);
+        char number[64];
+
+        if (x[i] && owner && !strcmp(owner, parameter->file))
+            fprintf(text, "%s=%s;", parameter->row->key,
+                    keys_text(parameter->row,
+                              fmin(fmax(value, parameter->row->minimum), parameter->row->maximum),
+                              number, sizeof(number)));
+    }
+    settings = data_take_lines(&file);
+    if (*settings) {
+        settings[strlen(settings) - 1] = '\0';
+        return settings;
+    }
+    free(settings);
+    return NULL;
+}
+
+/* One set of values for all parameters, and what rows come to with it. */
+struct trial {
+    struct variation variation;
+    struct variation_setting settings[ADAPTERS_MAX];
+};
+
+static void trial_open(const struct session *session, const double *x, struct trial *trial)
+{
+    *trial = (struct trial){ .variation = { .setting_count = session->adapter_count } };
+    for (unsigned int i = 0; i < session->adapter_count; i++) {
+        trial->settings[i].adapter = session->adapters[i];
+        trial->settings[i].set = settings_at(session, i, x);
+    }
+}
+
+static void trial_close(const struct session *session, struct trial *trial)
+{
+    for (unsigned int i = 0; i < session->adapter_count; i++)
+        free((char *)trial->settings[i].set);
+}
+
+static const char *stage;
+
+static void show_progress(unsigned int done, unsigned int all, double seconds,
+                          const struct job *last)
+{
+    if (last->failure)
+        fprintf(stderr, "%s failed: %s\n", last->name, last->failure);
+    if (!isatty(STDERR_FILENO) && done % 50 && done < all)
+        return;
+    fprintf(stderr,
+            isatty(STDERR_FILENO) ? "\r\033[K%s: [%u/%u], about %.0f s left"
+                                  : "%s: [%u/%u], about %.0f s left\n",
+            stage, done, all, seconds / done * (all - done));
+    if (isatty(STDERR_FILENO) && done == all)
+        fputs("\r\033[K", stderr);
+}
+
+/* Runs the trials. 'residuals' gets the logs of ours over the paper's time, by trial and row. */
+static int run_trials(struct session *session, const double *x, unsigned int count,
+                      double *residuals)
+{
+    struct leave_out *out = session->out;
+    struct trial *trials = allocate_zeroed(count * sizeof(*trials));
+    struct jobs_spec spec = { .directory = session->runs.directory,
+                              .at_once = session->at_once,
+                              .limit = SLOWEST_RUN,
+                              .progress = show_progress };
+    struct evaluation evaluation = { .quick = true, .tolerance = 5 };
+    struct jobs jobs = { 0 };
+    int signal;
+
+    evaluation.jobs = &jobs;
+    for (unsigned int i = 0; i < count; i++) {
+        trial_open(session, x + (size_t)i * out->parameter_count, &trials[i]);
+        trials[i].variation.settings = trials[i].settings;
+        evaluation.variation = &trials[i].variation;
+        for (unsigned int k = 0; k < out->row_count; k++)
+            reproduce_add_row_jobs(out->rows[k].row, &evaluation, &jobs);
+    }
+    signal = jobs_run(&jobs, &spec);
+    for (unsigned int i = 0; !signal && i < count; i++) {
+        evaluation.variation = &trials[i].variation;
+        for (unsigned int k = 0; k < out->row_count; k++) {
+            struct outcome outcome;
+
+            evaluate_row(&evaluation, out->rows[k].row, &outcome);
+            residuals[i * out->row_count + k] =
+                log1p(outcome.error / 100) * (is_rate(out->rows[k].row) ? -1 : 1);
+        }
+    }
+    out->run_count += jobs.count;
+    for (unsigned int i = 0; i < count; i++)
+        trial_close(session, &trials[i]);
+    free(trials);
+    jobs_free(&jobs);
+    return signal;
+}
+
+/* Where to sample a parameter: a small step, and as far as the prior, both on that side. */
+static void choose_samples(struct session *session)
+{
+    const struct leave_out *out = session->out;
+    struct surrogate *surrogate = &session->surrogate;
+
+    for (unsigned int i = 0; i < out->parameter_count; i++) {
+        double prior = sign_of(out->parameters[i].row) * out->parameters[i].prior;
+        double side = prior < 0 ? -1 : 1;
+
+        surrogate->prior[i] = prior;
+        surrogate->spread[i] = out->parameters[i].spread;
+        surrogate->near_x[i] = side * NEAR;
+        surrogate->far_x[i] = side * fmin(fmax(fabs(prior), 2 * NEAR), FARTHEST);
+    }
+}
+
+/* Rows that could not be run do not move. */
+static void take_samples(struct session *session, const double *residuals)
+{
+    const struct leave_out *out = session->out;
+    struct surrogate *surrogate = &session->surrogate;
+    unsigned int n = out->parameter_count;
+
+    for (unsigned int k = 0; k < out->row_count; k++) {
+        surrogate->residual[k] = isnan(residuals[k]) ? 0 : residuals[k];
+        for (unsigned int i = 0; i < n; i++) {
+            double near = residuals[(2 * i + 1) * out->row_count + k] - residuals[k];
+            double far = residuals[(2 * i + 2) * out->row_count + k] - residuals[k];
+
+            surrogate->near[k * n + i] = isnan(near) ? 0 : expm1(near);
+            surrogate->far[k * n + i] = isnan(far) ? 0 : expm1(far);
+        }
+    }
+}
+
+static int measure(struct session *session)
+{
+    struct leave_out *out = session->out;
+    unsigned int n = out->parameter_count, trials = 2 * n + 1;
+    double *x = allocate_zeroed(((size_t)trials * n + 1) * sizeof(*x));
+    double *residuals = allocate_zeroed(((size_t)trials * out->row_count + 1) * sizeof(*x));
+    int signal;
+
+    surrogate_open(&session->surrogate, out->row_count, n);
+    choose_samples(session);
+    for (unsigned int i = 0; i < n; i++) {
+        x[(2 * i + 1) * n + i] = session->surrogate.near_x[i];
+        x[(2 * i + 2) * n + i] = session->surrogate.far_x[i];
+    }
+    stage = "finite differences";
+    signal = run_trials(session, x, trials, residuals);
+    if (!signal) {
+        take_samples(session, residuals);
+        for (unsigned int k = 0; k < out->row_count; k++)
+            out->rows[k].now = residuals[k];
+    }
+    free(x);
+    free(residuals);
+    return signal;
+}
+
+/* ---- fits ---- */
+
+static bool listed(const char *list, const char *name)
+{
+    for (const char *word = list; word && *word; word += strspn(word, ",")) {
+        size_t length = strcspn(word, ",");
+
+        if (strlen(name) == length && !strncmp(word, name, length))
+            return true;
+        word += length;
+    }
+    return false;
+}
+
+/* Corrects the surrogate by what the model does at its solution, and fits again. */
+static int refit(struct session *session, unsigned int row, double *x)
+{
+    struct leave_out *out = session->out;
+    struct surrogate *surrogate = &session->surrogate;
+    double *kept = allocate_zeroed((out->row_count + 1) * sizeof(*kept));
+    double *real = allocate_zeroed((out->row_count + 1) * sizeof(*real));
+    int signal = 0;
+
+    memcpy(kept, surrogate->residual, out->row_count * sizeof(*kept));
+    stage = out->rows[row].row->fields[FIELD_ID];
+    for (int round = 0; !signal && round < REFITS; round++) {
+        if (round)
+            surrogate_fit(surrogate, row, x);
+        signal = run_trials(session, x, 1, real);
+        for (unsigned int k = 0; !signal && k < out->row_count; k++) {
+            if (!isnan(real[k]))
+                surrogate->residual[k] += real[k] - surrogate_residual(surrogate, k, x);
+        }
+    }
+    out->rows[row].again = real[row];
+    memcpy(surrogate->residual, kept, out->row_count * sizeof(*kept));
+    free(kept);
+    free(real);
+    return signal;
+}
+
+static int fit_without_each(struct session *session, const struct leave_out_spec *spec)
+{
+    struct leave_out *out = session->out;
+    size_t size = (out->parameter_count + 1) * sizeof(double);
+    double *all = allocate_zeroed(size), *x = allocate_zeroed(size);
+    int signal = 0;
+
+    surrogate_fit(&session->surrogate, out->row_count, all);
+    for (unsigned int k = 0; !signal && k < out->row_count; k++) {
+        struct leave_out_row *row = &out->rows[k];
+
+        row->seen = row->unseen = row->again = NAN;
+        if (isnan(row->now))
+            continue;
+        memcpy(x, all, size);
+        surrogate_fit(&session->surrogate, k, x);
+        row->seen = surrogate_residual(&session->surrogate, k, all);
+        row->unseen = surrogate_residual(&session->surrogate, k, x);
+        if (listed(spec->refit, row->row->fields[FIELD_ID]))
+            signal = refit(session, k, x);
+    }
+    free(all);
+    free(x);
+    return signal;
+}
+
+static void take_rows(const struct paper_db *db, struct leave_out *out)
+{
+    for (unsigned int i = 0; i < db->row_count; i++) {
+        enum role role = role_of(&db->rows[i]);
+
+        if (!db->rows[i].selected || paper_db_text(db->rows[i].spec, "not_run") ||
+            (role != ROLE_PREDICTED && role != ROLE_FITTED))
+            continue;
+        out->rows = allocate_one_more(out->rows, out->row_count, sizeof(*out->rows));
+        out->rows[out->row_count++] = (struct leave_out_row){ .row = &db->rows[i] };
+    }
+}
+
+int leave_out_run(const struct paper_db *db, const struct leave_out_spec *spec,
+                  struct leave_out *out, char *error, size_t size)
+{
+    struct session session = { .out = out, .at_once = spec->at_once };
+    int status = 0;
+
+    *out = (struct leave_out){ 0 };
+    take_rows(db, out);
+    if (out->row_count < 2) {
+        snprintf(error, size, "leaving one out needs at least two values that count");
+        status = -1;
+    }
+    if (!status)
+        status = find_parameters(&session, error, size);
+    if (!status)
+        status = find_priors(&session, error, size);
+    if (!status)
+        status = runs_open(&session.runs, error, size);
+    if (!status)
+        status = measure(&session);
+    if (!status)
+        status = fit_without_each(&session, spec);
+    surrogate_close(&session.surrogate);
+    runs_close(&session.runs);
+    for (unsigned int i = 0; i < session.adapter_count; i++)
+        origins_free(session.origins[i]);
+    if (status)
+        leave_out_free(out);
+    return status;
+}
+
+void leave_out_free(struct leave_out *result)
+{
+    free(result->rows);
+    free(result->parameters);
+    *result = (struct leave_out){ 0 };
+}

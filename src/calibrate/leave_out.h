@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* How far each value of a paper is from the model if the model has not seen it. */
+#ifndef CALIBRATE_LEAVE_OUT_H
+#define CALIBRATE_LEAVE_OUT_H
+
+#include "reproduce/reproduce.h"
+
+#include <limits.h>
+
+struct leave_out_row {
+    const struct paper_row *row;
+    /* Relative errors of times, as logarithms: */
+    double now;    /* of the adapter files as they are */
+    double seen;   /* fitted to all rows */
+    double unseen; /* fitted to all others; NAN: the row could not be run */
+    double again;  /* the same with real runs instead of the surrogate; NAN: not asked for */
+};
+
+/* A fitted number of an adapter file. */
+struct leave_out_parameter {
+    const struct parameter_row *row;
+    char file[PATH_MAX]; /* that sets it */
+    double value;
+    double prior, spread; /* logs: what other adapters have, over the value */
+};
+
+struct leave_out_spec {
+    const char *refit;    /* ids of rows to repeat with real runs, separated by commas, or NULL */
+    unsigned int at_once; /* runs in parallel; 0: one for each core */
+};
+
+struct leave_out {
+    unsigned int row_count;
+    struct leave_out_row *rows;
+    unsigned int parameter_count;
+    struct leave_out_parameter *parameters;
+    unsigned int run_count;
+};
+
+/* Of the selected rows of one paper. Returns 0; the number of the signal that interrupted it; or -1
+ * with the reason in 'error'. Progress goes to standard error. */
+int leave_out_run(const struct paper_db *db, const struct leave_out_spec *spec,
+                  struct leave_out *out, char *error, size_t size);
+void leave_out_free(struct leave_out *result);
+
+/* For the terminal, and for programs. */
+void leave_out_print(const struct leave_out *result, FILE *out);
+json_t *leave_out_json(const struct leave_out *result, const char *command);
+
+#endif

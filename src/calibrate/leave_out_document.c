@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Writes how far left-out values are, as text and JSON. */
+#include "calibrate/leave_out.h"
+
+#include "results/allocate.h"
+#include "sim/adapter/parameters.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NEAR 0.05
+#define FAR  0.10
+
+/* The relative error of the value, from the logarithm of that of its time. */
+static double error_of(const struct leave_out_row *row, double residual)
+{
+    return expm1(strstr(row->row->fields[FIELD_UNIT], "/s") ? -residual : residual);
+}
+
+static int by_size(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+struct total {
+    unsigned int count, near, far;
+    double median, nine_in_ten;
+};
+
+static struct total total_of(const struct leave_out *result)
+{
+    double *errors = allocate_zeroed((result->row_count + 1) * sizeof(*errors));
+    struct total total = { 0 };
+
+    for (unsigned int i = 0; i < result->row_count; i++) {
+        if (!isnan(result->rows[i].unseen))
+            errors[total.count++] = fabs(error_of(&result->rows[i], result->rows[i].unseen));
+    }
+    qsort(errors, total.count, sizeof(*errors), by_size);
+    for (unsigned int i = 0; i < total.count; i++) {
+        total.near += errors[i] <= NEAR;
+        total.far += errors[i] <= FAR;
+    }
+    if (total.count) {
+        total.median = (errors[(total.count - 1) / 2] + errors[total.count / 2]) / 2;
+        total.nine_in_ten = errors[(unsigned int)ceil(0.9 * total.count) - 1];
+    }
+    free(errors);
+    return total;
+}
+
+static void print_error(const struct leave_out_row *row, double residual, FILE *out)
+{
+    if (isnan(residual))
+        fprintf(out, " %9s", "-");
+    else
+        fprintf(out, " %+8.1f%%", 100 * error_of(row, residual));
+}
+
+void leave_out_print(const struct leave_out *result, FILE *out)
+{
+    struct total total = total_of(result);
+
+    fprintf(out, "%-24s %10s %-6s %9s %9s %9s %9s\n", "ID", "PAPER", "UNIT", "NOW", "SEEN",
+            "UNSEEN", "REFITTED");
+    for (unsigned int i = 0; i < result->row_count; i++) {
+        const struct leave_out_row *row = &result->rows[i];
+
+        fprintf(out, "%-24s %10.6g %-6s", row->row->fields[FIELD_ID], row->row->value,
+                row->row->fields[FIELD_UNIT]);
+        print_error(row, row->now, out);
+        print_error(row, row->seen, out);
+        print_error(row, row->unseen, out);
+        print_error(row, row->again, out);
+        fputc('\n', out);
+    }
+    fprintf(
+        out,
+        "\n%u values, %u fitted numbers, %u runs; left out of its fit, a value is off by %.1f%% "
+        "(median), nine in ten by at most %.1f%%; %u are within %.0f%%, %u within %.0f%%\n",
+        result->row_count, result->parameter_count, result->run_count, 100 * total.median,
+        100 * total.nine_in_ten, total.near, 100 * NEAR, total.far, 100 * FAR);
+}
+
+static json_t *percent_json(const struct leave_out_row *row, double residual)
+{
+    return isnan(residual) ? json_null() : json_real(100 * error_of(row, residual));
+}
+
+static json_t *rows_json(const struct leave_out *result)
+{
+    json_t *rows = json_array();
+
+    for (unsigned int i = 0; i < result->row_count; i++) {
+        const struct leave_out_row *row = &result->rows[i];
+
+        json_array_append_new(
+            rows,
+            json_pack("{ss sf ss so so so so}", "id", row->row->fields[FIELD_ID], "paper",
+                      row->row->value, "unit", row->row->fields[FIELD_UNIT], "now",
+                      percent_json(row, row->now), "seen", percent_json(row, row->seen), "unseen",
+                      percent_json(row, row->unseen), "refitted", percent_json(row, row->again)));
+    }
+    return rows;
+}
+
+static json_t *parameters_json(const struct leave_out *result)
+{
+    json_t *parameters = json_array();
+
+    for (unsigned int i = 0; i < result->parameter_count; i++) {
+        const struct leave_out_parameter *parameter = &result->parameters[i];
+        const char *slash = strrchr(parameter->file, '/');
+
+        json_array_append_new(parameters, json_pack("{ss ss sf sf sf}", "key", parameter->row->key,
+                                                    "file", slash ? slash + 1 : parameter->file,
+                                                    "value", parameter->value, "prior",
+                                                    parameter->value * exp(parameter->prior),
+                                                    "spread", exp(parameter->spread)));
+    }
+    return parameters;
+}
+
+json_t *leave_out_json(const struct leave_out *result, const char *command)
+{
+    struct total total = total_of(result);
+
+    return json_pack("{ss ss si sf sf si si so so}", "schema", "verbena-left-out/1", "command",
+                     command, "runs", (int)result->run_count, "median", 100 * total.median,
+                     "nine_in_ten", 100 * total.nine_in_ten, "within_5", (int)total.near,
+                     "within_10", (int)total.far, "rows", rows_json(result), "parameters",
+                     parameters_json(result));
+}

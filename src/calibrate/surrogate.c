@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "calibrate/surrogate.h"
+
+#include "results/allocate.h"
+
+#include <cminpack.h>
+#include <math.h>
+#include <stdlib.h>
+
+#define SIGMA     0.02 /* of a paper's value: the last digit, and the reader of a figure */
+#define LEAST     0.05 /* share of a time that is left when parts of it vanish */
+#define CONVERGED 1e-8
+
+struct problem {
+    const struct surrogate *surrogate;
+    unsigned int left_out;
+};
+
+void surrogate_open(struct surrogate *surrogate, unsigned int rows, unsigned int parameters)
+{
+    *surrogate = (struct surrogate){ .row_count = rows, .parameter_count = parameters };
+    surrogate->near = allocate_zeroed((rows * parameters + 1) * sizeof(double));
+    surrogate->far = allocate_zeroed((rows * parameters + 1) * sizeof(double));
+    surrogate->near_x = allocate_zeroed((parameters + 1) * sizeof(double));
+    surrogate->far_x = allocate_zeroed((parameters + 1) * sizeof(double));
+    surrogate->residual = allocate_zeroed((rows + 1) * sizeof(double));
+    surrogate->prior = allocate_zeroed((parameters + 1) * sizeof(double));
+    surrogate->spread = allocate_zeroed((parameters + 1) * sizeof(double));
+}
+
+void surrogate_close(struct surrogate *surrogate)
+{
+    free(surrogate->near);
+    free(surrogate->far);
+    free(surrogate->near_x);
+    free(surrogate->far_x);
+    free(surrogate->residual);
+    free(surrogate->prior);
+    free(surrogate->spread);
+}
+
+/* The change of a row's time, and its slope, by the factor u of a parameter's time. Behind the far
+ * sample the last slope goes on. */
+static double change_at(const struct surrogate *surrogate, unsigned int row, unsigned int i,
+                        double u, double *slope)
+{
+    size_t at = (size_t)row * surrogate->parameter_count + i;
+    double near = expm1(surrogate->near_x[i]), far = expm1(surrogate->far_x[i]), past = u - 1;
+
+    if (past / near <= 1) {
+        *slope = surrogate->near[at] / near;
+        return past * *slope;
+    }
+    *slope = (surrogate->far[at] - surrogate->near[at]) / (far - near);
+    return surrogate->near[at] + (past - near) * *slope;
+}
+
+static double time_of(const struct surrogate *surrogate, unsigned int row, const double *x)
+{
+    double time = 1, slope;
+
+    for (unsigned int i = 0; i < surrogate->parameter_count; i++)
+        time += change_at(surrogate, row, i, exp(x[i]), &slope);
+    return time;
+}
+
+double surrogate_residual(const struct surrogate *surrogate, unsigned int row, const double *x)
+{
+    return surrogate->residual[row] + log(fmax(time_of(surrogate, row, x), LEAST));
+}
+
+static void put_residuals(const struct problem *problem, const double *x, double *out)
+{
+    const struct surrogate *surrogate = problem->surrogate;
+    unsigned int rows = surrogate->row_count;
+
+    for (unsigned int i = 0; i < rows; i++)
+        out[i] = i == problem->left_out ? 0 : surrogate_residual(surrogate, i, x) / SIGMA;
+    for (unsigned int k = 0; k < surrogate->parameter_count; k++)
+        out[rows + k] = (x[k] - surrogate->prior[k]) / surrogate->spread[k];
+}
+
+static void put_jacobian(const struct problem *problem, const double *x, double *out, int stride)
+{
+    const struct surrogate *surrogate = problem->surrogate;
+    unsigned int rows = surrogate->row_count, columns = surrogate->parameter_count;
+
+    for (unsigned int i = 0; i < rows; i++) {
+        double time = time_of(surrogate, i, x);
+
+        for (unsigned int k = 0; k < columns; k++) {
+            double slope;
+
+            change_at(surrogate, i, k, exp(x[k]), &slope);
+            out[k * stride + i] =
+                i == problem->left_out || time < LEAST ? 0 : slope * exp(x[k]) / time / SIGMA;
+        }
+    }
+    for (unsigned int k = 0; k < columns; k++) {
+        for (unsigned int i = 0; i < columns; i++)
+            out[k * stride + rows + i] = i == k ? 1 / surrogate->spread[k] : 0;
+    }
+}
+
+static int serve_lmder(void *context, int rows, int columns, const double *x, double *residuals,
+                       double *jacobian, int stride, int what)
+{
+    if (what == 1)
+        put_residuals(context, x, residuals);
+    else
+        put_jacobian(context, x, jacobian, stride);
+    return 0;
+}
+
+void surrogate_fit(const struct surrogate *surrogate, unsigned int left_out, double *x)
+{
+    struct problem problem = { surrogate, left_out };
+    int n = (int)surrogate->parameter_count, m = (int)surrogate->row_count + n;
+    int *pivots = allocate_zeroed((n + 1) * sizeof(*pivots)), work_size = 5 * n + m;
+    double *residuals = allocate_zeroed((m + 1) * sizeof(double));
+    double *jacobian = allocate_zeroed(((size_t)m * n + 1) * sizeof(double));
+    double *work = allocate_zeroed((work_size + 1) * sizeof(double));
+
+    if (n)
+        lmder1(serve_lmder, &problem, m, n, x, residuals, jacobian, m, CONVERGED, pivots, work,
+               work_size);
+    free(pivots);
+    free(residuals);
+    free(jacobian);
+    free(work);
+}

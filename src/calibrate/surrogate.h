@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A stand-in for the model around one point: how the values of a paper follow from the parameters,
+ * from two samples of each. */
+#ifndef CALIBRATE_SURROGATE_H
+#define CALIBRATE_SURROGATE_H
+
+#include <stdbool.h>
+
+/* Latencies, and the inverse of bandwidths, are sums of times: the changes by all parameters add
+ * up, each interpolated between its samples. Where another bottleneck takes over, the far sample
+ * knows. */
+struct surrogate {
+    unsigned int row_count, parameter_count;
+    double *near_x, *far_x; /* by parameter: where the samples are; both on the same side of 0 */
+    double *near, *far;     /* by row and parameter: relative change of the row's time there */
+    double *residual;       /* by row: log of the model's time over the paper's, at the point */
+    double *prior; /* by parameter: log of the time it would have without the paper, over its own */
+    double *spread; /* by parameter: standard deviation of that */
+};
+
+void surrogate_open(struct surrogate *surrogate, unsigned int rows, unsigned int parameters);
+void surrogate_close(struct surrogate *surrogate);
+
+/* The residual of a row at x, the logs of the parameters' times over those of the point. */
+double surrogate_residual(const struct surrogate *surrogate, unsigned int row, const double *x);
+
+/* Least squares over all rows but 'left_out' (row_count: none), and the prior. 'x' is where to
+ * begin, and the result. */
+void surrogate_fit(const struct surrogate *surrogate, unsigned int left_out, double *x);
+
+#endif
