@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #define NEAR         0.08 /* logarithm of the small step of finite differences */
-#define FARTHEST     1.5  /* and of the largest */
+#define SLOWER_MOST  1.5  /* and of the largest that makes things slower, and runs longer */
 #define SPREAD_LEAST 1.0  /* a factor of e: few adapters do not tell how far others may be */
 #define ADAPTERS_MAX 16
 #define REFITS       3     /* rounds of real runs */
@@ -195,8 +195,9 @@ static int find_priors(struct session *session, char *error, size_t size)
         double all = fmax(others.counts[i], 1), mean = others.sums[i] / all;
 
         out->parameters[i].prior = mean;
-        out->parameters[i].spread =
-            fmax(SPREAD_LEAST, sqrt(fmax(0, others.squares[i] / all - mean * mean)));
+        /* Where others are far away, they tell as little as if they differed from each other. */
+        out->parameters[i].spread = fmax(
+            fmax(SPREAD_LEAST, fabs(mean)), sqrt(fmax(0, others.squares[i] / all - mean * mean)));
     }
     for (unsigned int i = 0; i < others.taken_count; i++)
         origins_free(others.taken[i]);
@@ -340,7 +341,8 @@ static void choose_samples(struct session *session)
         surrogate->prior[i] = prior;
         surrogate->spread[i] = out->parameters[i].spread;
         surrogate->near_x[i] = side * NEAR;
-        surrogate->far_x[i] = side * fmin(fmax(fabs(prior), 2 * NEAR), FARTHEST);
+        surrogate->far_x[i] = prior < 0 ? fmin(prior, -2 * NEAR)
+                                        : fmin(fmax(prior, 2 * NEAR), SLOWER_MOST);
     }
 }
 
