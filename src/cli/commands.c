@@ -243,6 +243,8 @@ static const struct option_row reproduce_options[] = {
       .help = "exit with status 3 unless every value matches" },
     { .name = "tolerance", .argument = "PERCENT", .default_value = "5", .kind = OPTION_REAL,
       .help = "largest deviation of a value that matches" },
+    { .name = "check-convergence", .kind = OPTION_FLAG,
+      .help = "run everything again with five times the warm-up and iterations; exit with status 3 if that moves a value by more than 1%" },
     { .name = "adapter", .heading = "What to run", .argument = "NAME", .kind = OPTION_TEXT,
       .help = "what if: run everything on this adapter too, and compare with the papers' own" },
     { .name = "set", .argument = "KEY=VALUE", .kind = OPTION_TEXT,

@@ -17,6 +17,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define LONGER     5   /* times the warm-up and iterations of a check of convergence */
+#define MOVED_MOST 1.0 /* percent by which it may move a value */
+
 static int make_directory(const char *path)
 {
     if (!mkdir(path, 0777) || errno == EEXIST)
@@ -173,6 +176,11 @@ static int conclude(const struct invocation *invocation, const struct reproducti
         return status;
     if (!writes_to_stdout(invocation))
         printf("report: %s/report.html\n", directory);
+    if (option_value(invocation, "check-convergence"))
+        return reproduce_print_moved(reproduction, MOVED_MOST,
+                                     writes_to_stdout(invocation) ? stderr : stdout)
+                   ? CLI_LIMIT
+                   : CLI_OK;
     return option_value(invocation, "strict") &&
                    reproduce_count(reproduction, VERDICT_MATCHES) < reproduction->count
                ? CLI_LIMIT
@@ -211,7 +219,7 @@ static int run_and_evaluate(const struct invocation *invocation, const struct pa
         .tolerance = strtod(option_value_or_default(invocation, "tolerance"), NULL),
     };
     struct evaluation before = now;
-    bool changed = change->adapter || change->set;
+    bool changed = change->adapter || change->set || change->longer;
     char temporary[32] = "", runs[PATH_MAX];
     struct jobs_spec spec = {
         .directory = runs,
@@ -246,12 +254,18 @@ int cli_reproduce(const struct invocation *invocation)
 {
     const char *adapter = option_value(invocation, "adapter");
     struct variation change = { .set = option_value(invocation, "set") };
+    bool converges = option_value(invocation, "check-convergence");
     char path[PATH_MAX];
     struct paper_db db;
     int status;
 
     if (check_adapter_file(invocation))
         return CLI_USAGE;
+    if (converges && (adapter || change.set))
+        return cli_usage_error(invocation->command,
+                               "--check-convergence is about the papers' adapters: it does not go "
+                               "with --adapter or --set");
+    change.longer = converges ? LONGER : 0;
     /* Commands run in another directory: make the path absolute. */
     change.adapter = adapter && !access(adapter, R_OK) && realpath(adapter, path) ? path : adapter;
     status = read_papers(invocation, &db);

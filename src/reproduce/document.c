@@ -211,6 +211,8 @@ static json_t *change_json(const struct reproduction *reproduction)
 
     if (!reproduction->changed)
         return json_null();
+    if (variation->longer)
+        return json_sprintf("%u times the warm-up and iterations", variation->longer);
     return json_sprintf("%s%s%s%s%s", adapter ? "--adapter " : "", adapter ? adapter : "",
                         adapter && set ? " " : "", set ? "--set " : "", set ? set : "");
 }

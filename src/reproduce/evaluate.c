@@ -40,10 +40,36 @@ void evaluate_apply_variation(const struct variation *variation, const char *ada
         *set_out = allocate_text(set ? set : changed);
 }
 
+/* Multiplies the numbers behind --warmup and --iterations. */
+char *evaluate_run_line(const struct evaluation *evaluation, const struct paper *paper,
+                        const char *run)
+{
+    char *line = paper_db_run_line(paper, run, evaluation->quick), *rest = line, *word;
+    char *longer = NULL, *before;
+    bool count = false;
+
+    if (!evaluation->variation->longer)
+        return line;
+    while ((word = strsep(&rest, " "))) {
+        char number[32];
+
+        snprintf(number, sizeof(number), "%lu",
+                 strtoul(word, NULL, 10) * evaluation->variation->longer);
+        before = longer;
+        if (asprintf(&longer, "%s%s%s", before ? before : "", before ? " " : "",
+                     count ? number : word) < 0)
+            abort();
+        count = !strcmp(word, "--warmup") || !strcmp(word, "--iterations");
+        free(before);
+    }
+    free(line);
+    return longer;
+}
+
 const struct job *evaluate_job(const struct evaluation *evaluation, const struct paper *paper,
                                const char *run, const char *adapter, const char *set)
 {
-    char *line = paper_db_run_line(paper, run, evaluation->quick), *whole_set;
+    char *line = evaluate_run_line(evaluation, paper, run), *whole_set;
     const char *name;
     const struct job *job;
 

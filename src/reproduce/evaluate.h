@@ -19,13 +19,14 @@ struct variation_setting {
     const char *set; /* or NULL */
 };
 
-/* A what-if: another adapter, or changed parameters, of all adapters or of each; members may be
- * NULL. */
+/* A what-if: another adapter, or changed parameters, of all adapters or of each, or longer runs;
+ * members may be NULL. */
 struct variation {
     const char *adapter;
     const char *set;
     unsigned int setting_count;
     const struct variation_setting *settings;
+    unsigned int longer; /* times the warm-up and the iterations; 0: as the paper's file has them */
 };
 
 struct evaluation {
@@ -51,6 +52,10 @@ const char *evaluate_verdict_name(enum verdict verdict);
 /* Applies the variation to an adapter and its settings. The caller frees *set_out. */
 void evaluate_apply_variation(const struct variation *variation, const char *adapter,
                               const char *set, const char **adapter_out, char **set_out);
+
+/* The command line of a run under the variation. The caller frees it. */
+char *evaluate_run_line(const struct evaluation *evaluation, const struct paper *paper,
+                        const char *run);
 
 /* Returns the job for a paper's run under the variation, or NULL if there is none. */
 const struct job *evaluate_job(const struct evaluation *evaluation, const struct paper *paper,

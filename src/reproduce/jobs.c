@@ -63,6 +63,15 @@ const struct job *jobs_find(const struct jobs *jobs, const char *adapter, const 
     return NULL;
 }
 
+static bool has_name(const struct jobs *jobs, const char *name)
+{
+    for (unsigned int i = 0; i < jobs->count; i++) {
+        if (!strcmp(jobs->list[i].name, name))
+            return true;
+    }
+    return false;
+}
+
 void jobs_add(struct jobs *jobs, const char *paper, const char *run, const char *adapter,
               const char *set, const char *line)
 {
@@ -72,7 +81,7 @@ void jobs_add(struct jobs *jobs, const char *paper, const char *run, const char 
         return;
     jobs->list = allocate_one_more(jobs->list, jobs->count, sizeof(*jobs->list));
     name = name_of(paper, run, adapter, set);
-    if (strlen(name) > NAME_LONGEST) {
+    if (strlen(name) > NAME_LONGEST || has_name(jobs, name)) {
         char *cut = printed("%.*s-%u", NAME_LONGEST, name, jobs->count);
 
         free(name);

@@ -15,7 +15,7 @@ struct job_collector {
 static void add_job(const struct job_collector *collector, const char *run, const char *adapter,
                     const char *set)
 {
-    char *line = paper_db_run_line(collector->paper, run, collector->evaluation->quick), *whole_set;
+    char *line = evaluate_run_line(collector->evaluation, collector->paper, run), *whole_set;
     const char *name;
 
     evaluate_apply_variation(collector->evaluation->variation, adapter, set, &name, &whole_set);
@@ -122,6 +122,38 @@ struct reproduce_summary reproduce_summarise(const struct reproduction *reproduc
     }
     summary.independent = summary.all[ROLE_PREDICTED] + summary.all[ROLE_FITTED];
     return summary;
+}
+
+static double moved_by(const struct row_outcome *outcome)
+{
+    return 100 * ((100 + outcome->now.error) / (100 + outcome->before.error) - 1);
+}
+
+unsigned int reproduce_print_moved(const struct reproduction *reproduction, double tolerance,
+                                   FILE *out)
+{
+    unsigned int count = 0, values = 0;
+
+    for (unsigned int i = 0; i < reproduction->count; i++) {
+        const struct row_outcome *outcome = &reproduction->rows[i];
+        double moved = moved_by(outcome);
+
+        values += !isnan(moved);
+        if (!(fabs(moved) > tolerance) && outcome->now.verdict == outcome->before.verdict)
+            continue;
+        count++;
+        fprintf(out, "%s has not converged: ", outcome->row->fields[FIELD_ID]);
+        if (isnan(moved))
+            fprintf(out, "%s, then %s\n", evaluate_verdict_name(outcome->before.verdict),
+                    evaluate_verdict_name(outcome->now.verdict));
+        else
+            fprintf(out, "%.5g, then %.5g, %+.1f%%\n", outcome->before.ours, outcome->now.ours,
+                    moved);
+    }
+    fprintf(out, "%u of %u rows, %u with values, move by more than %g%% with %u times the warm-up "
+                 "and iterations\n",
+            count, reproduction->count, values, tolerance, reproduction->now.variation->longer);
+    return count;
 }
 
 static const char *number_or_dash(double number, const char *format, char *text, size_t size)

@@ -46,6 +46,11 @@ struct reproduce_summary {
 struct reproduce_summary reproduce_summarise(const struct reproduction *reproduction);
 unsigned int reproduce_count(const struct reproduction *reproduction, enum verdict verdict);
 
+/* Of a what-if with longer runs: names the rows that these move by more than 'tolerance' percent, or
+ * whose verdict they change. Returns how many there are. */
+unsigned int reproduce_print_moved(const struct reproduction *reproduction, double tolerance,
+                                   FILE *out);
+
 /* For the terminal, for programs, for spreadsheets. */
 void reproduce_print(const struct reproduction *reproduction, FILE *out);
 json_t *document_json(const struct reproduction *reproduction, const char *version,

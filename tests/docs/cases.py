@@ -170,6 +170,7 @@ CASES = {
         'verbena reproduce --quick': Case(long=REPRODUCES, prints=(MATCH,)),
         'verbena reproduce pcie mem.f3a.icm': Case(long=REPRODUCES, prints=(MATCH,)),
         'verbena reproduce nas': Case(long=REPRODUCES, prints=(MATCH,)),
+        'verbena reproduce clan.t1.sr-poll.p --quick --check-convergence': prints(MATCH, r'0 of 1 rows'),
         'verbena reproduce --strict': Case(long=REPRODUCES, statuses=(3,), prints=(MATCH,)),
         'for a in mem memfree; do verbena bench icm-qp icm-scatter --qps 1,64,128,256,512,1024 --sizes 1K '
         '--iterations 5 --warmup 2 --repetitions 1 --adapter mt25218-$a -o $a.json done':
