@@ -22,6 +22,7 @@ const struct doctor_check doctor_checks[] = {
     { "pidfd", "can a process duplicate a sibling's file descriptor", false, doctor_check_pidfd },
     { "membarrier", "can one process order the memory accesses of others", false,
       doctor_check_membarrier },
+    { "namespaces", "which namespaces is this process in", false, doctor_check_namespaces },
     { "page-moves", "can pages be replaced while a program uses them", false, doctor_check_page_moves },
     { "mr-mode", "do peers map registered memory, or copy it", false, doctor_check_mr_mode },
     { "memfd", "can anonymous memory files be created", false, doctor_check_memfd },

@@ -50,6 +50,7 @@ void doctor_check_yama(struct finding *finding);
 void doctor_check_ptracer(struct finding *finding);
 void doctor_check_pidfd(struct finding *finding);
 void doctor_check_membarrier(struct finding *finding);
+void doctor_check_namespaces(struct finding *finding);
 void doctor_check_copy_mode(struct finding *finding);
 
 void doctor_check_page_moves(struct finding *finding);

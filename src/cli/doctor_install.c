@@ -165,7 +165,9 @@ void doctor_check_memfd(struct finding *finding)
     int fd = memfd_create("verbena-doctor", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
     if (fd < 0) {
-        doctor_found(finding, VERDICT_NO, "memfd_create: %s", strerror(errno));
+        doctor_found(finding, VERDICT_NO,
+                     "memfd_create: %s; peers copy registered memory instead of mapping it",
+                     strerror(errno));
         doctor_remedy(finding, "allow memfd_create in the container's seccomp profile");
         return;
     }

@@ -3,6 +3,7 @@
 #include "sim/sched/compute.h"
 #include "sim/adapter/faults.h"
 #include "sim/adapter/parameters.h"
+#include "util/memory_file.h"
 #include "util/output_limit.h"
 
 #include <errno.h>
@@ -83,9 +84,9 @@ static int export_failures(void)
 
     if (failures >= 0)
         return CLI_OK;
-    failures = memfd_create("verbena-failures", MFD_CLOEXEC);
+    failures = memory_file("verbena-failures", MFD_CLOEXEC);
     if (failures < 0) {
-        cli_error("memfd_create: %s", strerror(errno));
+        cli_error("a file in memory: %s", strerror(errno));
         return CLI_FAILED;
     }
     snprintf(path, sizeof(path), "/proc/%d/fd/%d", getpid(), failures);

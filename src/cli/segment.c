@@ -72,6 +72,22 @@ enum segment_state segment_state_of(const char *path)
     return state;
 }
 
+/* Named pipes of processes that were killed (hca/wake_file.h). */
+static void remove_wake_files(const char *path)
+{
+    DIR *directory = opendir(segment_directory());
+    const char *base = strrchr(path, '/') + 1;
+    char prefix[NAME_MAX];
+    struct dirent *entry;
+    int length = snprintf(prefix, sizeof(prefix), ".%s+", base);
+
+    while (directory && (entry = readdir(directory)))
+        if (!strncmp(entry->d_name, prefix, length))
+            unlinkat(dirfd(directory), entry->d_name, 0);
+    if (directory)
+        closedir(directory);
+}
+
 enum segment_state segment_remove(const char *path)
 {
     enum segment_state state;
@@ -79,6 +95,7 @@ enum segment_state segment_remove(const char *path)
 
     if (fd < 0)
         return state;
+    remove_wake_files(path);
     if (unlink(path))
         state = errno == ENOENT ? SEGMENT_ABSENT : SEGMENT_STALE;
     else

@@ -47,7 +47,7 @@ struct cm_channel *channel_create(void)
     return ch;
 
 close_eventfd:
-    close(ch->eventfd);
+    notify_close(ch->eventfd, ch->notify);
 close_epoll:
     close(ch->channel.fd);
 free_channel:
@@ -91,7 +91,7 @@ void channel_destroy(struct cm_channel *channel)
     }
     if (channel->timerfd >= 0)
         close(channel->timerfd);
-    close(channel->eventfd);
+    notify_close(channel->eventfd, channel->notify);
     close(channel->channel.fd);
     retire(channel);
 }
@@ -198,7 +198,8 @@ static struct cm_watch *find_watch(struct cm_channel *channel, const struct cm_p
  * has been opened, because the pid may have been reused before. */
 static int open_pidfd(const struct cm_peer *peer, int *pidfd)
 {
-    int fd = syscall(SYS_pidfd_open, proc_slot(peer->proc)->pid, 0);
+    int fd = proc_is_near(peer->proc) ? (int)syscall(SYS_pidfd_open, proc_slot(peer->proc)->pid, 0)
+                                      : (errno = EXDEV, -1);
     int err = fd < 0 ? errno : 0;
 
     if (load_acquire(&proc_slot(peer->proc)->generation) != peer->generation)
@@ -379,6 +380,7 @@ int channel_wait(struct cm_channel *channel, bool must_poll)
 
     if (flags < 0)
         return -1;
+    notify_serve_if_wanted();
     if (flags & O_NONBLOCK) {
         errno = EAGAIN;
         return -1;

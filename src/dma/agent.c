@@ -166,11 +166,19 @@ void agent_watch(void)
     syscall(SYS_futex, &slot->doorbell, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
-void agent_start(void)
+static void start_for(enum agent_use use)
 {
     start_helper(&agent);
     agent_watch();
-    atomic_store(&proc_slot(proc_self)->agent_running, 1);
+    atomic_store(&proc_slot(proc_self)->agent_running, use);
+}
+
+void agent_start(void)
+{
+    if (likely(load_relaxed(&proc_slot(proc_self)->agent_running)))
+        return;
+    log_info("a peer cannot reach this process: it copies for that peer, and wakes itself");
+    start_for(AGENT_FOR_SOME);
 }
 
 int agent_init(void)
@@ -181,6 +189,8 @@ int agent_init(void)
     if (why) {
         log_at(asked_for ? LOG_LEVEL_INFO : LOG_LEVEL_WARN,
                "peers cannot copy this process's memory (%s): it copies for them, slower", why);
+        start_for(AGENT_FOR_ALL);
+    } else if (proc_any_far()) {
         agent_start();
     }
     return 0;

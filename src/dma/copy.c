@@ -66,6 +66,57 @@ static int vm_copy(unsigned proc, struct iovec *local, unsigned locals, struct i
     return 0;
 }
 
+/* The current position in a list of pieces. */
+struct cursor {
+    struct iovec *iov;
+    unsigned count;
+};
+
+static size_t cursor_step(struct cursor *c, size_t most, char **at)
+{
+    while (c->count && !c->iov->iov_len)
+        c->iov++, c->count--;
+    if (!c->count)
+        return 0;
+    size_t n = c->iov->iov_len < most ? c->iov->iov_len : most;
+    *at = c->iov->iov_base;
+    c->iov->iov_base = (char *)c->iov->iov_base + n;
+    c->iov->iov_len -= n;
+    return n;
+}
+
+/* ---- through /proc/PID/mem: slower, because the kernel copies through a buffer ---- */
+
+static int memory_file_step(unsigned proc, int fd, char *at, uint64_t addr, size_t length, bool out)
+{
+    while (length) {
+        uint32_t swaps = load_acquire(&proc_slot(proc)->swaps);
+        ssize_t n = out ? pwrite(fd, at, length, addr) : pread(fd, at, length, addr);
+        if (n <= 0 && (n == 0 || !was_being_exchanged(proc, swaps)))
+            return EFAULT;
+        if (n <= 0)
+            continue;
+        at += n;
+        addr += n;
+        length -= n;
+    }
+    return 0;
+}
+
+/* EPERM: that file is refused, too. */
+static int memory_file_copy(unsigned proc, struct cursor local, struct cursor remote, bool out)
+{
+    int fd = proc_memory(proc), err = 0;
+    char *there, *here;
+
+    if (fd < 0)
+        return EPERM;
+    for (size_t left; !err && (left = cursor_step(&remote, SIZE_MAX, &there));)
+        for (size_t n; !err && left && (n = cursor_step(&local, left, &here)); left -= n, there += n)
+            err = memory_file_step(proc, fd, here, (uintptr_t)there, n, out);
+    return err;
+}
+
 /* ---- by the owner ---- */
 
 static uint32_t request_word(uint32_t number, enum copy_state state)
@@ -176,25 +227,6 @@ void copy_serve_peer(void)
     store_release(&r->state, request_word(number, ok ? COPY_DONE : COPY_FAULT));
 }
 
-/* The current position in a list of pieces. */
-struct cursor {
-    struct iovec *iov;
-    unsigned count;
-};
-
-static size_t cursor_step(struct cursor *c, size_t most, char **at)
-{
-    while (c->count && !c->iov->iov_len)
-        c->iov++, c->count--;
-    if (!c->count)
-        return 0;
-    size_t n = c->iov->iov_len < most ? c->iov->iov_len : most;
-    *at = c->iov->iov_base;
-    c->iov->iov_base = (char *)c->iov->iov_base + n;
-    c->iov->iov_len -= n;
-    return n;
-}
-
 static size_t cursor_left(const struct cursor *c, size_t most)
 {
     size_t left = 0;
@@ -249,7 +281,9 @@ const char *copy_refused_because(bool *asked_for)
         return "VERBENA_COPY=agent";
     if (process_vm_readv(getpid(), &there, 1, &here, 1, 0) != 1) {
         snprintf(why, sizeof(why), "process_vm_readv: %s", strerror(errno));
-        return why;
+        if (proc_memory(proc_self) < 0)
+            return why;
+        log_info("%s: copying through /proc/PID/mem instead, slower", why);
     }
     FILE *f = fopen("/proc/sys/kernel/yama/ptrace_scope", "re");
     if (f) {
@@ -268,7 +302,8 @@ const char *copy_refused_because(bool *asked_for)
 
 static bool must_ask(unsigned proc)
 {
-    return unlikely(load_relaxed(&proc_slot(proc)->agent_running));
+    return unlikely(load_relaxed(&proc_slot(proc)->agent_running) == AGENT_FOR_ALL ||
+                    !proc_is_near(proc));
 }
 
 static int process_copy(unsigned proc, struct iovec *local, unsigned locals, struct iovec *remote,
@@ -283,7 +318,12 @@ static int process_copy(unsigned proc, struct iovec *local, unsigned locals, str
     if (likely(err != EPERM && err != ENOSYS))
         return err;
     /* The first call was refused: nothing was copied. */
-    log_info("process %d copies for us: process_vm_*: %s", proc_slot(proc)->pid, strerror(err));
+    int refused = err;
+    err = memory_file_copy(proc, (struct cursor){ local, locals }, (struct cursor){ remote, remotes },
+                           out);
+    if (err != EPERM)
+        return err;
+    log_info("process %d copies for us: process_vm_*: %s", proc_slot(proc)->pid, strerror(refused));
     return agent_copy(proc, (struct cursor){ local, locals }, (struct cursor){ remote, remotes },
                       out);
 }

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -48,7 +49,12 @@ static int take_descriptor(unsigned proc, int fd)
     if ((int)proc == proc_self)
         return fcntl(fd, F_DUPFD_CLOEXEC, 0);
     int pidfd = proc_pidfd(proc);
-    return pidfd > 0 ? (int)syscall(SYS_pidfd_getfd, pidfd, fd, 0) : -1;
+    int got = pidfd > 0 ? (int)syscall(SYS_pidfd_getfd, pidfd, fd, 0) : -1;
+    if (got >= 0)
+        return got;
+    char name[32];
+    snprintf(name, sizeof(name), "fd/%d", fd);
+    return proc_open(proc, name, O_RDWR | O_NONBLOCK | O_NOCTTY);
 }
 
 /* Values in the segment may be wrong, and the descriptor may have been reused. Accesses cannot

@@ -534,8 +534,7 @@ static void idle(struct hca_cq *cq)
     if (unlikely(qp_needs_attention()))
         qp_handle_errors();
     if (unlikely(looks && looks % YIELD_AFTER == 0)) {
-        if (unlikely(load_relaxed(&proc_slot(proc_self)->agent_wanted)))
-            hca_engine->start_copy_agent();
+        notify_serve_if_wanted();
         proc_reap_periodically();
         sched_yield();
     }
@@ -646,6 +645,7 @@ int cq_arm(struct hca_cq *cq, bool solicited_only)
 {
     if (!cq->shared->has_channel)
         return 0;
+    notify_serve_if_wanted();
     uint32_t want = solicited_only ? CQ_ARMED_SOLICITED : CQ_ARMED_ANY;
     if (load_relaxed(&cq->shared->armed) < want)
         atomic_store(&cq->shared->armed, want);

@@ -16,7 +16,7 @@
 #include "util/util.h"
 
 #define SEGMENT_MAGIC   0x616e65627265561aull
-#define SEGMENT_VERSION 3
+#define SEGMENT_VERSION 4
 
 #define MAX_PROCS        1024
 #define MAX_THREAD_LINES 32
@@ -90,18 +90,25 @@ struct copy_request {
 enum copy_state { COPY_IDLE, COPY_POSTED, COPY_BUSY, COPY_DONE, COPY_FAULT };
 #define COPY_STATE_BITS 3
 
+/* Whether the threads of dma/agent.h run, and which peers must let them copy. */
+enum agent_use { AGENT_OFF, AGENT_FOR_ALL, AGENT_FOR_SOME };
+
 struct proc_slot {
     _Atomic uint32_t state;
     _Atomic uint32_t generation;
     int32_t pid;
     uint32_t node;
     uint64_t start_time;
+    uint64_t pid_namespace, user_namespace; /* inodes; `pid` has a meaning in the first only */
+    uint32_t locked;       /* proc_lock.h tells whether it runs */
+    uint32_t wake_by_name; /* its descriptors are raised through wake_file.h */
+    uint32_t wake_files;   /* the highest id of those files */
     /* Incremented by peers that changed an object of ours: a QP moved to error, an async event. */
     _Atomic uint32_t attention cache_aligned;
     /* The futex of the service thread, and whether the copy agent is needed. */
     _Atomic uint32_t doorbell;
     _Atomic uint32_t agent_wanted;
-    _Atomic uint32_t agent_running;
+    _Atomic uint32_t agent_running; /* enum agent_use */
     _Atomic uint32_t swaps; /* odd during an exchange in which accesses by the kernel fail */
     _Atomic uint32_t maps_memory; /* it maps memory of peers */
     struct shm_lock copy_lock;

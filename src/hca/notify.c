@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "hca/notify.h"
 
+#include "hca/engine.h"
 #include "hca/proc.h"
+#include "hca/wake_file.h"
 #include "util/log.h"
 
 #include <errno.h>
@@ -52,11 +54,19 @@ void notify_run_service_hooks(void)
     }
 }
 
+static int open_descriptor(uint32_t id)
+{
+    int fd = -1;
+
+    if (proc_self >= 0 && (proc_slot(proc_self)->wake_by_name || proc_any_far()))
+        fd = wake_file_create(id);
+    return fd < 0 ? eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC) : fd;
+}
+
 int notify_create(uint32_t *id)
 {
-    int fd = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
-
     *id = atomic_fetch_add(&next_id, 1);
+    int fd = open_descriptor(*id);
     if (fd >= OWN_FDS) {
         close(fd);
         errno = EMFILE;
@@ -65,6 +75,13 @@ int notify_create(uint32_t *id)
     if (fd >= 0)
         store_relaxed(&own_fds[fd], true);
     return fd;
+}
+
+void notify_close(int fd, uint32_t id)
+{
+    if (proc_self >= 0 && proc_slot(proc_self)->wake_files >= id)
+        wake_file_remove_one(id);
+    close(fd);
 }
 
 static bool is_own(int fd)
@@ -77,7 +94,7 @@ static void raise_fd(int fd)
     uint64_t one = 1;
 
     if (write(fd, &one, sizeof(one)) < 0)
-        log_debug("eventfd %d: errno %d", fd, errno);
+        log_debug("event descriptor %d: errno %d", fd, errno);
 }
 
 bool notify_lower(int fd)
@@ -108,6 +125,18 @@ static bool is_eventfd(int fd)
     return n < 0 || (n == 20 && !memcmp(target, "anon_inode:[eventfd]", 20));
 }
 
+/* Returns the descriptor or -1. */
+static int take_eventfd(unsigned proc, int fd)
+{
+    int pidfd = proc_pidfd(proc);
+    int got = pidfd < 0 ? -1 : (int)syscall(SYS_pidfd_getfd, pidfd, fd, 0);
+
+    if (got < 0 || is_eventfd(got))
+        return got;
+    close(got);
+    return -1;
+}
+
 /* Returns the descriptor or 0. Called with the mutex held, so that no thread closes it. */
 static int duplicate(unsigned proc, int fd, uint32_t id)
 {
@@ -118,16 +147,11 @@ static int duplicate(unsigned proc, int fd, uint32_t id)
         cache[i].generation == generation)
         return cache[i].fd;
     drop_entry(i);
-    int pidfd = proc_pidfd(proc);
-    if (pidfd < 0)
-        return 0;
-    int got = syscall(SYS_pidfd_getfd, pidfd, fd, 0);
+    int got = proc_slot(proc)->wake_files >= id ? wake_file_open(proc, id) : -1;
+    if (got < 0)
+        got = take_eventfd(proc, fd);
     if (got < 0)
         return 0;
-    if (!is_eventfd(got)) {
-        close(got);
-        return 0;
-    }
     cache[i].fd = got;
     cache[i].proc = proc;
     cache[i].id = id;
@@ -144,17 +168,21 @@ void notify_raise(unsigned proc, int fd, uint32_t id)
             raise_fd(fd);
         return;
     }
-    if (!load_relaxed(&proc_slot(proc)->agent_running)) {
-        pthread_mutex_lock(&cache_mutex);
-        int mine = duplicate(proc, fd, id);
-        if (mine)
-            raise_fd(mine);
-        pthread_mutex_unlock(&cache_mutex);
-        if (mine)
-            return;
-    }
+    pthread_mutex_lock(&cache_mutex);
+    int mine = duplicate(proc, fd, id);
+    if (mine)
+        raise_fd(mine);
+    pthread_mutex_unlock(&cache_mutex);
+    if (mine)
+        return;
     atomic_store(&proc_slot(proc)->agent_wanted, 1);
     proc_attention(proc);
+}
+
+void notify_serve_if_wanted(void)
+{
+    if (unlikely(load_relaxed(&proc_slot(proc_self)->agent_wanted)))
+        hca_engine->start_copy_agent();
 }
 
 void notify_forget_process(unsigned proc)

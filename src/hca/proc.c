@@ -3,9 +3,12 @@
 
 #include "hca/arena.h"
 #include "hca/epoch.h"
+#include "hca/engine.h"
 #include "hca/notify.h"
+#include "hca/proc_lock.h"
 #include "hca/shm_lock.h"
 #include "hca/traffic.h"
+#include "hca/wake_file.h"
 #include "util/log.h"
 
 #include <errno.h>
@@ -19,6 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -31,7 +35,7 @@ atomic_int proc_self = -1;
 
 /* What we know of each peer. A pidfd is exact, while a pid may be reused. */
 static struct {
-    int pidfd; /* with its generation, guarded by the mutex */
+    int pidfd, memory; /* 0: not open; with their generation, guarded by the mutex */
     uint32_t generation;
     _Atomic uint32_t seen_word; /* the process last seen running, and when */
     _Atomic uint64_t seen_at;
@@ -80,38 +84,114 @@ static bool is_same_process(const struct proc_slot *slot)
     return start_time_of(slot->pid) == slot->start_time;
 }
 
-static int open_pidfd(unsigned index)
-{
-    struct proc_slot *slot = proc_slot(index);
-    int fd = syscall(SYS_pidfd_open, slot->pid, 0), high;
+/* ---- reaching other processes ---- */
 
-    if (fd >= 0 && !is_same_process(slot)) {
-        close(fd);
-        return -1;
-    }
-    /* Programs close low descriptors, and expect to get those numbers again. */
-    high = fd >= 0 ? fcntl(fd, F_DUPFD_CLOEXEC, FIRST_OWN_FD) : -1;
+static uint64_t namespace_of(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) ? 0 : st.st_ino;
+}
+
+bool proc_is_near(unsigned index)
+{
+    const struct proc_slot *slot = proc_slot(index), *self;
+
+    if (unlikely(proc_self < 0))
+        return slot->pid_namespace == namespace_of("/proc/self/ns/pid") &&
+               slot->user_namespace == namespace_of("/proc/self/ns/user");
+    self = proc_slot(proc_self);
+    return slot->pid_namespace == self->pid_namespace &&
+           slot->user_namespace == self->user_namespace;
+}
+
+bool proc_any_far(void)
+{
+    for (unsigned i = 0; i < load_acquire(&seg->proc_high) && i < MAX_PROCS; i++)
+        if (!proc_is_near(i) && proc_alive(i))
+            return true;
+    return false;
+}
+
+/* Programs close low descriptors, and expect to get those numbers again. */
+static int move_up(int fd)
+{
+    int high = fd >= 0 ? fcntl(fd, F_DUPFD_CLOEXEC, FIRST_OWN_FD) : -1;
+
     if (high < 0)
         return fd;
     close(fd);
     return high;
 }
 
-int proc_pidfd(unsigned index)
+/* A descriptor is exact, while a pid may have been reused before it was opened. */
+static int check_process(unsigned index, int fd)
+{
+    if (fd < 0 || is_same_process(proc_slot(index)))
+        return fd;
+    close(fd);
+    return -1;
+}
+
+int proc_open(unsigned index, const char *name, int flags)
+{
+    char path[64];
+
+    if (!proc_is_near(index))
+        return -1;
+    snprintf(path, sizeof(path), "/proc/%d/%s", (int)proc_slot(index)->pid, name);
+    return check_process(index, open(path, flags | O_CLOEXEC));
+}
+
+static int open_pidfd(unsigned index)
+{
+    if (!proc_is_near(index))
+        return -1;
+    return move_up(check_process(index, syscall(SYS_pidfd_open, proc_slot(index)->pid, 0)));
+}
+
+static void forget_descriptor(int *fd)
+{
+    if (*fd > 0)
+        close(*fd);
+    *fd = 0;
+}
+
+/* With the mutex held. */
+static void forget_predecessor(unsigned index)
 {
     uint32_t generation = load_relaxed(&proc_slot(index)->generation);
 
+    if (peers[index].generation == generation)
+        return;
+    forget_descriptor(&peers[index].pidfd);
+    forget_descriptor(&peers[index].memory);
+    peers[index].generation = generation;
+}
+
+int proc_pidfd(unsigned index)
+{
     pthread_mutex_lock(&peers_mutex);
-    if (peers[index].generation != generation || peers[index].pidfd <= 0) {
-        if (peers[index].pidfd > 0)
-            close(peers[index].pidfd);
+    forget_predecessor(index);
+    if (peers[index].pidfd <= 0)
         peers[index].pidfd = open_pidfd(index);
-        peers[index].generation = generation;
-    }
     int fd = peers[index].pidfd;
     pthread_mutex_unlock(&peers_mutex);
     return fd;
 }
+
+int proc_memory(unsigned index)
+{
+    pthread_mutex_lock(&peers_mutex);
+    forget_predecessor(index);
+    if (peers[index].memory <= 0)
+        peers[index].memory = move_up(proc_open(index, "mem", O_RDWR));
+    int fd = peers[index].memory;
+    pthread_mutex_unlock(&peers_mutex);
+    return fd;
+}
+
+/* ---- life and death ---- */
 
 /* The slot of this process before exec, which keeps pid and start time. */
 static bool is_former_self(unsigned index)
@@ -119,16 +199,27 @@ static bool is_former_self(unsigned index)
     return (int)index != proc_self && proc_slot(index)->pid == getpid();
 }
 
-static bool check_with_kernel(unsigned index)
+static bool check_by_pid(unsigned index)
 {
     struct pollfd p = { .events = POLLIN };
 
+    if (!proc_is_near(index))
+        return true;
     if (is_former_self(index))
         return false;
     p.fd = proc_pidfd(index);
     if (p.fd > 0)
         return poll(&p, 1, 0) <= 0; /* < 0: interrupted by a signal, assume that it runs */
     return is_same_process(proc_slot(index)); /* no pidfds here, or no descriptors left */
+}
+
+static bool check_with_kernel(unsigned index)
+{
+    enum proc_lock_state state = proc_slot(index)->locked
+                                     ? proc_lock_state(segment_fd(), index)
+                                     : PROC_LOCK_UNKNOWN;
+
+    return state == PROC_LOCK_UNKNOWN ? check_by_pid(index) : state == PROC_LOCK_HELD;
 }
 
 static bool has_ended(unsigned index)
@@ -162,10 +253,20 @@ bool proc_alive(unsigned index)
            !has_ended(index);
 }
 
-bool proc_any_alive(void)
+static bool runs_by_lock_or_pid(int fd, unsigned index)
+{
+    enum proc_lock_state state =
+        proc_slot(index)->locked ? proc_lock_state(fd, index) : PROC_LOCK_UNKNOWN;
+
+    if (state != PROC_LOCK_UNKNOWN)
+        return state == PROC_LOCK_HELD;
+    return !proc_is_near(index) || is_same_process(proc_slot(index));
+}
+
+bool proc_any_alive(int fd)
 {
     for (unsigned i = 0; i < load_acquire(&seg->proc_high) && i < MAX_PROCS; i++)
-        if (load_acquire(&seg->procs[i].state) == PROC_ALIVE && is_same_process(&seg->procs[i]))
+        if (load_acquire(&proc_slot(i)->state) == PROC_ALIVE && runs_by_lock_or_pid(fd, i))
             return true;
     return false;
 }
@@ -175,8 +276,10 @@ bool proc_any_staying(void)
     for (unsigned i = 0; i < load_acquire(&seg->proc_high) && i < MAX_PROCS; i++) {
         struct proc_slot *slot = &seg->procs[i];
         bool ending = false;
-        if (load_acquire(&slot->state) == PROC_ALIVE &&
-            read_stat(slot->pid, &ending) == slot->start_time && !ending)
+        if (load_acquire(&slot->state) != PROC_ALIVE)
+            continue;
+        if (proc_is_near(i) ? read_stat(slot->pid, &ending) == slot->start_time && !ending
+                            : !has_ended(i))
             return true;
     }
     return false;
@@ -205,35 +308,108 @@ bool proc_pid_runs(pid_t pid)
 
 /* ---- joining and leaving ---- */
 
+static bool is_free(unsigned index)
+{
+    return load_acquire(&proc_slot(index)->state) == PROC_FREE;
+}
+
+static int find_free(void)
+{
+    for (unsigned i = 0; i < MAX_PROCS; i++)
+        if (is_free(i))
+            return i;
+    return -1;
+}
+
+/* The slot is ours alone: its state changes last. */
+static void fill_slot(unsigned index, unsigned node, bool locked)
+{
+    struct proc_slot *slot = proc_slot(index);
+
+    atomic_fetch_add(&slot->generation, 1);
+    slot->pid = getpid();
+    slot->start_time = start_time_of(slot->pid);
+    slot->pid_namespace = namespace_of("/proc/self/ns/pid");
+    slot->user_namespace = namespace_of("/proc/self/ns/user");
+    slot->locked = locked;
+    slot->wake_by_name = wake_file_needed();
+    slot->wake_files = 0;
+    slot->node = node;
+    store_relaxed(&slot->attention, 0);
+    store_relaxed(&slot->doorbell, 0);
+    store_relaxed(&slot->agent_wanted, 0);
+    store_relaxed(&slot->agent_running, AGENT_OFF);
+    store_relaxed(&slot->swaps, 0);
+    store_relaxed(&slot->maps_memory, 0);
+    store_relaxed(&slot->copy.state, COPY_IDLE);
+    for (unsigned d = 0; d < MAX_OPEN_DEVICES; d++)
+        store_relaxed(&slot->open[d].used, 0);
+    for (unsigned t = 0; t < MAX_THREAD_LINES; t++) {
+        store_relaxed(&slot->threads[t].epoch, 0);
+        store_relaxed(&slot->threads[t].used, 0);
+    }
+    for (uint32_t high = load_relaxed(&seg->proc_high); index >= high;)
+        if (atomic_compare_exchange_strong(&seg->proc_high, &high, index + 1))
+            break;
+    store_release(&slot->state, PROC_ALIVE);
+}
+
+/* Without the kernel's locks, a lock in the segment orders those who join. */
+static int claim_by_pid(unsigned node)
+{
+    shm_lock_by_pid(&seg->proc_lock);
+    int index = find_free();
+    if (index >= 0)
+        fill_slot(index, node, false);
+    shm_unlock(&seg->proc_lock);
+    return index;
+}
+
 static int claim_slot(unsigned node)
 {
-    for (unsigned i = 0; i < MAX_PROCS; i++) {
-        struct proc_slot *slot = proc_slot(i);
-        if (load_relaxed(&slot->state) != PROC_FREE)
-            continue;
-        atomic_fetch_add(&slot->generation, 1);
-        slot->pid = getpid();
-        slot->start_time = start_time_of(slot->pid);
-        slot->node = node;
-        store_relaxed(&slot->attention, 0);
-        store_relaxed(&slot->doorbell, 0);
-        store_relaxed(&slot->agent_wanted, 0);
-        store_relaxed(&slot->agent_running, 0);
-        store_relaxed(&slot->swaps, 0);
-        store_relaxed(&slot->maps_memory, 0);
-        store_relaxed(&slot->copy.state, COPY_IDLE);
-        for (unsigned d = 0; d < MAX_OPEN_DEVICES; d++)
-            store_relaxed(&slot->open[d].used, 0);
-        for (unsigned t = 0; t < MAX_THREAD_LINES; t++) {
-            store_relaxed(&slot->threads[t].epoch, 0);
-            store_relaxed(&slot->threads[t].used, 0);
-        }
-        if (i >= load_relaxed(&seg->proc_high))
-            store_release(&seg->proc_high, i + 1);
-        store_release(&slot->state, PROC_ALIVE);
-        return i;
+    int index = proc_lock_claim(is_free);
+
+    if (index >= 0) {
+        fill_slot(index, node, true);
+        return index;
     }
-    return -1;
+    if (errno == EUSERS)
+        return -1;
+    log_info("no lock on the segment (%s): processes are known by their pids", strerror(errno));
+    return claim_by_pid(node);
+}
+
+/* A process of another namespace can be reached only if it has prepared for that. */
+static int meet_far_process(unsigned index)
+{
+    struct proc_slot *slot = proc_slot(index);
+
+    if (hca_engine->base_address) {
+        log_error("process %d of fabric '%s' is in another PID or user namespace: a modelled fabric "
+                  "needs one for all; use another --fabric here",
+                  slot->pid, segment_config()->name);
+        return EXDEV;
+    }
+    if (!slot->locked || !proc_slot(proc_self)->locked ||
+        (!slot->wake_by_name && !load_relaxed(&slot->agent_running))) {
+        log_error("process %d of fabric '%s' is in another PID or user namespace and cannot be woken "
+                  "from here: start it with 'verbena run --copy agent', or use another --fabric here",
+                  slot->pid, segment_config()->name);
+        return EXDEV;
+    }
+    atomic_store(&slot->agent_wanted, 1);
+    proc_attention(index);
+    return 0;
+}
+
+static int meet_others(void)
+{
+    int err = 0;
+
+    for (unsigned i = 0; !err && i < load_acquire(&seg->proc_high) && i < MAX_PROCS; i++)
+        if ((int)i != proc_self && proc_alive(i) && !proc_is_near(i))
+            err = meet_far_process(i);
+    return err;
 }
 
 int proc_join(unsigned node)
@@ -243,16 +419,26 @@ int proc_join(unsigned node)
     prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0); /* lets peers copy under Yama's scope 1 */
 #endif
     epoch_choose_fences();
-    proc_reap_dead();
-    shm_lock_by_pid(&seg->proc_lock);
     int index = claim_slot(node);
-    shm_unlock(&seg->proc_lock);
+    if (index < 0) {
+        proc_reap_dead();
+        index = claim_slot(node);
+    }
     if (index < 0) {
         log_error("the fabric is full: it has %d processes, the maximum", MAX_PROCS);
         return EUSERS;
     }
     proc_self = index;
-    return epoch_init();
+    int err = meet_others();
+    if (!err)
+        err = epoch_init();
+    if (err) {
+        store_release(&proc_slot(index)->state, PROC_DEAD);
+        proc_self = -1;
+        return err;
+    }
+    proc_reap_dead();
+    return 0;
 }
 
 static void clear_directory(_Atomic uint64_t *dir, unsigned entries, unsigned proc,
@@ -288,6 +474,7 @@ static void free_dead_process(unsigned index)
     atomic_fetch_add(&seg->reap_count, 1);
     if (!epoch_grace())
         return;
+    wake_file_remove(index);
     arena_free_owner(index);
     atomic_fetch_add(&slot->generation, 1);
     store_release(&slot->state, PROC_FREE);
@@ -306,7 +493,7 @@ void proc_reap_dead(void)
         struct proc_slot *slot = proc_slot(i);
         if ((int)i == proc_self || (load_acquire(&slot->state) != PROC_DEAD && !has_died(i)))
             continue;
-        shm_lock_by_pid(&seg->proc_lock);
+        shm_lock(&seg->proc_lock);
         if (has_died(i)) {
             log_info("process %d has died: freeing its objects", slot->pid);
             store_release(&slot->state, PROC_DEAD);
@@ -333,6 +520,7 @@ void proc_leave(void)
 {
     store_release(&proc_slot(proc_self)->state, PROC_LEAVING);
     make_unfindable(proc_self);
+    wake_file_remove(proc_self);
 }
 
 void proc_exec_begin(void)

@@ -47,14 +47,26 @@ bool proc_word_runs(uint32_t word);
 /* Whether a process that may have no slot is running. */
 bool proc_pid_runs(pid_t pid);
 
+/* Whether the process is in our PID and user namespaces: its pid has the same meaning here, and the
+ * kernel may let us reach its memory and descriptors. */
+bool proc_is_near(unsigned index);
+/* Whether a process of another namespace is on the fabric. */
+bool proc_any_far(void);
+
+/* A descriptor of /proc/PID/NAME, opened for `flags`, or -1. The caller closes it. */
+int proc_open(unsigned index, const char *name, int flags);
+
 /* A pidfd of that process, or -1. */
 int proc_pidfd(unsigned index);
+/* Its /proc/PID/mem, for copying where process_vm_*(2) is refused, or -1. */
+int proc_memory(unsigned index);
 
 /* Frees the objects of dead processes. Do not call it inside an epoch or with a lock held. */
 void proc_reap_dead(void);
 /* The same, but at most once per interval: for loops that wait. */
 void proc_reap_periodically(void);
-bool proc_any_alive(void);
+/* `fd`: a descriptor of the segment's file. */
+bool proc_any_alive(int fd);
 /* The same, not counting processes that are exiting. */
 bool proc_any_staying(void);
 

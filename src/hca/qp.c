@@ -9,6 +9,7 @@
 #include "hca/engine.h"
 #include "hca/epoch.h"
 #include "hca/idle.h"
+#include "hca/notify.h"
 #include "hca/proc.h"
 #include "hca/rq.h"
 #include "hca/srq.h"
@@ -504,6 +505,7 @@ int qp_modify(struct hca_qp *qp, const struct ibv_qp_attr *attr, int mask)
         return err;
     if (!values_are_valid(qp, attr, mask))
         return EINVAL;
+    notify_serve_if_wanted();
     remember(&qp->attr, attr, mask);
     if (mask & IBV_QP_AV)
         note_destination(qp);

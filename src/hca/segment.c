@@ -7,7 +7,9 @@
 #include "hca/epoch.h"
 #include "hca/idle.h"
 #include "hca/proc.h"
+#include "hca/proc_lock.h"
 #include "hca/qp.h"
+#include "hca/wake_file.h"
 #include "util/file.h"
 #include "util/log.h"
 
@@ -117,18 +119,25 @@ static bool same_file(int fd, const struct stat *identity)
            st.st_ino == identity->st_ino;
 }
 
+int segment_open_again(void)
+{
+    int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+
+    if (fd >= 0 && !same_file(fd, &file_identity)) {
+        close(fd);
+        errno = ENOENT;
+        return -1;
+    }
+    return fd;
+}
+
 int segment_fd(void)
 {
     int fd = load_relaxed(&file);
 
     if (same_file(fd, &file_identity))
         return fd;
-    fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-    if (fd >= 0 && !same_file(fd, &file_identity)) {
-        close(fd);
-        errno = ENOENT;
-        return -1;
-    }
+    fd = segment_open_again();
     if (fd >= 0) {
         flock(fd, LOCK_SH | LOCK_NB);
         store_relaxed(&file, fd);
@@ -282,7 +291,7 @@ static bool in_use(int fd)
 
     if (check_header(fd) || map_file(fd))
         return false;
-    alive = proc_any_alive();
+    alive = proc_any_alive(fd);
     unmap_file();
     return alive;
 }
@@ -307,6 +316,7 @@ static int begin_segment(int fd)
         unlink(path);
         return EAGAIN;
     }
+    wake_file_remove_all(path);
     err = make_segment(fd);
     if (!err)
         unmap_file();
@@ -421,6 +431,7 @@ static void forget_in_child(void)
 {
     proc_self = -1;
     store_relaxed(&file, -1);
+    proc_lock_forget();
     epoch_forget();
     arena_forget();
     bounce_forget();
@@ -446,8 +457,10 @@ __attribute__((destructor)) static void leave(void)
     flock(fd, LOCK_UN);
     for (int tries = 0; tries < 100; tries++) {
         if (flock(fd, LOCK_EX | LOCK_NB) == 0) {
-            if (has_our_name(fd) && !proc_any_alive())
+            if (has_our_name(fd) && !proc_any_alive(fd)) {
+                wake_file_remove_all(path); /* before another process can make a new segment */
                 unlink(path);
+            }
             flock(fd, LOCK_UN);
             return;
         }

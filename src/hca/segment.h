@@ -43,6 +43,8 @@ uint64_t segment_random(enum seed_purpose purpose);
 
 /* A descriptor of the segment, reopened if the program has closed it; -1 with errno. */
 int segment_fd(void);
+/* A new open file of the segment; -1 with errno. */
+int segment_open_again(void);
 
 /* A pointer to `size` bytes at `offset`, or NULL if that is outside the file or misaligned. */
 static inline void *seg_at(uint64_t offset, uint64_t size)

@@ -3,6 +3,7 @@
 
 #include "mtl/log.h"
 #include "mtl/protocol.h"
+#include "util/memory_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -74,7 +75,7 @@ struct shared_peer {
 
 int shared_open(void)
 {
-    inbox.fd = memfd_create("verbena-mpi", MFD_CLOEXEC);
+    inbox.fd = memory_file("verbena-mpi", MFD_CLOEXEC);
     if (inbox.fd < 0)
         return -1;
     /* Where Yama restricts reading the memory of others, let the peers on this node. */

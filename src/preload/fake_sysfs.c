@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "preload/fake_sysfs.h"
+#include "util/memory_file.h"
 
 /* Device numbers of uverbs in Linux. */
 #define UVERBS_MAJOR       231
@@ -78,7 +79,7 @@ static int open_content(const struct preload_node *node, int flags)
 {
     char content[PRELOAD_CONTENT_SIZE];
     int length = preload_content(node, content);
-    int fd = length < 0 ? -1 : memfd_create("verbena-sysfs", flags & O_CLOEXEC ? MFD_CLOEXEC : 0);
+    int fd = length < 0 ? -1 : memory_file("verbena-sysfs", flags & O_CLOEXEC ? MFD_CLOEXEC : 0);
 
     if (fd < 0)
         return -1;

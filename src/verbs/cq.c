@@ -232,7 +232,7 @@ EXPORT int ibv_destroy_comp_channel(struct ibv_comp_channel *ibv)
     pthread_mutex_lock(&channels_mutex);
     list_remove(channel, next, link);
     pthread_mutex_unlock(&channels_mutex);
-    close(ibv->fd);
+    notify_close(ibv->fd, channel->id);
     free(channel);
     return 0;
 }

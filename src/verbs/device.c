@@ -149,7 +149,7 @@ EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
     c->verbs.context.cmd_fd = eventfd(0, EFD_CLOEXEC);
     if (c->verbs.context.async_fd < 0 || c->verbs.context.cmd_fd < 0) {
         err = errno;
-        close(c->verbs.context.async_fd);
+        notify_close(c->verbs.context.async_fd, c->async_id);
         free(c);
         return fail(err);
     }
@@ -169,7 +169,7 @@ EXPORT int ibv_close_device(struct ibv_context *context)
 
     verbs_unwatch_context(c);
     verbs_unlist_device(c);
-    close(context->async_fd);
+    notify_close(context->async_fd, c->async_id);
     close(context->cmd_fd);
     free(c);
     return 0;

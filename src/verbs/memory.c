@@ -8,6 +8,7 @@
 #include "hca/epoch.h"
 #include "hca/mr.h"
 #include "hca/qp.h"
+#include "util/memory_file.h"
 
 #include <string.h>
 #include <sys/mman.h>
@@ -287,7 +288,7 @@ static pthread_once_t null_memory_made = PTHREAD_ONCE_INIT;
 /* A few pages, mapped repeatedly, absorb all writes. */
 static bool map_sink(char *at)
 {
-    int fd = memfd_create("verbena-null", MFD_CLOEXEC);
+    int fd = memory_file("verbena-null", MFD_CLOEXEC);
     bool good = fd >= 0 && !ftruncate(fd, SINK_BYTES);
 
     for (uint64_t done = 0; good && done < MR_NULL_SPAN; done += SINK_BYTES)

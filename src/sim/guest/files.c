@@ -4,6 +4,7 @@
 #undef _FORTIFY_SOURCE
 
 #include "sim/guest/guest.h"
+#include "util/memory_file.h"
 
 #include <fcntl.h>
 #include <stdarg.h>
@@ -23,7 +24,7 @@ static FILE *cpuinfo(const char *mode)
 
     if (!from)
         return NULL;
-    fd = memfd_create("cpuinfo", strchr(mode, 'e') ? MFD_CLOEXEC : 0);
+    fd = memory_file("cpuinfo", strchr(mode, 'e') ? MFD_CLOEXEC : 0);
     to = fd >= 0 ? fdopen(fd, "w+") : NULL;
     if (!to) {
         fclose(from);
