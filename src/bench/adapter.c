@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <rdma/rdma_cma.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -206,6 +207,8 @@ const char *adapter_memory_hint(int error)
     static char text[160];
     struct rlimit limit;
 
+    if (error == ENOMEM && getenv("VERBENA_FABRIC")) /* the software adapter locks nothing */
+        return "; the fabric's shared memory is full: 'verbena doctor' shows how large it can grow";
     if (error != ENOMEM || getrlimit(RLIMIT_MEMLOCK, &limit) || limit.rlim_cur == RLIM_INFINITY)
         return "";
     snprintf(text, sizeof(text),

@@ -255,6 +255,10 @@ static int agent_copy(unsigned proc, struct cursor local, struct cursor remote, 
     char *addr;
     int err = 0;
 
+    while (!staging && size > PAGE_BYTES) { /* shared memory is nearly full */
+        size /= 2;
+        staging = arena_alloc(size);
+    }
     if (!staging)
         return ENOMEM;
     for (size_t n; !err && (n = cursor_step(&remote, size, &addr));) {

@@ -172,6 +172,8 @@ int deliver_message(struct shared_qp *peer, const struct delivery *m)
 
     if (unlikely(!deliver_find_target(peer, m->wqe->srqn, m->datagram, &t)))
         return IBV_WC_REM_INV_REQ_ERR;
+    if (unlikely(m->sender && !cq_has_room(t.cq)))
+        return DELIVER_NO_ROOM;
     if (unlikely(!deliver_take(&t)))
         return DELIVER_NO_RECEIVE;
     if (m->payload && (status = check_capacity(&t, (uint64_t)m->length + skip)))
@@ -212,10 +214,12 @@ int deliver_message(struct shared_qp *peer, const struct delivery *m)
     return IBV_WC_SUCCESS;
 }
 
-bool deliver_has_receive(struct shared_qp *peer, const struct send_wqe *wqe)
+int deliver_obstacle(struct shared_qp *peer, const struct send_wqe *wqe)
 {
     struct deliver_target t;
 
-    return deliver_find_target(peer, wqe->srqn, false, &t) &&
-           load_relaxed(&t.rq.rq->head) != load_acquire(&t.rq.rq->posted);
+    if (!deliver_find_target(peer, wqe->srqn, false, &t) ||
+        load_relaxed(&t.rq.rq->head) == load_acquire(&t.rq.rq->posted))
+        return DELIVER_NO_RECEIVE;
+    return cq_has_room(t.cq) ? 0 : DELIVER_NO_ROOM;
 }

@@ -8,7 +8,8 @@
 #include "hca/objects.h"
 #include "hca/rq.h"
 
-enum { DELIVER_NO_RECEIVE = -1 };
+/* No receive is posted, or the completion queue has no room and no memory to grow: try again. */
+enum { DELIVER_NO_RECEIVE = -1, DELIVER_NO_ROOM = -3 };
 
 struct delivery {
     const struct send_wqe *wqe;
@@ -21,9 +22,10 @@ struct delivery {
     uint32_t src_qp;
 };
 
-/* An enum ibv_wc_status for the sender, or DELIVER_NO_RECEIVE. Inside an epoch. */
+/* An enum ibv_wc_status for the sender, or DELIVER_NO_*. Inside an epoch. */
 int deliver_message(struct shared_qp *peer, const struct delivery *delivery);
-bool deliver_has_receive(struct shared_qp *peer, const struct send_wqe *wqe);
+/* Why that message could not be delivered now: DELIVER_NO_*, or 0. */
+int deliver_obstacle(struct shared_qp *peer, const struct send_wqe *wqe);
 
 /* The steps of a delivery, for messages that arrive in pieces. All inside an epoch. */
 

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #define PERMANENT_OWNER (MAX_PROCS + 1)
+#define WARN_NS         10000000000ull
 
 /*
  * Two levels. Units of 64 KiB are allocated from the segment under its lock; each is marked with
@@ -40,6 +41,21 @@ static uint32_t find_run(uint32_t units)
     return 0;
 }
 
+/* Senders that wait for memory try again and again. */
+static void warn_full(uint64_t units, int err)
+{
+    static _Atomic uint64_t next;
+    uint64_t now = now_ns(), due = load_relaxed(&next);
+
+    if (now < due || !atomic_compare_exchange_strong(&next, &due, now + WARN_NS))
+        return;
+    log_warn("cannot allocate %lu KiB of the fabric's shared memory: %s: %s",
+             (unsigned long)units << (UNIT_SHIFT - 10), segment_path(),
+             err == ENOSPC ? "the file system is full; enlarge it (docker run --shm-size=1g, mount "
+                             "-o remount,size=1g /dev/shm) or choose another --shm-dir"
+                           : strerror(err));
+}
+
 static void *alloc_units(uint64_t units, uint16_t owner)
 {
     int fd = segment_fd(), err = 0;
@@ -62,8 +78,7 @@ static void *alloc_units(uint64_t units, uint16_t owner)
     }
     shm_unlock(&seg->arena_lock);
     if (err) {
-        log_warn("cannot allocate %lu KiB of the fabric's shared memory: %s",
-                 (unsigned long)units << (UNIT_SHIFT - 10), strerror(err));
+        warn_full(units, err);
         errno = err == ENOSPC ? ENOMEM : err;
         return NULL;
     }

@@ -11,6 +11,7 @@
 #include "util/log.h"
 
 #define GROWN_RING_MIN 512
+#define RETRY_NS       10000000
 
 struct shared_cq *cq_open(uint64_t offset)
 {
@@ -40,12 +41,13 @@ static bool make_room(struct shared_cq *cq, struct cq_ring *ring, uint32_t old_s
 {
     uint32_t size = old_size * 4 > GROWN_RING_MIN ? old_size * 4 : GROWN_RING_MIN;
     uint32_t most = 4 * round_up_pow2(load_relaxed(&cq->capacity));
+    static __thread uint64_t next_try; /* an attempt without success is expensive */
     struct cq_ring *next = NULL;
 
     shm_lock(&cq->grow_lock);
     uint64_t limit = load_acquire(&ring->limit);
     bool room = limit & LIMIT_FROZEN || ticket < limit;
-    if (!room && size <= (most > GROWN_RING_MIN ? most : GROWN_RING_MIN))
+    if (!room && size <= (most > GROWN_RING_MIN ? most : GROWN_RING_MIN) && now_ns() >= next_try)
         next = arena_alloc_for(cq->proc, sizeof(*next) + (uint64_t)size * sizeof(struct cqe));
     if (next) {
         next->size = size;
@@ -54,6 +56,8 @@ static bool make_room(struct shared_cq *cq, struct cq_ring *ring, uint32_t old_s
             store_relaxed(&next->limit, limit + size);
         while (!atomic_compare_exchange_weak(&ring->limit, &limit, limit | LIMIT_FROZEN));
         room = true;
+    } else if (!room) {
+        next_try = now_ns() + RETRY_NS;
     }
     shm_unlock(&cq->grow_lock);
     return room;
@@ -79,6 +83,17 @@ static struct cqe *place_ticket(struct cq_route *r, uint64_t ticket)
             return NULL;
     }
     return NULL;
+}
+
+bool cq_has_room(struct shared_cq *cq)
+{
+    struct cq_route probe = { .cq = cq };
+    uint64_t tail = load_relaxed(&cq->tail);
+    uint32_t capacity = load_relaxed(&cq->capacity);
+
+    if (tail - load_relaxed(&cq->head_seen) >= capacity && tail - load_acquire(&cq->head) >= capacity)
+        return true; /* the program lets it overrun, and is told so */
+    return place_ticket(&probe, tail + CQ_ROOM_AHEAD);
 }
 
 void cq_overrun(struct shared_cq *cq)

@@ -223,7 +223,7 @@ struct send_route {
     uint32_t slot_mask;
 };
 
-enum stall_reason { NOT_STALLED, STALL_RNR, STALL_NO_RESPONSE };
+enum stall_reason { NOT_STALLED, STALL_RNR, STALL_NO_RESPONSE, STALL_NO_ROOM };
 
 struct wr_builder;
 

@@ -40,7 +40,9 @@ static uint8_t peer_rnr_code(const struct hca_qp *qp)
 
 static void begin_wait(struct hca_qp *qp, int why)
 {
-    enum stall_reason reason = why == WAIT_RNR ? STALL_RNR : STALL_NO_RESPONSE;
+    enum stall_reason reason = why == WAIT_RNR    ? STALL_RNR
+                               : why == WAIT_ROOM ? STALL_NO_ROOM
+                                                  : STALL_NO_RESPONSE;
 
     if (qp->stall == reason)
         return;
@@ -68,7 +70,7 @@ static enum ibv_wc_status check_timeout(struct hca_qp *qp)
         return IBV_WC_RETRY_EXC_ERR;
     if (qp->stall == STALL_RNR && qp->attr.rnr_retry == 0)
         return IBV_WC_RNR_RETRY_EXC_ERR;
-    if (now_ns() < qp->retry_at)
+    if (qp->stall == STALL_NO_ROOM || now_ns() < qp->retry_at)
         return IBV_WC_SUCCESS;
     if (qp->stall == STALL_NO_RESPONSE)
         return IBV_WC_RETRY_EXC_ERR;

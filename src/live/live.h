@@ -8,7 +8,7 @@
 #include "hca/engine.h"
 
 /* The result of a WQE: an enum ibv_wc_status, or one of these if it must be retried. */
-enum { WAIT_RNR = DELIVER_NO_RECEIVE, WAIT_RESPONSE = -2 };
+enum { WAIT_RNR = DELIVER_NO_RECEIVE, WAIT_RESPONSE = -2, WAIT_ROOM = DELIVER_NO_ROOM };
 
 extern const struct hca_engine live_engine;
 

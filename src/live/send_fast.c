@@ -77,8 +77,10 @@ static bool send_along(struct hca_qp *qp, const struct ibv_sge *sge, unsigned fl
                  length > load_relaxed(&rq->min_posted_len)))
         return false;
     /* Leave overruns to the general path, which reports them. */
-    uint64_t waiting = load_relaxed(&cq->tail) - load_relaxed(&cq->head_seen);
+    uint64_t tail = load_relaxed(&cq->tail), waiting = tail - load_relaxed(&cq->head_seen);
     if (unlikely(waiting >= load_relaxed(&cq->capacity) || load_relaxed(&cq->overrun)))
+        return false;
+    if (unlikely(tail + CQ_ROOM_AHEAD >= qp->route.cq.limit && !cq_has_room(cq)))
         return false;
     struct cqe *e = cq_reserve_along(&qp->route.cq, &ticket);
     if (unlikely(!e))

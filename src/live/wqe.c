@@ -118,8 +118,8 @@ static int run_write_imm(struct hca_qp *qp, const struct send_wqe *w, struct sha
 {
     int status;
 
-    if (qp->ibv.qp_type != IBV_QPT_UC && !deliver_has_receive(peer, w))
-        return WAIT_RNR;
+    if (qp->ibv.qp_type != IBV_QPT_UC && (status = deliver_obstacle(peer, w)))
+        return status;
     if ((status = run_write(qp, w, peer, byte_len)))
         return status;
     struct delivery m = { .wqe = w,
@@ -230,8 +230,9 @@ static int run_send(struct hca_qp *qp, const struct send_wqe *w, struct shared_q
                           .src_qp = qp->ibv.qp_num };
     *byte_len = local.length;
     if (unlikely(w->opcode == IBV_WR_SEND_WITH_INV)) {
-        if (!deliver_has_receive(peer, w))
-            return WAIT_RNR;
+        int obstacle = deliver_obstacle(peer, w);
+        if (obstacle)
+            return obstacle;
         if (!responder_invalidate(peer, w->imm)) {
             qp_fail(peer, IBV_EVENT_QP_ACCESS_ERR);
             return IBV_WC_REM_ACCESS_ERR;

@@ -50,7 +50,7 @@ static int step_register(struct bench *bench, void *object)
                    IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ);
     if (!memory->mr)
         return bench_fail(bench, "ibv_reg_mr of %zu bytes: %s%s", memory->length, strerror(errno),
-                          errno == ENOMEM ? "; see 'ulimit -l'" : "");
+                          adapter_memory_hint(errno));
     return BENCH_OK;
 }
 
