@@ -4,14 +4,19 @@
 #include <endian.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "util/link.h"
+#include "util/netif.h"
 
-static bool query_context(struct ibv_context *context, unsigned port, struct preload_attrs *attrs)
+static bool query_context(struct ibv_context *context, const struct preload_node *node,
+                          struct preload_attrs *attrs)
 {
+    unsigned port = node->port;
+
     return !ibv_query_device(context, &attrs->device) &&
            !ibv_query_port(context, port, &attrs->port) &&
-           !ibv_query_gid(context, port, 0, &attrs->gid) &&
+           !ibv_query_gid(context, port, node->gid, &attrs->gid) &&
            !ibv_query_pkey(context, port, 0, &attrs->pkey) &&
            !verbena_query_port_counters(context, port, &attrs->counters);
 }
@@ -30,7 +35,7 @@ bool preload_query(const struct preload_node *node, struct preload_attrs *attrs)
     ibv_free_device_list(list);
     if (!context)
         return false;
-    answered = query_context(context, node->port, attrs);
+    answered = query_context(context, node, attrs);
     ibv_close_device(context);
     if (!answered)
         errno = EIO;
@@ -102,10 +107,33 @@ int preload_show_link_layer(const struct preload_attrs *attrs, char *out, size_t
                     attrs->port.link_layer == IBV_LINK_LAYER_ETHERNET ? "Ethernet" : "InfiniBand");
 }
 
+static bool is_empty(const union ibv_gid *gid)
+{
+    errno = EINVAL;
+    return !gid->global.subnet_prefix && !gid->global.interface_id;
+}
+
 int preload_show_gid_type(const struct preload_attrs *attrs, char *out, size_t size)
 {
+    if (is_empty(&attrs->gid))
+        return -1;
     return snprintf(out, size, "%s\n",
                     attrs->port.link_layer == IBV_LINK_LAYER_ETHERNET ? "RoCE v2" : "IB/RoCE v1");
+}
+
+/* No GID of InfiniBand is an interface's. */
+int preload_show_gid_ndev(const struct preload_attrs *attrs, char *out, size_t size)
+{
+    const char *wire = getenv("VERBENA_WIRE");
+    struct netif netif;
+    char error[512];
+
+    if (is_empty(&attrs->gid))
+        return -1;
+    if (attrs->port.link_layer != IBV_LINK_LAYER_ETHERNET ||
+        netif_find(wire, &netif, error, sizeof(error)))
+        return 0;
+    return snprintf(out, size, "%s\n", netif.name);
 }
 
 int preload_show_lid(const struct preload_attrs *attrs, char *out, size_t size)

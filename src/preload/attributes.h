@@ -27,7 +27,9 @@ int preload_show_sys_image_guid(const struct preload_attrs *attrs, char *out, si
 int preload_show_state(const struct preload_attrs *attrs, char *out, size_t size);
 int preload_show_phys_state(const struct preload_attrs *attrs, char *out, size_t size);
 int preload_show_link_layer(const struct preload_attrs *attrs, char *out, size_t size);
+/* These two fail for an empty entry, as the kernel's do. */
 int preload_show_gid_type(const struct preload_attrs *attrs, char *out, size_t size);
+int preload_show_gid_ndev(const struct preload_attrs *attrs, char *out, size_t size);
 int preload_show_lid(const struct preload_attrs *attrs, char *out, size_t size);
 int preload_show_lid_mask_count(const struct preload_attrs *attrs, char *out, size_t size);
 int preload_show_sm_lid(const struct preload_attrs *attrs, char *out, size_t size);

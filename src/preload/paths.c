@@ -30,7 +30,7 @@
     }
 
 /*
- * '%d' stands for a device number from 0, '%p' for a port number from 1. The network interface is
+ * '%d' stands for a device number from 0, '%p' for a port number from 1, '%g' for a GID's index. The network interface is
  * the one whose addresses rdma_cm accepts. A file has fixed content, or one that the adapter tells.
  * The error counters are of errors that memory does not make.
  */
@@ -66,12 +66,12 @@ static const struct row {
     SHOWN(PORT "/cap_mask", preload_show_cap_mask),
     SHOWN(PORT "/rate", preload_show_rate),
     DIRECTORY(PORT "/gids"),
-    SHOWN(PORT "/gids/0", preload_show_gid),
+    SHOWN(PORT "/gids/%g", preload_show_gid),
     DIRECTORY(PORT "/gid_attrs"),
     DIRECTORY(PORT "/gid_attrs/types"),
-    SHOWN(PORT "/gid_attrs/types/0", preload_show_gid_type),
+    SHOWN(PORT "/gid_attrs/types/%g", preload_show_gid_type),
     DIRECTORY(PORT "/gid_attrs/ndevs"),
-    TEXT(PORT "/gid_attrs/ndevs/0", ""), /* no GID of InfiniBand is an interface's */
+    SHOWN(PORT "/gid_attrs/ndevs/%g", preload_show_gid_ndev),
     DIRECTORY(PORT "/pkeys"),
     SHOWN(PORT "/pkeys/0", preload_show_pkey),
     DIRECTORY(PORT "/counters"),
@@ -132,7 +132,7 @@ static bool take_number(const char **text, unsigned *number)
 {
     const char *at = *text;
 
-    /* One digit: there are fewer than ten devices and ports, and "01" does not exist. */
+    /* One digit: there are fewer than ten devices, ports and GIDs, and "01" does not exist. */
     if (*at < '0' || *at > '9' || (at[1] >= '0' && at[1] <= '9'))
         return false;
     *number = *at - '0';
@@ -140,12 +140,17 @@ static bool take_number(const char **text, unsigned *number)
     return true;
 }
 
+static unsigned *number_of(struct preload_node *node, char letter)
+{
+    return letter == 'd' ? &node->device : letter == 'p' ? &node->port : &node->gid;
+}
+
 /* Equal up to repeated and trailing slashes of the path. */
 static bool matches(const char *pattern, const char *path, struct preload_node *node)
 {
     for (;;) {
         if (*pattern == '%') {
-            if (!take_number(&path, pattern[1] == 'd' ? &node->device : &node->port))
+            if (!take_number(&path, number_of(node, pattern[1])))
                 return false;
             pattern += 2;
             continue;
@@ -172,18 +177,19 @@ bool preload_lookup(const char *path, struct preload_node *node)
     for (unsigned i = 0; i < ARRAY_LENGTH(rows); i++) {
         *node = (struct preload_node){ .kind = rows[i].kind, .row = i, .port = 1 };
         if (matches(rows[i].pattern, path, node))
-            return node->device < device_count() && node->port >= 1 && node->port <= port_count();
+            return node->device < device_count() && node->port >= 1 &&
+                   node->port <= port_count() && node->gid < PRELOAD_GIDS;
     }
     return false;
 }
 
-static size_t expand(const char *pattern, unsigned device, unsigned port, char *out, size_t size)
+static size_t expand(const char *pattern, struct preload_node node, char *out, size_t size)
 {
     size_t length = 0;
 
     while (*pattern && length + 1 < size) {
         if (*pattern == '%') {
-            out[length++] = '0' + (pattern[1] == 'd' ? device : port);
+            out[length++] = '0' + *number_of(&node, pattern[1]);
             pattern += 2;
         } else {
             out[length++] = *pattern++;
@@ -199,7 +205,7 @@ int preload_content(const struct preload_node *node, char content[PRELOAD_CONTEN
     struct preload_attrs attrs;
 
     if (!row->show)
-        return expand(row->content, node->device, node->port, content, PRELOAD_CONTENT_SIZE);
+        return expand(row->content, *node, content, PRELOAD_CONTENT_SIZE);
     return preload_query(node, &attrs) ? row->show(&attrs, content, PRELOAD_CONTENT_SIZE) : -1;
 }
 
@@ -219,19 +225,23 @@ bool preload_entry(const struct preload_node *directory, unsigned index,
 {
     for (unsigned i = 0; i < ARRAY_LENGTH(rows); i++) {
         const char *component = child_component(rows[directory->row].pattern, rows[i].pattern);
-        unsigned device = directory->device, port = directory->port, copies = 1;
+        struct preload_node child = *directory;
+        unsigned copies = 1;
 
         if (!component)
             continue;
         if (strstr(component, "%d")) {
             copies = device_count();
-            device = index;
+            child.device = index;
         } else if (strstr(component, "%p")) {
             copies = port_count();
-            port = index + 1;
+            child.port = index + 1;
+        } else if (strstr(component, "%g")) {
+            copies = PRELOAD_GIDS;
+            child.gid = index;
         }
         if (index < copies) {
-            expand(component, device, port, name, PRELOAD_NAME_SIZE);
+            expand(component, child, name, PRELOAD_NAME_SIZE);
             *kind = rows[i].kind;
             return true;
         }

@@ -18,7 +18,10 @@ struct preload_node {
     unsigned row;
     unsigned device;
     unsigned port;
+    unsigned gid;
 };
+
+#define PRELOAD_GIDS         8 /* entries of a port's table */
 
 #define PRELOAD_NAME_SIZE    48
 #define PRELOAD_CONTENT_SIZE 128

@@ -85,6 +85,7 @@ int main(void)
     look_up_words(content("ports/2/gids/0"), 8, (__be16 *)shown.raw);
     CHECK(!memcmp(&shown, &gid, sizeof(gid)));
     CHECK(!strcmp(content("ports/2/gid_attrs/types/0"), "IB/RoCE v1\n"));
+    CHECK(!strcmp(content("ports/2/gids/7"), "0000:0000:0000:0000:0000:0000:0000:0000\n"));
     CHECK(number("ports/2/pkeys/0") == 0xffff);
     CHECK(!strcmp(content("ports/2/state"), "4: ACTIVE\n"));
     CHECK(!set_port(context, 2, 0));
