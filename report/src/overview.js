@@ -54,12 +54,13 @@ function misses(rows) {
 }
 
 function headline({ summary, tolerance }) {
-    const { predicted, fitted, shape } = summary;
+    const { predicted, fitted, shape, unseen } = summary;
     return element('p', {}, element('strong', {}, `Of ${summary.independent} independent values ` +
-        `${predicted.within} are predicted within ${tolerance}%, ${predicted.within_twice} within ${2 * tolerance}%; ` +
+        `${predicted.within + unseen.within} are predicted within ${tolerance}%, ` +
+        `${predicted.within_twice + unseen.within_twice} within ${2 * tolerance}%; ` +
         `${fitted.within} of ${fitted.all} fitted values match; ${shape.within} of ${shape.all} shapes match.`),
         ` Not counted: ${count(summary.input.all, 'input')}, ${count(summary.repeated.all, 'repeated value')}. ` +
-        `Not run: ${summary.not_run}.`);
+        `Not run: ${summary.not_run}. Fitted, and left out of no recorded fit: ${fitted.all - unseen.all}.`);
 }
 
 function reproduced(reproduction) {
@@ -70,7 +71,8 @@ function reproduced(reproduction) {
             `time, and every value that a paper quotes is compared with ours. A value matches if it is within ${reproduction.tolerance}% of ` +
             'the paper\'s, a shape if the curve has it; each row says what that means. A value is fitted if the ' +
             'adapter file says that a parameter was fitted to its table or figure, predicted if none was, an input if it ' +
-            'only echoes a parameter.'),
+            'only echoes a parameter. A fitted value is predicted, too, where a fit to all others was recorded: "unseen" is ' +
+            'how far off it is then.'),
         headline(reproduction),
         reproduction.change &&
             element('p', {}, 'This is a what-if: ', element('strong', {}, reproduction.change),

@@ -44,6 +44,7 @@ function columns(what_if) {
         { title: 'ours', number: true, class: 'key', text: row => value(row.ours) },
         { title: 'unit', text: row => row.unit },
         { title: 'error', number: true, text: row => percent(row.error) },
+        { title: 'unseen', number: true, text: row => percent(row.unseen) },
         { title: 'role', text: row => row.role },
         { title: 'verdict', class: 'key', text: row => verdict(row.verdict) },
         { title: 'matches if', text: row => row.criterion || '–' },
@@ -52,7 +53,7 @@ function columns(what_if) {
 }
 
 function saved(paper, what_if) {
-    const fields = ['id', 'platform', 'setup', 'metric', 'unit', 'paper', 'ours', 'error', 'points', 'role', 'verdict',
+    const fields = ['id', 'platform', 'setup', 'metric', 'unit', 'paper', 'ours', 'error', 'points', 'unseen', 'role', 'verdict',
                     'criterion', 'observed', 'note'];
     return csvLink(`${paper.name} values`, [...fields, ...(what_if ? ['before'] : [])],
                    paper.rows.map(row => [...fields.map(name => row[name]), ...(what_if ? [row.before?.ours] : [])]));

@@ -196,8 +196,8 @@ static int find_priors(struct session *session, char *error, size_t size)
 
         out->parameters[i].prior = mean;
         /* Where others are far away, they tell as little as if they differed from each other. */
-        out->parameters[i].spread = fmax(
-            fmax(SPREAD_LEAST, fabs(mean)), sqrt(fmax(0, others.squares[i] / all - mean * mean)));
+        out->parameters[i].spread = fmax(fmax(SPREAD_LEAST, fabs(mean)),
+                                         sqrt(fmax(0, others.squares[i] / all - mean * mean)));
     }
     for (unsigned int i = 0; i < others.taken_count; i++)
         origins_free(others.taken[i]);
@@ -341,8 +341,8 @@ static void choose_samples(struct session *session)
         surrogate->prior[i] = prior;
         surrogate->spread[i] = out->parameters[i].spread;
         surrogate->near_x[i] = side * NEAR;
-        surrogate->far_x[i] = prior < 0 ? fmin(prior, -2 * NEAR)
-                                        : fmin(fmax(prior, 2 * NEAR), SLOWER_MOST);
+        surrogate->far_x[i] =
+            prior < 0 ? fmin(prior, -2 * NEAR) : fmin(fmax(prior, 2 * NEAR), SLOWER_MOST);
     }
 }
 

@@ -2,6 +2,7 @@
 /* Writes how far left-out values are, as text and JSON. */
 #include "calibrate/leave_out.h"
 
+#include "reproduce/left_out.h"
 #include "results/allocate.h"
 #include "sim/adapter/parameters.h"
 
@@ -128,9 +129,9 @@ json_t *leave_out_json(const struct leave_out *result, const char *command)
 {
     struct total total = total_of(result);
 
-    return json_pack("{ss ss si sf sf si si so so}", "schema", "verbena-left-out/1", "command",
-                     command, "runs", (int)result->run_count, "median", 100 * total.median,
-                     "nine_in_ten", 100 * total.nine_in_ten, "within_5", (int)total.near,
-                     "within_10", (int)total.far, "rows", rows_json(result), "parameters",
+    return json_pack("{ss ss si sf sf si si so so}", "schema", LEFT_OUT_SCHEMA, "command", command,
+                     "runs", (int)result->run_count, "median", 100 * total.median, "nine_in_ten",
+                     100 * total.nine_in_ten, "within_5", (int)total.near, "within_10",
+                     (int)total.far, "rows", rows_json(result), "parameters",
                      parameters_json(result));
 }

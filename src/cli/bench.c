@@ -56,8 +56,8 @@ static void free_words(struct words *words)
         free(words->list[i]);
 }
 
-/* --device names a real device, unless --adapter or --wire is given or the name is one of a software
- * adapter. */
+/* --device names a real device, unless --adapter or --wire is given or the name is one of a
+ * software adapter. */
 static bool wants_software(const struct invocation *invocation)
 {
     const char *device = option_value(invocation, "device");
@@ -75,9 +75,10 @@ static int check_fabric(const struct invocation *invocation)
     if (option_value(invocation, "fabric") || option_value(invocation, "wire") ||
         (!option_value(invocation, "listen") && !option_value(invocation, "connect")))
         return CLI_OK;
-    return cli_usage_error(invocation->command, "software adapters communicate only within a "
-                                                "fabric: give --fabric NAME on both sides, or --wire "
-                                                "IFACE to reach another host");
+    return cli_usage_error(invocation->command,
+                           "software adapters communicate only within a "
+                           "fabric: give --fabric NAME on both sides, or --wire "
+                           "IFACE to reach another host");
 }
 
 static void set_number(const char *variable, int number)

@@ -15,8 +15,8 @@
 #include <string.h>
 #include <unistd.h>
 
-static int write_adapter(const struct invocation *invocation,
-                         const struct calibration *calibration, const char *path)
+static int write_adapter(const struct invocation *invocation, const struct calibration *calibration,
+                         const char *path)
 {
     char *command = options_invocation_text(invocation, NULL);
     struct file_text file;
@@ -34,11 +34,10 @@ static int write_adapter(const struct invocation *invocation,
     return CLI_FAILED;
 }
 
-static void print_json(json_t *document)
+static void print_json(const json_t *document)
 {
     json_dumpf(document, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(RESULTS_DIGITS));
     putchar('\n');
-    json_decref(document);
 }
 
 static int conclude(const struct invocation *invocation, struct results *measured,
@@ -50,7 +49,10 @@ static int conclude(const struct invocation *invocation, struct results *measure
     int status = path ? write_adapter(invocation, calibration, path) : CLI_OK;
 
     if (option_value(invocation, "json")) {
-        print_json(calibrate_json(calibration));
+        json_t *document = calibrate_json(calibration);
+
+        print_json(document);
+        json_decref(document);
     } else {
         calibrate_print(calibration, stdout);
     }
@@ -90,6 +92,20 @@ static int calibrate(const struct invocation *invocation, struct results **files
     return status;
 }
 
+/* A calibration takes minutes: find out now whether its results can be written. */
+static int check_directory(const char *output)
+{
+    char path[PATH_MAX];
+
+    if (!output)
+        return CLI_OK;
+    snprintf(path, sizeof(path), "%s", output);
+    if (!access(dirname(path), W_OK))
+        return CLI_OK;
+    cli_error("%s: %s", output, strerror(errno));
+    return CLI_FAILED;
+}
+
 /* ---- the values of a paper ---- */
 
 static int select_rows(struct paper_db *db, const char *paper, const char *rows, char *error,
@@ -111,12 +127,31 @@ static int select_rows(struct paper_db *db, const char *paper, const char *rows,
     return status;
 }
 
+static int write_json(const json_t *document, const char *path)
+{
+    struct file_text file;
+    FILE *out = file_begin(&file);
+
+    if (!out) {
+        cli_error("out of memory");
+        return CLI_FAILED;
+    }
+    json_dumpf(document, out, JSON_INDENT(1) | JSON_REAL_PRECISION(RESULTS_DIGITS));
+    fputc('\n', out);
+    if (!file_end(&file, path))
+        return CLI_OK;
+    cli_error("%s: %s", path, strerror(errno));
+    return CLI_FAILED;
+}
+
 static int leave_out(const struct invocation *invocation, const struct paper_db *db)
 {
     const struct leave_out_spec spec = { .refit = option_value(invocation, "refit"),
                                          .at_once = option_number(invocation, "jobs", 0) };
+    const char *output = option_value(invocation, "output");
     char *command, error[PATH_MAX + 512];
     struct leave_out result;
+    json_t *document;
     int status = leave_out_run(db, &spec, &result, error, sizeof(error));
 
     if (status > 0)
@@ -125,19 +160,22 @@ static int leave_out(const struct invocation *invocation, const struct paper_db 
         cli_error("%s", error);
         return CLI_FAILED;
     }
-    command = options_invocation_text(invocation, NULL);
+    command = options_invocation_text(invocation, "output");
+    document = leave_out_json(&result, command);
+    status = output ? write_json(document, output) : CLI_OK;
     if (option_value(invocation, "json"))
-        print_json(leave_out_json(&result, command));
+        print_json(document);
     else
         leave_out_print(&result, stdout);
+    json_decref(document);
     free(command);
     leave_out_free(&result);
-    return CLI_OK;
+    return status;
 }
 
 static int calibrate_paper(const struct invocation *invocation, const char *paper)
 {
-    static const char *const others[] = { "start", "output", "hold-out", "fit", "page" };
+    static const char *const others[] = { "start", "hold-out", "fit", "page" };
     char error[512];
     struct paper_db db;
     int status;
@@ -150,7 +188,7 @@ static int calibrate_paper(const struct invocation *invocation, const char *pape
         return cli_usage_error(invocation->command, "give result files or --paper, not both");
     if (!option_value(invocation, "leave-one-out"))
         return cli_usage_error(invocation->command, "--paper needs --leave-one-out");
-    if (papers_read(invocation, &db))
+    if (check_directory(option_value(invocation, "output")) || papers_read(invocation, &db))
         return CLI_FAILED;
     if (select_rows(&db, paper, option_value(invocation, "rows"), error, sizeof(error)))
         status = cli_usage_error(invocation->command, "%s", error);
@@ -161,20 +199,6 @@ static int calibrate_paper(const struct invocation *invocation, const char *pape
 }
 
 /* ---- measured results ---- */
-
-/* A calibration takes minutes: find out now whether its results can be written. */
-static int check_directory(const char *output)
-{
-    char path[PATH_MAX];
-
-    if (!output)
-        return CLI_OK;
-    snprintf(path, sizeof(path), "%s", output);
-    if (!access(dirname(path), W_OK))
-        return CLI_OK;
-    cli_error("%s: %s", output, strerror(errno));
-    return CLI_FAILED;
-}
 
 /* Rejects mistakes before anything runs. */
 static int check(const struct invocation *invocation)
@@ -201,8 +225,8 @@ static int check(const struct invocation *invocation)
         keys_choose(keys, option_value(invocation, "fit"), error, sizeof(error)))
         status = cli_usage_error(invocation->command, "%s", error);
     else if (output && file_same(output, keys->path))
-        status = cli_usage_error(invocation->command, "--output would overwrite --start %s",
-                                 keys->path);
+        status =
+            cli_usage_error(invocation->command, "--output would overwrite --start %s", keys->path);
     free(keys);
     if (!status)
         status = check_directory(output);

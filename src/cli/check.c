@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* verbena check: run programs again and again in virtual time, each time a little differently, until
- * one run shows a bug. */
+/* verbena check: run programs again and again in virtual time, each time a little differently,
+ * until one run shows a bug. */
 #include "check_run.h"
 #include "commands.h"
 #include "faultplan.h"
@@ -18,11 +18,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#define SEPARATOR   ":::"
-#define JOBS_MAX    64
-#define SHOWN_LINES 12
+#define SEPARATOR      ":::"
+#define JOBS_MAX       64
+#define SHOWN_LINES    12
 #define SHRINK_SECONDS 10 /* for the times of the adapter */
-#define SHOWN_BYTES 4096
+#define SHOWN_BYTES    4096
 
 /* A run that is under way, or has ended. */
 struct job {
@@ -320,7 +320,8 @@ static FILE *open_junit(const struct invocation *invocation, int *status)
         *status = CLI_FAILED;
     }
     if (file)
-        fprintf(file, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"verbena check\">\n");
+        fprintf(file,
+                "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"verbena check\">\n");
     return file;
 }
 
@@ -418,9 +419,11 @@ int cli_check(const struct invocation *invocation)
         search_seeds(&search, &progress, jobs, count);
         printf("%llu runs from seed %llu in %.1f s: %s\n", (unsigned long long)progress.ended,
                (unsigned long long)progress.first, now() - progress.begin,
-               progress.failed ? "a bug" : interrupted ? "interrupted" : "no bug found");
+               progress.failed ? "a bug"
+               : interrupted   ? "interrupted"
+                               : "no bug found");
         status = close_junit(progress.junit, option_value(invocation, "junit"),
-                             interrupted        ? CLI_SIGNALLED + interrupted
+                             interrupted       ? CLI_SIGNALLED + interrupted
                              : progress.failed ? CLI_FAILED
                                                : CLI_OK);
     }

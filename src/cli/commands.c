@@ -215,7 +215,7 @@ static const struct option_row calibrate_options[] = {
     { .name = "start", .argument = "ADAPTER", .kind = OPTION_TEXT,
       .help = "adapter to start from: what the data do not determine stays as it is there" },
     { .name = "output", .letter = 'o', .argument = "FILE", .kind = OPTION_PATH, .writes = true,
-      .help = "write the calibrated adapter to FILE.adapter" },
+      .help = "write the calibrated adapter to FILE.adapter; with --paper, the errors as JSON to FILE" },
     { .name = "hold-out", .argument = "LIST", .kind = OPTION_TEXT,
       .help = "experiments to predict instead of fit, separated by commas" },
     { .name = "fit", .argument = "LIST", .kind = OPTION_TEXT,

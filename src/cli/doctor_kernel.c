@@ -170,11 +170,13 @@ void doctor_check_process_vm(struct finding *finding)
                      "denied by default (%s), works after PR_SET_PTRACER, which the library calls",
                      strerror(plain));
     } else if (!between_siblings(copy_through_file, true)) {
-        doctor_found(finding, VERDICT_NO,
-                     "process_vm_readv: %s; /proc/PID/mem works: memory that peers do not map is copied "
-                     "at about a third of the bandwidth",
-                     strerror(permitted));
-        doctor_remedy(finding, "a seccomp profile that permits process_vm_readv and process_vm_writev");
+        doctor_found(
+            finding, VERDICT_NO,
+            "process_vm_readv: %s; /proc/PID/mem works: memory that peers do not map is copied "
+            "at about a third of the bandwidth",
+            strerror(permitted));
+        doctor_remedy(finding,
+                      "a seccomp profile that permits process_vm_readv and process_vm_writev");
     } else {
         doctor_found(finding, VERDICT_NO, "process_vm_readv: %s", strerror(permitted));
         doctor_remedy(finding, "%s", refusal_remedy());
@@ -228,9 +230,10 @@ void doctor_check_copy_mode(struct finding *finding)
         doctor_found(finding, VERDICT_NOTE,
                      "direct: the initiator calls process_vm_readv and process_vm_writev");
     else if (!between_siblings(copy_through_file, true))
-        doctor_found(finding, VERDICT_NOTE,
-                     "direct: the initiator reads and writes /proc/PID/mem, because process_vm_readv "
-                     "is denied");
+        doctor_found(
+            finding, VERDICT_NOTE,
+            "direct: the initiator reads and writes /proc/PID/mem, because process_vm_readv "
+            "is denied");
     else
         doctor_found(
             finding, VERDICT_NOTE,
@@ -249,7 +252,8 @@ void doctor_check_pidfd(struct finding *finding)
                  "pidfd_getfd: %s; programs that block are woken through named pipes beside the "
                  "segment, as fast",
                  strerror(result));
-    doctor_remedy(finding, "none needed; Linux 5.6 and a profile that permits it avoid those files");
+    doctor_remedy(finding,
+                  "none needed; Linux 5.6 and a profile that permits it avoid those files");
 }
 
 void doctor_check_membarrier(struct finding *finding)

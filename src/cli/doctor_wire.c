@@ -19,9 +19,9 @@
 #define UDP_GRO 104
 #endif
 
-#define ROCE_PORT     4791
-#define ANSWER_MS     1000
-#define GOOD_BUFFER   (1 << 20)
+#define ROCE_PORT   4791
+#define ANSWER_MS   1000
+#define GOOD_BUFFER (1 << 20)
 
 static int open_port(const struct sockaddr_in *address)
 {

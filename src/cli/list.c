@@ -98,7 +98,8 @@ static int list_devices(const struct invocation *invocation)
     if (listing.json)
         json_print(listing.json);
     if (!software) {
-        cli_error("the software adapter does not start on this machine; run 'verbena doctor' for the reason");
+        cli_error("the software adapter does not start on this machine; run 'verbena doctor' for "
+                  "the reason");
         return CLI_FAILED;
     }
     return CLI_OK;
@@ -116,7 +117,7 @@ static void print_experiments_json(void)
 {
     json_t *array = json_array();
 
-    for_each_experiment(row)
+    for_each_experiment (row)
         json_array_append_new(array, experiment_json(row));
     json_print(array);
 }
@@ -125,7 +126,7 @@ static void print_experiments(void)
 {
     const char *group = "";
 
-    for_each_experiment(row) {
+    for_each_experiment (row) {
         if (strcmp(experiment_group(row), group))
             printf("%s%s\n", *group ? "\n" : "", experiment_group(row));
         group = experiment_group(row);
@@ -148,7 +149,8 @@ int cli_list(const struct invocation *invocation)
     struct nearest nearest;
 
     if (invocation->operand_count > 1)
-        return cli_usage_error(invocation->command, "name one of adapters, devices, experiments, papers");
+        return cli_usage_error(invocation->command,
+                               "name one of adapters, devices, experiments, papers");
     if (!strcmp(what, "devices"))
         return list_devices(invocation);
     if (!strcmp(what, "experiments"))

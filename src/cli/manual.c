@@ -2,8 +2,8 @@
 /*
  * Fills the option rows into the templates of man pages:
  *
- *   @SYNOPSIS run@   @OPTIONS run@   @COMMANDS@   @ENVIRONMENT@   @CHECKS@   @PARAMETERS@   @POLICIES@
- *                                                  one line, roff
+ *   @SYNOPSIS run@   @OPTIONS run@   @COMMANDS@   @ENVIRONMENT@   @CHECKS@   @PARAMETERS@
+ * @POLICIES@ one line, roff
  *   @VERSION@                                      within a line
  */
 #include "commands.h"
@@ -150,14 +150,10 @@ static const struct placeholder {
     void (*put)(const struct command *command);
     bool fills_line;
 } placeholders[] = {
-    { "SYNOPSIS", put_synopsis, true },
-    { "OPTIONS", put_options, true },
-    { "COMMANDS", put_commands, true },
-    { "ENVIRONMENT", put_environment, true },
-    { "PARAMETERS", put_parameters, true },
-    { "CHECKS", put_checks, true },
-    { "VERSION", put_version, false },
-    { "POLICIES", put_policies, true },
+    { "SYNOPSIS", put_synopsis, true },     { "OPTIONS", put_options, true },
+    { "COMMANDS", put_commands, true },     { "ENVIRONMENT", put_environment, true },
+    { "PARAMETERS", put_parameters, true }, { "CHECKS", put_checks, true },
+    { "VERSION", put_version, false },      { "POLICIES", put_policies, true },
 };
 
 /* Fills the placeholder "NAME" or "NAME COMMAND"; NULL if unknown. */

@@ -28,6 +28,7 @@ static json_t *row_json(const struct reproduction *reproduction, const struct ro
     json_object_set_new(object, "ours", number_or_null(now->ours));
     json_object_set_new(object, "error", number_or_null(now->error));
     json_object_set_new(object, "points", number_or_null(now->points));
+    json_object_set_new(object, "unseen", number_or_null(outcome->unseen));
     json_object_set_new(object, "verdict", json_string(evaluate_verdict_name(now->verdict)));
     json_object_set_new(object, "observed", json_string(now->text));
     json_object_set_new(object, "criterion", json_string(now->criterion));
@@ -193,8 +194,10 @@ static json_t *paper_json(const struct reproduction *reproduction, const struct 
 static json_t *summary_json(const struct reproduction *reproduction)
 {
     struct reproduce_summary summary = reproduce_summarise(reproduction);
-    json_t *object = json_pack("{si si}", "independent", (int)summary.independent, "not_run",
-                               (int)summary.not_run);
+    json_t *object =
+        json_pack("{si si s{si si si}}", "independent", (int)summary.independent, "not_run",
+                  (int)summary.not_run, "unseen", "all", (int)summary.unseen, "within",
+                  (int)summary.unseen_within, "within_twice", (int)summary.unseen_within_twice);
 
     for (int role = 0; role < ROLES; role++)
         json_object_set_new(object, role_name(role),
@@ -251,8 +254,8 @@ static void put_text(const char *text, FILE *out)
 void document_csv(const struct reproduction *reproduction, FILE *out)
 {
     fputs(reproduction->changed
-              ? "id,role,unit,paper,ours,error,points,verdict,observed,criterion,before\n"
-              : "id,role,unit,paper,ours,error,points,verdict,observed,criterion\n",
+              ? "id,role,unit,paper,ours,error,points,unseen,verdict,observed,criterion,before\n"
+              : "id,role,unit,paper,ours,error,points,unseen,verdict,observed,criterion\n",
           out);
     for (unsigned int i = 0; i < reproduction->count; i++) {
         const struct row_outcome *outcome = &reproduction->rows[i];
@@ -264,6 +267,7 @@ void document_csv(const struct reproduction *reproduction, FILE *out)
         put_number(outcome->now.ours, out);
         put_number(outcome->now.error, out);
         put_number(outcome->now.points, out);
+        put_number(outcome->unseen, out);
         put_text(evaluate_verdict_name(outcome->now.verdict), out);
         put_text(outcome->now.text, out);
         put_text(outcome->now.criterion, out);

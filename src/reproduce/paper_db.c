@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "paper_db.h"
+#include "left_out.h"
 #include "paper_check.h"
 #include "results/allocate.h"
 #include "results/csv.h"
@@ -90,6 +91,8 @@ static int read_paper(struct paper_db *db, unsigned int directory, const char *p
                              .document = document,
                              .name = paper_db_text(document, "name"),
                              .number = paper_db_text(document, "paper") };
+    if (left_out_read(path, &paper->left_out, error, size))
+        return -1;
     return replace_paper(db, error, size);
 }
 
@@ -287,6 +290,7 @@ static void free_papers(struct paper *papers, unsigned int count)
     for (unsigned int i = 0; i < count; i++) {
         free(papers[i].path);
         json_decref(papers[i].document);
+        json_decref(papers[i].left_out);
     }
     free(papers);
 }

@@ -29,6 +29,7 @@ struct paper {
     char *path;
     unsigned int directory; /* which of those that were read */
     json_t *document;
+    json_t *left_out;   /* how far its values are when the model has not seen them, or NULL */
     const char *name;   /* "pcie" */
     const char *number; /* "004" */
     bool whole;         /* selected as a whole */

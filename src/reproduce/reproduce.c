@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reproduce.h"
+#include "left_out.h"
 #include "results/allocate.h"
 
 #include <math.h>
@@ -86,6 +87,7 @@ void reproduce_evaluate(const struct paper_db *db, const struct evaluation *now,
         outcome->row = &db->rows[i];
         outcome->role = role_of(outcome->row);
         evaluate_row(now, outcome->row, &outcome->now);
+        outcome->unseen = left_out_error(outcome->row, outcome->now.error);
         if (before)
             evaluate_row(before, outcome->row, &outcome->before);
     }
@@ -106,6 +108,13 @@ unsigned int reproduce_count(const struct reproduction *reproduction, enum verdi
     return count;
 }
 
+static void add_unseen(struct reproduce_summary *summary, double error, double tolerance)
+{
+    summary->unseen += !isnan(error);
+    summary->unseen_within += fabs(error) <= tolerance;
+    summary->unseen_within_twice += fabs(error) <= 2 * tolerance;
+}
+
 struct reproduce_summary reproduce_summarise(const struct reproduction *reproduction)
 {
     struct reproduce_summary summary = { 0 };
@@ -119,6 +128,8 @@ struct reproduce_summary reproduce_summarise(const struct reproduction *reproduc
         summary.within[role] += within;
         summary.within_twice[role] += within || fabs(now->error) <= 2 * reproduction->now.tolerance;
         summary.not_run += now->verdict == VERDICT_NOT_RUN;
+        if (role == ROLE_FITTED)
+            add_unseen(&summary, reproduction->rows[i].unseen, reproduction->now.tolerance);
     }
     summary.independent = summary.all[ROLE_PREDICTED] + summary.all[ROLE_FITTED];
     return summary;
@@ -150,8 +161,9 @@ unsigned int reproduce_print_moved(const struct reproduction *reproduction, doub
             fprintf(out, "%.5g, then %.5g, %+.1f%%\n", outcome->before.ours, outcome->now.ours,
                     moved);
     }
-    fprintf(out, "%u of %u rows, %u with values, move by more than %g%% with %u times the warm-up "
-                 "and iterations\n",
+    fprintf(out,
+            "%u of %u rows, %u with values, move by more than %g%% with %u times the warm-up "
+            "and iterations\n",
             count, reproduction->count, values, tolerance, reproduction->now.variation->longer);
     return count;
 }
@@ -168,16 +180,17 @@ static void print_row(const struct reproduction *reproduction, const struct row_
                       FILE *out)
 {
     const struct outcome *now = &outcome->now;
-    char paper[32], ours[32], before[32], error[32], points[32];
+    char paper[32], ours[32], before[32], error[32], unseen[32], points[32];
 
     fprintf(out, "  %-24s %10s", outcome->row->fields[FIELD_ID],
             number_or_dash(outcome->row->value, "%.6g", paper, sizeof(paper)));
     if (reproduction->changed)
         fprintf(out, " %10s", number_or_dash(outcome->before.ours, "%.5g", before, sizeof(before)));
-    fprintf(out, " %10s %-6s %8s  %-9s  %s%s",
+    fprintf(out, " %10s %-6s %8s %8s  %-9s  %s%s",
             number_or_dash(now->ours, "%.5g", ours, sizeof(ours)), outcome->row->fields[FIELD_UNIT],
-            number_or_dash(now->error, "%+.1f%%", error, sizeof(error)), role_name(outcome->role),
-            evaluate_verdict_name(now->verdict),
+            number_or_dash(now->error, "%+.1f%%", error, sizeof(error)),
+            number_or_dash(outcome->unseen, "%+.1f%%", unseen, sizeof(unseen)),
+            role_name(outcome->role), evaluate_verdict_name(now->verdict),
             isnan(now->points)
                 ? ""
                 : number_or_dash(now->points, ", %+.1f points", points, sizeof(points)));
@@ -189,15 +202,19 @@ static void print_summary(const struct reproduction *reproduction, FILE *out)
     struct reproduce_summary summary = reproduce_summarise(reproduction);
     double tolerance = reproduction->now.tolerance;
 
-    fprintf(out, "\nnot counted: %u inputs, %u repeated values; not run: %u\n",
-            summary.all[ROLE_INPUT], summary.all[ROLE_REPEATED], summary.not_run);
+    fprintf(out,
+            "\nnot counted: %u inputs, %u repeated values; not run: %u; fitted, and left out of no "
+            "recorded fit: %u\n",
+            summary.all[ROLE_INPUT], summary.all[ROLE_REPEATED], summary.not_run,
+            summary.all[ROLE_FITTED] - summary.unseen);
     fprintf(
         out,
         "of %u independent values %u are predicted within %g%%, %u within %g%%; %u of %u fitted "
         "values match; %u of %u shapes match\n",
-        summary.independent, summary.within[ROLE_PREDICTED], tolerance,
-        summary.within_twice[ROLE_PREDICTED], 2 * tolerance, summary.within[ROLE_FITTED],
-        summary.all[ROLE_FITTED], summary.within[ROLE_SHAPE], summary.all[ROLE_SHAPE]);
+        summary.independent, summary.within[ROLE_PREDICTED] + summary.unseen_within, tolerance,
+        summary.within_twice[ROLE_PREDICTED] + summary.unseen_within_twice, 2 * tolerance,
+        summary.within[ROLE_FITTED], summary.all[ROLE_FITTED], summary.within[ROLE_SHAPE],
+        summary.all[ROLE_SHAPE]);
 }
 
 void reproduce_print(const struct reproduction *reproduction, FILE *out)
@@ -213,7 +230,8 @@ void reproduce_print(const struct reproduction *reproduction, FILE *out)
                     paper->name, "ID", "PAPER");
             if (reproduction->changed)
                 fprintf(out, " %10s", "BEFORE");
-            fprintf(out, " %10s %-6s %8s  %-9s  %s\n", "OURS", "UNIT", "ERROR", "ROLE", "VERDICT");
+            fprintf(out, " %10s %-6s %8s %8s  %-9s  %s\n", "OURS", "UNIT", "ERROR", "UNSEEN",
+                    "ROLE", "VERDICT");
         }
         print_row(reproduction, outcome, out);
     }

@@ -12,6 +12,7 @@
 struct row_outcome {
     const struct paper_row *row;
     enum role role;
+    double unseen; /* error in percent if the model has not seen the value; NAN: not known */
     struct outcome now, before;
 };
 
@@ -41,13 +42,15 @@ void reproduce_free(struct reproduction *reproduction);
 struct reproduce_summary {
     unsigned int all[ROLES], within[ROLES], within_twice[ROLES], not_run;
     unsigned int independent; /* values that are predicted or fitted */
+    /* Of the fitted ones: known is the error that they have when left out of their fit. */
+    unsigned int unseen, unseen_within, unseen_within_twice;
 };
 
 struct reproduce_summary reproduce_summarise(const struct reproduction *reproduction);
 unsigned int reproduce_count(const struct reproduction *reproduction, enum verdict verdict);
 
-/* Of a what-if with longer runs: names the rows that these move by more than 'tolerance' percent, or
- * whose verdict they change. Returns how many there are. */
+/* Of a what-if with longer runs: names the rows that these move by more than 'tolerance' percent,
+ * or whose verdict they change. Returns how many there are. */
 unsigned int reproduce_print_moved(const struct reproduction *reproduction, double tolerance,
                                    FILE *out);
 
