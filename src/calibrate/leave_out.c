@@ -338,8 +338,8 @@ static void choose_samples(struct session *session)
         double prior = sign_of(out->parameters[i].row) * out->parameters[i].prior;
         double side = prior < 0 ? -1 : 1;
 
-        surrogate->prior[i] = prior;
-        surrogate->spread[i] = out->parameters[i].spread;
+        surrogate->prior[i] = out->all ? 0 : prior;
+        surrogate->spread[i] = out->all ? SPREAD_LEAST : out->parameters[i].spread;
         surrogate->near_x[i] = side * NEAR;
         surrogate->far_x[i] =
             prior < 0 ? fmin(prior, -2 * NEAR) : fmin(fmax(prior, 2 * NEAR), SLOWER_MOST);
@@ -405,30 +405,28 @@ static bool listed(const char *list, const char *name)
     return false;
 }
 
-/* Corrects the surrogate by what the model does at its solution, and fits again. */
-static int refit(struct session *session, unsigned int row, double *x)
+/* Corrects the surrogate by what the model does at its solution, and fits again. 'real' gets the
+ * residuals of the last run. */
+static int refit(struct session *session, unsigned int left_out, double *x, double *real)
 {
     struct leave_out *out = session->out;
     struct surrogate *surrogate = &session->surrogate;
     double *kept = allocate_zeroed((out->row_count + 1) * sizeof(*kept));
-    double *real = allocate_zeroed((out->row_count + 1) * sizeof(*real));
     int signal = 0;
 
     memcpy(kept, surrogate->residual, out->row_count * sizeof(*kept));
-    stage = out->rows[row].row->fields[FIELD_ID];
+    stage = left_out < out->row_count ? out->rows[left_out].row->fields[FIELD_ID] : "fit";
     for (int round = 0; !signal && round < REFITS; round++) {
         if (round)
-            surrogate_fit(surrogate, row, x);
+            surrogate_fit(surrogate, left_out, x);
         signal = run_trials(session, x, 1, real);
         for (unsigned int k = 0; !signal && k < out->row_count; k++) {
             if (!isnan(real[k]))
                 surrogate->residual[k] += real[k] - surrogate_residual(surrogate, k, x);
         }
     }
-    out->rows[row].again = real[row];
     memcpy(surrogate->residual, kept, out->row_count * sizeof(*kept));
     free(kept);
-    free(real);
     return signal;
 }
 
@@ -437,6 +435,7 @@ static int fit_without_each(struct session *session, const struct leave_out_spec
     struct leave_out *out = session->out;
     size_t size = (out->parameter_count + 1) * sizeof(double);
     double *all = allocate_zeroed(size), *x = allocate_zeroed(size);
+    double *real = allocate_zeroed((out->row_count + 1) * sizeof(double));
     int signal = 0;
 
     surrogate_fit(&session->surrogate, out->row_count, all);
@@ -450,11 +449,41 @@ static int fit_without_each(struct session *session, const struct leave_out_spec
         surrogate_fit(&session->surrogate, k, x);
         row->seen = surrogate_residual(&session->surrogate, k, all);
         row->unseen = surrogate_residual(&session->surrogate, k, x);
-        if (listed(spec->refit, row->row->fields[FIELD_ID]))
-            signal = refit(session, k, x);
+        if (listed(spec->refit, row->row->fields[FIELD_ID])) {
+            signal = refit(session, k, x, real);
+            row->again = real[k];
+        }
     }
     free(all);
     free(x);
+    free(real);
+    return signal;
+}
+
+static int fit_to_all(struct session *session)
+{
+    struct leave_out *out = session->out;
+    size_t size = (out->parameter_count + 1) * sizeof(double);
+    double *x = allocate_zeroed(size), *errors = allocate_zeroed(size);
+    double *real = allocate_zeroed((out->row_count + 1) * sizeof(double));
+    int signal;
+
+    surrogate_fit(&session->surrogate, out->row_count, x);
+    signal = refit(session, out->row_count, x, real);
+    surrogate_errors(&session->surrogate, x, errors);
+    for (unsigned int i = 0; i < out->parameter_count; i++) {
+        struct leave_out_parameter *parameter = &out->parameters[i];
+
+        parameter->fitted = parameter->value * exp(sign_of(parameter->row) * x[i]);
+        parameter->error = errors[i];
+    }
+    for (unsigned int k = 0; k < out->row_count; k++) {
+        out->rows[k].seen = out->rows[k].unseen = NAN;
+        out->rows[k].again = real[k];
+    }
+    free(x);
+    free(errors);
+    free(real);
     return signal;
 }
 
@@ -477,10 +506,10 @@ int leave_out_run(const struct paper_db *db, const struct leave_out_spec *spec,
     struct session session = { .out = out, .at_once = spec->at_once };
     int status = 0;
 
-    *out = (struct leave_out){ 0 };
+    *out = (struct leave_out){ .all = spec->all };
     take_rows(db, out);
     if (out->row_count < 2) {
-        snprintf(error, size, "leaving one out needs at least two values that count");
+        snprintf(error, size, "a fit needs at least two values that count");
         status = -1;
     }
     if (!status)
@@ -492,7 +521,7 @@ int leave_out_run(const struct paper_db *db, const struct leave_out_spec *spec,
     if (!status)
         status = measure(&session);
     if (!status)
-        status = fit_without_each(&session, spec);
+        status = spec->all ? fit_to_all(&session) : fit_without_each(&session, spec);
     surrogate_close(&session.surrogate);
     runs_close(&session.runs);
     for (unsigned int i = 0; i < session.adapter_count; i++)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* How far each value of a paper is from the model if the model has not seen it. */
+/* Fits the numbers of a paper's adapters to its values: to all of them, or to all but one, to see
+ * how far that one is if the model has not seen it. */
 #ifndef CALIBRATE_LEAVE_OUT_H
 #define CALIBRATE_LEAVE_OUT_H
 
@@ -22,14 +23,17 @@ struct leave_out_parameter {
     char file[PATH_MAX]; /* that sets it */
     double value;
     double prior, spread; /* logs: what other adapters have, over the value */
+    double fitted, error; /* to all rows: its value, and the relative standard error */
 };
 
 struct leave_out_spec {
+    bool all; /* fit to all rows, beginning with the files as they are, and leave none out */
     const char *refit;    /* ids of rows to repeat with real runs, separated by commas, or NULL */
     unsigned int at_once; /* runs in parallel; 0: one for each core */
 };
 
 struct leave_out {
+    bool all; /* 'again' is the error after the fit to all rows */
     unsigned int row_count;
     struct leave_out_row *rows;
     unsigned int parameter_count;

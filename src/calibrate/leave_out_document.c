@@ -2,6 +2,7 @@
 /* Writes how far left-out values are, as text and JSON. */
 #include "calibrate/leave_out.h"
 
+#include "calibrate/keys.h"
 #include "reproduce/left_out.h"
 #include "results/allocate.h"
 #include "sim/adapter/parameters.h"
@@ -10,8 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NEAR 0.05
-#define FAR  0.10
+#define NEAR         0.05
+#define FAR          0.10
+#define UNDETERMINED 0.5  /* standard error of a logarithm; before the fit it is 1 */
+#define UNMOVED      1e-3 /* relative */
 
 /* The relative error of the value, from the logarithm of that of its time. */
 static double error_of(const struct leave_out_row *row, double residual)
@@ -61,10 +64,70 @@ static void print_error(const struct leave_out_row *row, double residual, FILE *
         fprintf(out, " %+8.1f%%", 100 * error_of(row, residual));
 }
 
+static void print_parameter(const struct leave_out_parameter *parameter, FILE *out)
+{
+    char now[64], fitted[64];
+
+    keys_text(parameter->row, parameter->value, now, sizeof(now));
+    keys_text(parameter->row, parameter->fitted, fitted, sizeof(fitted));
+    if (fabs(parameter->fitted / parameter->value - 1) < UNMOVED && parameter->error > UNDETERMINED)
+        fprintf(out, "%s = %s  # not determined by these values, kept\n", parameter->row->key, now);
+    else if (parameter->error > UNDETERMINED)
+        fprintf(out, "%s = %s  # fitted, but determined only with others; was %s\n",
+                parameter->row->key, fitted, now);
+    else
+        fprintf(out, "%s = %s  # fitted, +- %.2g%%; was %s\n", parameter->row->key, fitted,
+                100 * parameter->error, now);
+}
+
+static bool is_first_of_file(const struct leave_out *result, unsigned int index)
+{
+    for (unsigned int i = 0; i < index; i++) {
+        if (!strcmp(result->parameters[i].file, result->parameters[index].file))
+            return false;
+    }
+    return true;
+}
+
+/* Lines for the adapter files. */
+static void print_fitted(const struct leave_out *result, FILE *out)
+{
+    for (unsigned int i = 0; i < result->parameter_count; i++) {
+        const char *file = result->parameters[i].file, *slash = strrchr(file, '/');
+
+        if (!is_first_of_file(result, i))
+            continue;
+        fprintf(out, "\n# %s\n", slash ? slash + 1 : file);
+        for (unsigned int k = i; k < result->parameter_count; k++) {
+            if (!strcmp(result->parameters[k].file, file))
+                print_parameter(&result->parameters[k], out);
+        }
+    }
+}
+
+static void print_fit(const struct leave_out *result, FILE *out)
+{
+    fprintf(out, "%-24s %10s %-6s %9s %9s\n", "ID", "PAPER", "UNIT", "NOW", "FITTED");
+    for (unsigned int i = 0; i < result->row_count; i++) {
+        const struct leave_out_row *row = &result->rows[i];
+
+        fprintf(out, "%-24s %10.6g %-6s", row->row->fields[FIELD_ID], row->row->value,
+                row->row->fields[FIELD_UNIT]);
+        print_error(row, row->now, out);
+        print_error(row, row->again, out);
+        fputc('\n', out);
+    }
+    print_fitted(result, out);
+}
+
 void leave_out_print(const struct leave_out *result, FILE *out)
 {
     struct total total = total_of(result);
 
+    if (result->all) {
+        print_fit(result, out);
+        return;
+    }
     fprintf(out, "%-24s %10s %-6s %9s %9s %9s %9s\n", "ID", "PAPER", "UNIT", "NOW", "SEEN",
             "UNSEEN", "REFITTED");
     for (unsigned int i = 0; i < result->row_count; i++) {
@@ -116,11 +179,13 @@ static json_t *parameters_json(const struct leave_out *result)
         const struct leave_out_parameter *parameter = &result->parameters[i];
         const char *slash = strrchr(parameter->file, '/');
 
-        json_array_append_new(parameters, json_pack("{ss ss sf sf sf}", "key", parameter->row->key,
-                                                    "file", slash ? slash + 1 : parameter->file,
-                                                    "value", parameter->value, "prior",
-                                                    parameter->value * exp(parameter->prior),
-                                                    "spread", exp(parameter->spread)));
+        json_array_append_new(
+            parameters,
+            json_pack("{ss ss sf sf sf so so}", "key", parameter->row->key, "file",
+                      slash ? slash + 1 : parameter->file, "value", parameter->value, "prior",
+                      parameter->value * exp(parameter->prior), "spread", exp(parameter->spread),
+                      "fitted", result->all ? json_real(parameter->fitted) : json_null(), "error",
+                      result->all ? json_real(100 * parameter->error) : json_null()));
     }
     return parameters;
 }

@@ -129,3 +129,51 @@ void surrogate_fit(const struct surrogate *surrogate, unsigned int left_out, dou
     free(jacobian);
     free(work);
 }
+
+/* The lower triangle of A = L * L', in place. */
+static void factorise(double *a, unsigned int n)
+{
+    for (unsigned int j = 0; j < n; j++) {
+        for (unsigned int i = j; i < n; i++) {
+            for (unsigned int k = 0; k < j; k++)
+                a[i * n + j] -= a[i * n + k] * a[j * n + k];
+        }
+        a[j * n + j] = sqrt(a[j * n + j]);
+        for (unsigned int i = j + 1; i < n; i++)
+            a[i * n + j] /= a[j * n + j];
+    }
+}
+
+void surrogate_errors(const struct surrogate *surrogate, const double *x, double *errors)
+{
+    struct problem problem = { surrogate, surrogate->row_count };
+    unsigned int n = surrogate->parameter_count, m = surrogate->row_count + n;
+    double *jacobian = allocate_zeroed(((size_t)m * n + 1) * sizeof(double));
+    double *information = allocate_zeroed(((size_t)n * n + 1) * sizeof(double));
+    double *column = allocate_zeroed((n + 1) * sizeof(double));
+
+    put_jacobian(&problem, x, jacobian, (int)m);
+    for (unsigned int i = 0; i < n; i++) {
+        for (unsigned int k = 0; k <= i; k++) {
+            for (unsigned int row = 0; row < m; row++)
+                information[i * n + k] += jacobian[i * m + row] * jacobian[k * m + row];
+        }
+    }
+    factorise(information, n);
+    /* The i-th diagonal element of the inverse is |y|^2 with L * y = e_i. */
+    for (unsigned int i = 0; i < n; i++) {
+        double sum = 0;
+
+        for (unsigned int k = 0; k < n; k++) {
+            column[k] = k == i;
+            for (unsigned int j = i; j < k; j++)
+                column[k] -= information[k * n + j] * column[j];
+            column[k] = k < i ? 0 : column[k] / information[k * n + k];
+            sum += column[k] * column[k];
+        }
+        errors[i] = sqrt(sum);
+    }
+    free(jacobian);
+    free(information);
+    free(column);
+}

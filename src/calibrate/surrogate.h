@@ -28,4 +28,7 @@ double surrogate_residual(const struct surrogate *surrogate, unsigned int row, c
  * begin, and the result. */
 void surrogate_fit(const struct surrogate *surrogate, unsigned int left_out, double *x);
 
+/* Standard errors of the solution x, on the same scale. */
+void surrogate_errors(const struct surrogate *surrogate, const double *x, double *errors);
+
 #endif

@@ -146,7 +146,8 @@ static int write_json(const json_t *document, const char *path)
 
 static int leave_out(const struct invocation *invocation, const struct paper_db *db)
 {
-    const struct leave_out_spec spec = { .refit = option_value(invocation, "refit"),
+    const struct leave_out_spec spec = { .all = !option_value(invocation, "leave-one-out"),
+                                         .refit = option_value(invocation, "refit"),
                                          .at_once = option_number(invocation, "jobs", 0) };
     const char *output = option_value(invocation, "output");
     char *command, error[PATH_MAX + 512];
@@ -186,8 +187,6 @@ static int calibrate_paper(const struct invocation *invocation, const char *pape
     }
     if (invocation->operand_count)
         return cli_usage_error(invocation->command, "give result files or --paper, not both");
-    if (!option_value(invocation, "leave-one-out"))
-        return cli_usage_error(invocation->command, "--paper needs --leave-one-out");
     if (check_directory(option_value(invocation, "output")) || papers_read(invocation, &db))
         return CLI_FAILED;
     if (select_rows(&db, paper, option_value(invocation, "rows"), error, sizeof(error)))
