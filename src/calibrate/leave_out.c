@@ -500,6 +500,27 @@ static void take_rows(const struct paper_db *db, struct leave_out *out)
     }
 }
 
+static int check_refit(const struct leave_out *out, const char *list, char *error, size_t size)
+{
+    for (const char *word = list; word && *word; word += strspn(word, ",")) {
+        size_t length = strcspn(word, ",");
+        bool found = false;
+
+        for (unsigned int i = 0; i < out->row_count; i++) {
+            const char *id = out->rows[i].row->fields[FIELD_ID];
+
+            found |= strlen(id) == length && !strncmp(id, word, length);
+        }
+        if (!found) {
+            snprintf(error, size, "--refit: '%.*s' is none of the values that are left out",
+                     (int)length, word);
+            return -1;
+        }
+        word += length;
+    }
+    return 0;
+}
+
 int leave_out_run(const struct paper_db *db, const struct leave_out_spec *spec,
                   struct leave_out *out, char *error, size_t size)
 {
@@ -512,6 +533,8 @@ int leave_out_run(const struct paper_db *db, const struct leave_out_spec *spec,
         snprintf(error, size, "a fit needs at least two values that count");
         status = -1;
     }
+    if (!status)
+        status = check_refit(out, spec->refit, error, size);
     if (!status)
         status = find_parameters(&session, error, size);
     if (!status)

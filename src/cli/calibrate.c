@@ -202,12 +202,17 @@ static int calibrate_paper(const struct invocation *invocation, const char *pape
 /* Rejects mistakes before anything runs. */
 static int check(const struct invocation *invocation)
 {
+    static const char *const of_papers[] = { "leave-one-out", "rows", "refit" };
     const char *start = option_value(invocation, "start"),
                *output = option_value(invocation, "output");
     char error[PATH_MAX + 512];
     struct keys *keys;
     int status = CLI_OK;
 
+    for (size_t i = 0; i < sizeof(of_papers) / sizeof(*of_papers); i++) {
+        if (option_value(invocation, of_papers[i]))
+            return cli_usage_error(invocation->command, "--%s needs --paper", of_papers[i]);
+    }
     if (!invocation->operand_count)
         return cli_usage_error(invocation->command, "no result files given");
     if (!start)
