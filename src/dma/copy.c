@@ -25,7 +25,10 @@
  * again in a moment. */
 static bool was_being_exchanged(unsigned proc, uint32_t swaps_before)
 {
-    while (load_acquire(&proc_slot(proc)->swaps) & 1 && proc_alive(proc))
+    uint64_t started = now_ns();
+
+    while (load_acquire(&proc_slot(proc)->swaps) & 1 && proc_alive(proc) &&
+           now_ns() - started < AGENT_PATIENCE_NS)
         sched_yield();
     return load_acquire(&proc_slot(proc)->swaps) != swaps_before;
 }

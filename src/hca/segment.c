@@ -167,23 +167,44 @@ static int move_up(int fd)
     return high;
 }
 
+/* Never opens and creates in one step: what another user has put there must not look like ours. */
+static int open_or_create(void)
+{
+    for (int tries = 0; tries < 100; tries++) {
+        int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+        if (fd < 0 && errno == ENOENT)
+            fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+        if (fd >= 0 || errno != EEXIST)
+            return fd;
+    }
+    return -1;
+}
+
+static const char *why_not_ours(const struct stat *st)
+{
+    if (st->st_uid != geteuid())
+        return "it belongs to another user";
+    if (!S_ISREG(st->st_mode))
+        return "it is not a plain file";
+    return st->st_nlink > 1 ? "it has another name, too (a hard link)" : NULL;
+}
+
 static int open_file(void)
 {
+    int fd = open_or_create(), err = errno;
+    const char *why = NULL;
     struct stat st;
-    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 
-    if (fd < 0) {
-        log_error("%s: %s", path, strerror(errno));
-        return -1;
-    }
-    fd = move_up(fd);
-    if (fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_uid != geteuid()) {
-        log_error("%s: not a plain file of this user", path);
+    if (fd >= 0 ? fstat(fd, &st) == 0 : lstat(path, &st) == 0)
+        why = why_not_ours(&st);
+    if (fd >= 0 && !why)
+        return move_up(fd);
+    log_error("%s: %s%s", path, why ? why : strerror(err),
+              why ? "; choose another --fabric" : "");
+    if (fd >= 0)
         close(fd);
-        errno = EPERM;
-        return -1;
-    }
-    return fd;
+    errno = why ? EPERM : err;
+    return -1;
 }
 
 static int map_file(int fd)

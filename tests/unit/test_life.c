@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Life and death of processes as the kernel's locks tell them, and locks in the segment. */
+
+#include "fabric.h"
+
+#include "hca/proc.h"
+#include "hca/proc_lock.h"
+#include "hca/shm_lock.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static int join_fabric(void **state)
+{
+    fabric_open();
+    return 0;
+}
+
+/* A child that has joined the fabric, and sleeps. */
+static pid_t start_peer(unsigned *index)
+{
+    int ready[2];
+    assert_int_equal(pipe(ready), 0);
+    pid_t child = fork();
+
+    if (!child) {
+        unsigned mine = segment_attach() ? MAX_PROCS : (unsigned)proc_self;
+        if (write(ready[1], &mine, sizeof(mine)) != sizeof(mine))
+            _exit(1);
+        for (;;)
+            pause();
+    }
+    assert_int_equal(read(ready[0], index, sizeof(*index)), sizeof(*index));
+    close(ready[0]);
+    close(ready[1]);
+    assert_true(*index < MAX_PROCS && (int)*index != proc_self);
+    return child;
+}
+
+static void end_peer(pid_t child)
+{
+    kill(child, SIGKILL);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+}
+
+static void a_lock_ends_with_its_process(void **state)
+{
+    unsigned peer;
+    pid_t child = start_peer(&peer);
+
+    assert_true(proc_slot(peer)->locked);
+    assert_int_equal(proc_lock_state(segment_fd(), peer), PROC_LOCK_HELD);
+    assert_true(proc_alive(peer));
+    end_peer(child);
+    assert_int_equal(proc_lock_state(segment_fd(), peer), PROC_LOCK_FREE);
+    proc_reap_dead();
+    assert_int_equal(load_acquire(&proc_slot(peer)->state), PROC_FREE);
+}
+
+/* What another PID namespace says of a pid has no meaning here. */
+static void a_foreign_pid_does_not_matter(void **state)
+{
+    unsigned peer;
+    pid_t child = start_peer(&peer);
+
+    proc_slot(peer)->pid = 0x3fffffff;
+    proc_slot(peer)->pid_namespace++;
+    proc_reap_dead();
+    assert_true(proc_alive(peer));
+    assert_false(proc_is_near(peer));
+    assert_int_equal(proc_pidfd(peer), -1);
+    assert_int_equal(proc_memory(peer), -1);
+    proc_slot(peer)->pid = getpid();
+    proc_reap_dead();
+    assert_true(proc_alive(peer));
+    end_peer(child);
+    proc_reap_dead();
+    assert_int_equal(load_acquire(&proc_slot(peer)->state), PROC_FREE);
+}
+
+/* Nor does it if the program closes all descriptors, or forks. */
+static void the_lock_outlives_descriptors_and_not_the_process(void **state)
+{
+    unsigned peer;
+    int ready[2];
+    char byte;
+    assert_int_equal(pipe(ready), 0);
+    pid_t child = fork();
+
+    if (!child) {
+        if (segment_attach())
+            _exit(1);
+        for (int fd = 3; fd < 2048; fd++)
+            if (fd != ready[1])
+                close(fd);
+        pid_t grandchild = fork();
+        if (!grandchild) {
+            close(ready[1]);
+            sleep(30);
+            _exit(0);
+        }
+        unsigned mine = proc_self;
+        if (write(ready[1], &mine, sizeof(mine)) != sizeof(mine) ||
+            write(ready[1], &grandchild, sizeof(grandchild)) != sizeof(grandchild))
+            _exit(1);
+        for (;;)
+            pause();
+    }
+    pid_t grandchild;
+    assert_int_equal(read(ready[0], &peer, sizeof(peer)), sizeof(peer));
+    assert_int_equal(read(ready[0], &grandchild, sizeof(grandchild)), sizeof(grandchild));
+    assert_int_equal(proc_lock_state(segment_fd(), peer), PROC_LOCK_HELD);
+    end_peer(child);
+    assert_int_equal(proc_lock_state(segment_fd(), peer), PROC_LOCK_FREE);
+    kill(grandchild, SIGKILL);
+    close(ready[1]);
+    while (read(ready[0], &byte, 1) > 0)
+        ;
+    close(ready[0]);
+    proc_reap_dead();
+}
+
+/* As a corrupted segment may have it: the holder lives and knows nothing of it. */
+static void a_lock_that_is_never_released_is_taken_over(void **state)
+{
+    struct shm_lock lock = { 0 };
+
+    shm_lock_patience_ns = 50000000;
+    store_relaxed(&lock.holder, proc_word(proc_self));
+    assert_true(shm_lock(&lock));
+    shm_unlock(&lock);
+    assert_false(shm_lock(&lock));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_lock_ends_with_its_process),
+        cmocka_unit_test(a_foreign_pid_does_not_matter),
+        cmocka_unit_test(the_lock_outlives_descriptors_and_not_the_process),
+        cmocka_unit_test(a_lock_that_is_never_released_is_taken_over),
+    };
+
+    return cmocka_run_group_tests_name("life", tests, join_fabric, NULL);
+}
