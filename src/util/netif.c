@@ -14,8 +14,8 @@
 
 static bool is_ip(const struct ifaddrs *entry)
 {
-    return entry->ifa_addr && (entry->ifa_addr->sa_family == AF_INET ||
-                               entry->ifa_addr->sa_family == AF_INET6);
+    return entry->ifa_addr &&
+           (entry->ifa_addr->sa_family == AF_INET || entry->ifa_addr->sa_family == AF_INET6);
 }
 
 static const void *address_bytes(const struct ifaddrs *entry)
@@ -105,8 +105,9 @@ static void explain(const char *text, const struct ifaddrs *list, char *error, s
             strlen(names) + strlen(word) < sizeof(names))
             strcat(names, word);
     }
-    snprintf(error, size, "%s is neither an interface nor an address or network of this host, which has%s",
-             text, *names ? names : " none");
+    snprintf(error, size,
+             "%s is neither an interface nor an address or network of this host, which has%s", text,
+             *names ? names : " none");
 }
 
 int netif_find(const char *text, struct netif *netif, char *error, size_t size)

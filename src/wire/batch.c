@@ -13,10 +13,8 @@
 #define UDP_SEGMENT 103
 #endif
 
-#define BATCH_BYTES \
-    65000               /* a datagram before it is cut, below 64 KiB less the IP and UDP headers */
-#define BATCH_FRAMES 64 /* the kernel's limit */
-#define SPARE_COUNT  8
+#define BATCH_BYTES 65000 /* before it is cut: less than 64 KiB with the IP and UDP headers */
+#define SPARE_COUNT 8
 
 /* ---- buffers ---- */
 
@@ -62,17 +60,15 @@ static void note_refusal(int err)
         log_warn("wire: packets are lost, the kernel does not send them: %s", strerror(err));
 }
 
-static bool send_bytes(const struct wire_batch *batch, uint8_t *bytes, size_t length,
-                       uint16_t segment)
+static void send_datagram(struct wire_batch *batch, uint16_t segment)
 {
-    union netif_address to = batch->to;
-    struct iovec iov = { bytes, length };
+    union netif_address *to = &batch->to;
     char control[CMSG_SPACE(sizeof(segment))] = { 0 };
     struct msghdr message = {
-        .msg_name = &to,
-        .msg_namelen = to.any.sa_family == AF_INET ? sizeof(to.v4) : sizeof(to.v6),
-        .msg_iov = &iov,
-        .msg_iovlen = 1,
+        .msg_name = to,
+        .msg_namelen = to->any.sa_family == AF_INET ? sizeof(to->v4) : sizeof(to->v6),
+        .msg_iov = batch->iov,
+        .msg_iovlen = batch->parts,
     };
 
     if (segment) {
@@ -91,23 +87,25 @@ static bool send_bytes(const struct wire_batch *batch, uint8_t *bytes, size_t le
             wire_port.segmentation = false; /* this device cannot: the frames are sent again */
         else
             note_refusal(errno);
-        return false;
+        return;
     }
-    return true;
 }
 
 static void send_frames(struct wire_batch *batch)
 {
     if (batch->frames)
-        send_bytes(batch, batch->buffer, batch->bytes, batch->frames > 1 ? batch->frame_bytes : 0);
-    batch->bytes = 0;
-    batch->frames = 0;
+        send_datagram(batch, batch->frames > 1 ? batch->frame_bytes : 0);
+    batch->used = batch->bytes = 0;
+    batch->frames = batch->parts = 0;
     batch->closed = false;
 }
 
 void wire_batch_begin(struct wire_batch *batch)
 {
-    *batch = (struct wire_batch){ .buffer = take_buffer() };
+    batch->buffer = take_buffer();
+    batch->used = batch->bytes = 0;
+    batch->frames = batch->parts = 0;
+    batch->closed = false;
 }
 
 void wire_batch_end(struct wire_batch *batch)
@@ -123,7 +121,7 @@ static bool joins(const struct wire_batch *batch, const struct wire_gid *from,
 {
     return batch->frames && wire_port.segmentation && !batch->closed &&
            length <= batch->frame_bytes && batch->bytes + length <= BATCH_BYTES &&
-           batch->frames < BATCH_FRAMES && batch->from == from &&
+           batch->frames < WIRE_BATCH_FRAMES && batch->from == from &&
            !memcmp(&batch->to, to, sizeof(*to));
 }
 
@@ -131,8 +129,6 @@ static bool joins(const struct wire_batch *batch, const struct wire_gid *from,
 uint8_t *wire_batch_frame(struct wire_batch *batch, const struct wire_gid *from,
                           const union netif_address *to, size_t length, uint16_t *identification)
 {
-    uint8_t *frame;
-
     if (!batch->buffer)
         return NULL;
     if (!joins(batch, from, to, length)) {
@@ -143,8 +139,24 @@ uint8_t *wire_batch_frame(struct wire_batch *batch, const struct wire_gid *from,
     }
     *identification = batch->frames;
     batch->closed = length < batch->frame_bytes;
-    frame = batch->buffer + batch->bytes;
     batch->bytes += length;
     batch->frames++;
-    return frame;
+    return batch->buffer + batch->used;
+}
+
+void wire_batch_add_written(struct wire_batch *batch, size_t length)
+{
+    struct iovec *last = batch->parts ? &batch->iov[batch->parts - 1] : NULL;
+    uint8_t *written = batch->buffer + batch->used;
+
+    batch->used += length;
+    if (last && (uint8_t *)last->iov_base + last->iov_len == written)
+        last->iov_len += length;
+    else
+        batch->iov[batch->parts++] = (struct iovec){ written, length };
+}
+
+void wire_batch_add_memory(struct wire_batch *batch, const void *memory, size_t length)
+{
+    batch->iov[batch->parts++] = (struct iovec){ (void *)memory, length };
 }

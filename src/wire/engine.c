@@ -26,12 +26,20 @@ static void poll_begin(void)
 {
     atomic_fetch_add_explicit(&wire_service_polls, 1, memory_order_relaxed);
     if (load_relaxed(&last_poll_was_empty))
-        wire_receive();
+        wire_receive(false);
 }
 
+/* A program that has found something is likely to answer, and then to poll again. So its next
+ * request goes first, together with the acknowledgement. If it does neither, the service thread
+ * sends that. */
 static void poll_end(int count)
 {
     store_relaxed(&last_poll_was_empty, count == 0);
+    if (!wire_receive_owes())
+        return;
+    atomic_thread_fence(memory_order_seq_cst);
+    if (!count || !wire_service_looks())
+        wire_receive_answer();
 }
 
 /* A child shares its parent's sockets: if it kept them open, the kernel would give it packets. */
@@ -41,6 +49,7 @@ static void forget_in_child(void)
     wire_qp_forget();
     wire_receive_forget();
     wire_batch_forget();
+    wire_peer_forget();
 }
 
 static int start(void)
@@ -64,8 +73,9 @@ static void stop(void)
         hca_mad_agent->leave();
     wire_service_stop();
     /* Packets for other processes of this host may wait in our sockets. */
-    for (int tries = 0; tries < LAST_TRIES && wire_receive(); tries++)
+    for (int tries = 0; tries < LAST_TRIES && wire_receive(true); tries++)
         ;
+    wire_receive_answer();
     agent_stop();
 }
 

@@ -10,18 +10,26 @@ bool wire_gid_is_ipv4(const uint8_t gid[16])
     return !memcmp(gid, WIRE_IPV4_PREFIX, 12);
 }
 
+size_t wire_frame_end(const struct wire_flow *flow, const uint8_t *headers, size_t header_bytes,
+                      const uint8_t *payload, uint32_t payload_bytes, uint16_t identification,
+                      uint8_t *end)
+{
+    uint32_t icrc = wire_icrc(flow, headers, header_bytes, payload, payload_bytes, identification);
+    size_t length = -payload_bytes & 3;
+
+    memset(end, 0, length);
+    for (int i = 0; i < ICRC_BYTES; i++)
+        end[length++] = icrc >> 8 * i;
+    return length;
+}
+
 size_t wire_frame_seal(const struct wire_flow *flow, uint8_t *frame, size_t header_bytes,
                        uint32_t payload_bytes, uint16_t identification)
 {
-    size_t length = header_bytes + payload_bytes;
-    uint32_t icrc;
+    uint8_t *payload = frame + header_bytes, *end = payload + payload_bytes;
 
-    for (; length % 4; length++)
-        frame[length] = 0;
-    icrc = wire_icrc(flow, frame, length, identification);
-    for (int i = 0; i < ICRC_BYTES; i++)
-        frame[length++] = icrc >> 8 * i;
-    return length;
+    return end - frame +
+           wire_frame_end(flow, frame, header_bytes, payload, payload_bytes, identification, end);
 }
 
 const char *wire_frame_decode(const struct wire_flow *flow, const uint8_t *bytes, size_t length,

@@ -9,6 +9,7 @@
 
 #define WIRE_UDP_PORT    4791
 #define WIRE_MAX_FRAME   (PACKET_MAX_HEADER_BYTES + PACKET_MAX_PAYLOAD_BYTES + ICRC_BYTES)
+#define WIRE_MAX_END     (3 + ICRC_BYTES)
 #define WIRE_IPV4_PREFIX "\0\0\0\0\0\0\0\0\0\0\xff\xff"
 
 /* Where a datagram comes from and goes to. Addresses are GIDs: an IPv4 address is the end of
@@ -25,6 +26,12 @@ static inline bool wire_flow_is_ipv4(const struct wire_flow *flow)
 {
     return wire_gid_is_ipv4(flow->source);
 }
+
+/* Writes what follows the payload, up to WIRE_MAX_END bytes: padding and ICRC. Returns its length.
+ */
+size_t wire_frame_end(const struct wire_flow *flow, const uint8_t *headers, size_t header_bytes,
+                      const uint8_t *payload, uint32_t payload_bytes, uint16_t identification,
+                      uint8_t *end);
 
 /* The payload already lies behind the headers. Adds padding and ICRC, and returns the length of the
  * frame. */

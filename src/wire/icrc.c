@@ -46,8 +46,9 @@ static uint8_t *put_ipv6(uint8_t *at, const struct wire_flow *flow, size_t lengt
     return at + IPV6_BYTES;
 }
 
-static uint32_t crc_of(const struct wire_flow *flow, const uint8_t *bytes, size_t length,
-                       uint16_t identification, uint16_t fragment)
+/* The CRC of everything up to the BTH of a packet of `length` bytes. */
+static uint32_t crc_of_heads(const struct wire_flow *flow, const uint8_t *bth, size_t length,
+                             uint16_t identification, uint16_t fragment)
 {
     uint8_t head[LRH_ONES + IPV6_BYTES + UDP_BYTES + BTH_BYTES], *at = head + LRH_ONES;
     size_t datagram = length + ICRC_BYTES;
@@ -60,17 +61,30 @@ static uint32_t crc_of(const struct wire_flow *flow, const uint8_t *bytes, size_
     bytes_put(at + 4, 2, UDP_BYTES + datagram);
     memset(at + 6, 0xff, 2);
     at += UDP_BYTES;
-    memcpy(at, bytes, BTH_BYTES);
+    memcpy(at, bth, BTH_BYTES);
     at[BTH_FLAGS_AT] = 0xff;
     at += BTH_BYTES;
-    return libdeflate_crc32(libdeflate_crc32(0, head, at - head), bytes + BTH_BYTES,
-                            length - BTH_BYTES);
+    return libdeflate_crc32(0, head, at - head);
 }
 
-uint32_t wire_icrc(const struct wire_flow *flow, const uint8_t *bytes, size_t length,
-                   uint16_t identification)
+static uint32_t crc_of(const struct wire_flow *flow, const uint8_t *bytes, size_t length,
+                       uint16_t identification, uint16_t fragment)
 {
-    return crc_of(flow, bytes, length, identification, DONT_FRAGMENT);
+    return libdeflate_crc32(crc_of_heads(flow, bytes, length, identification, fragment),
+                            bytes + BTH_BYTES, length - BTH_BYTES);
+}
+
+uint32_t wire_icrc(const struct wire_flow *flow, const uint8_t *headers, size_t header_bytes,
+                   const uint8_t *payload, size_t payload_bytes, uint16_t identification)
+{
+    static const uint8_t zeros[4];
+    size_t pad = -payload_bytes & 3;
+    uint32_t crc = crc_of_heads(flow, headers, header_bytes + payload_bytes + pad, identification,
+                                DONT_FRAGMENT);
+
+    crc = libdeflate_crc32(crc, headers + BTH_BYTES, header_bytes - BTH_BYTES);
+    crc = libdeflate_crc32(crc, payload, payload_bytes);
+    return libdeflate_crc32(crc, zeros, pad);
 }
 
 /* ---- solving for the identification ---- */

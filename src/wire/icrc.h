@@ -7,12 +7,13 @@
 
 #include "wire/frame.h"
 
-/* `bytes` begins with the BTH and ends before the ICRC. */
-uint32_t wire_icrc(const struct wire_flow *flow, const uint8_t *bytes, size_t length,
-                   uint16_t identification);
+/* Of a packet that is about to be sent, padding included. */
+uint32_t wire_icrc(const struct wire_flow *flow, const uint8_t *headers, size_t header_bytes,
+                   const uint8_t *payload, size_t payload_bytes, uint16_t identification);
 
-/* Over IPv4 the ICRC covers the packet's identification, which a UDP socket does not tell: a packet
- * is accepted if some identification explains its ICRC. `guess` is tried first. */
+/* `bytes` begins with the BTH and ends before the ICRC. Over IPv4 the ICRC covers the packet's
+ * identification, which a UDP socket does not tell: a packet is accepted if some identification
+ * explains its ICRC. `guess` is tried first. */
 bool wire_icrc_matches(const struct wire_flow *flow, const uint8_t *bytes, size_t length,
                        uint32_t received, uint16_t guess);
 

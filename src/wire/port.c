@@ -85,6 +85,10 @@ static void log_refused(const struct wire_gid *gid, int err)
     char text[INET6_ADDRSTRLEN];
 
     inet_ntop(AF_INET6, gid->raw, text, sizeof(text));
+    if (err == EADDRNOTAVAIL) { /* new, and not yet known to be unique */
+        log_debug("wire: %s is not usable yet", text);
+        return;
+    }
     log_error("UDP port %d of %s: %s%s", WIRE_UDP_PORT, text, strerror(err),
               err == EADDRINUSE ? " (by another user, or by the kernel's own RoCE driver)" : "");
 }
@@ -117,8 +121,10 @@ int wire_port_open(void)
             log_refused(gid, err);
         }
     }
-    if (!port->count)
+    if (!port->count) {
+        log_error("wire: no address of %s can be used: %s", text, strerror(err));
         return err;
+    }
     port->segmentation = !set_number(port->gids[0].fd, IPPROTO_UDP, UDP_SEGMENT, 0);
     err = wire_forward_open();
     if (err)

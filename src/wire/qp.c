@@ -15,13 +15,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WINDOW_BYTES                                                             \
-    (128u << 10) /* unacknowledged; two of them fit into a default socket buffer \
-                  */
+#define WINDOW_BYTES    (256u << 10) /* unacknowledged */
 #define ACKS_PER_WINDOW 4
-#define READ_BYTES      (64u << 10) /* a longer read is asked for in parts, which bounds the answer */
-#define FIRST_PROBE_NS  2000000
-#define IMPOSSIBLE      UINT32_MAX /* length of a WQE that fails */
+#define GATHER_BYTES    1024 /* the kernel takes longer payload from where it is */
+/* 537 ms. Probes repeat what is lost; the timeout only notices that the peer is gone, and the peer
+ * is a process that a busy machine may not run for a while. */
+#define MIN_TIMEOUT    17
+#define FIRST_PROBE_NS 2000000
+#define IMPOSSIBLE     UINT32_MAX /* length of a WQE that fails */
 
 /* QPs with transport state, for the timers. */
 static struct spinlock list_lock;
@@ -35,8 +36,13 @@ static void start_transport(struct wire_qp *qp)
 
     attributes.window = WINDOW_BYTES / attributes.path_mtu;
     attributes.ack_every = attributes.window / ACKS_PER_WINDOW;
-    if (attributes.max_reads > WINDOW_BYTES / READ_BYTES)
-        attributes.max_reads = WINDOW_BYTES / READ_BYTES;
+    if (attributes.timeout && attributes.timeout < MIN_TIMEOUT)
+        attributes.timeout = MIN_TIMEOUT;
+    if (attributes.max_reads > WINDOW_BYTES / WIRE_READ_BYTES)
+        attributes.max_reads = WINDOW_BYTES / WIRE_READ_BYTES;
+    qp->full_window = attributes.window;
+    qp->full_reads = attributes.max_reads;
+    qp->losses = 0;
     transport_init(&qp->transport, &wire_transport_ops, &attributes);
 }
 
@@ -69,6 +75,9 @@ static void find_peer(struct wire_qp *qp)
     memcpy(qp->peer_gid, route->dgid.raw, sizeof(qp->peer_gid));
     if (!wire_port_address(qp->from, qp->peer_gid, &qp->to))
         qp->to.any.sa_family = AF_UNSPEC; /* nothing that is sent there arrives */
+    wire_peer_leave(qp);
+    if (qp->hca->ibv.qp_type != IBV_QPT_UC)
+        qp->peer = wire_peer_find(qp->peer_gid);
 }
 
 void wire_qp_modified(struct hca_qp *hca, enum ibv_qp_state from, enum ibv_qp_state to)
@@ -113,6 +122,8 @@ static void free_wqes(struct wire_qp *qp)
     }
 }
 
+static void answer(struct wire_qp *qp);
+
 void wire_qp_flush(struct hca_qp *hca)
 {
     struct wire_qp *qp;
@@ -121,6 +132,7 @@ void wire_qp_flush(struct hca_qp *hca)
     qp = hca->engine_qp;
     if (qp) {
         epoch_enter();
+        answer(qp);
         if (qp_state(hca) == IBV_QPS_ERR) {
             transport_stop(&qp->transport);
             transport_flush(&qp->transport);
@@ -130,6 +142,7 @@ void wire_qp_flush(struct hca_qp *hca)
         list_remove(qp, next, link);
         spin_unlock(&list_lock);
         hca->engine_qp = NULL;
+        wire_peer_leave(qp);
         free_wqes(qp);
         free(qp);
     }
@@ -201,7 +214,8 @@ bool wire_qp_fetch(struct wire_qp *qp)
         return false;
     const struct send_wqe *send = &wqe->send;
     uint32_t left = wqe->length - qp->next_offset;
-    uint32_t length = send->opcode == IBV_WR_RDMA_READ && left > READ_BYTES ? READ_BYTES : left;
+    bool in_parts = send->opcode == IBV_WR_RDMA_READ && left > WIRE_READ_BYTES;
+    uint32_t length = in_parts ? WIRE_READ_BYTES : left;
     *slot = (struct wire_slot){
         .wqe = wqe,
         .offset = qp->next_offset,
@@ -237,14 +251,60 @@ static size_t frame_bytes(const struct packet *packet)
            packet_pad_bytes(packet) + ICRC_BYTES;
 }
 
+static const uint8_t *payload_in_place(const struct wire_qp *qp, const struct packet *packet,
+                                       const struct wire_wqe *wqe)
+{
+    uint32_t length = packet->payload.length;
+
+    /* An unreliable request is complete, and its memory the program's, before it is sent. */
+    if (length < GATHER_BYTES || !transport_is_reliable(&qp->transport))
+        return NULL;
+    return wqe ? wire_memory_gathered(qp, wqe, packet->payload.offset, length)
+               : wire_memory_responded(qp, &packet->payload);
+}
+
+static bool copy_payload(const struct wire_qp *qp, const struct packet *packet,
+                         const struct wire_wqe *wqe, uint8_t *to)
+{
+    uint32_t length = packet->payload.length;
+
+    return !length || (wqe ? wire_memory_gather(qp, wqe, packet->payload.offset, to, length)
+                           : wire_memory_response(qp, &packet->payload, to));
+}
+
+static void fill_frame(struct wire_batch *batch, struct wire_qp *qp, const struct packet *packet,
+                       const struct wire_wqe *wqe, uint8_t *frame, const struct wire_flow *flow,
+                       uint16_t identification)
+{
+    size_t headers = packet_encode(packet, frame);
+    uint32_t length = packet->payload.length;
+    const uint8_t *memory = payload_in_place(qp, packet, wqe);
+
+    if (memory) {
+        uint8_t *end = frame + headers;
+        size_t end_bytes =
+            wire_frame_end(flow, frame, headers, memory, length, identification, end);
+
+        wire_batch_add_written(batch, headers);
+        wire_batch_add_memory(batch, memory, length);
+        wire_batch_add_written(batch, end_bytes);
+        return;
+    }
+    if (!copy_payload(qp, packet, wqe, frame + headers)) {
+        /* the program has deregistered the memory of a request or response */
+        memset(frame + headers, 0, length);
+        frame[0] = 0xff;
+        qp_set_error(qp->shared);
+    }
+    wire_batch_add_written(batch, wire_frame_seal(flow, frame, headers, length, identification));
+}
+
 static void add_frame(struct wire_batch *batch, struct wire_qp *qp, const struct packet *packet,
                       const struct wire_wqe *wqe)
 {
     bool datagram = qp->hca->ibv.qp_type == IBV_QPT_UD;
     const struct wire_gid *from = datagram ? &wire_port.gids[wqe->send.sgid_index] : qp->from;
     const union netif_address *to = datagram ? &wqe->to : &qp->to;
-    size_t headers = opcode_info(packet->opcode)->header_bytes;
-    uint32_t payload = packet->payload.length;
     struct wire_flow flow = { .source_port = WIRE_UDP_PORT };
     uint16_t identification;
 
@@ -255,18 +315,9 @@ static void add_frame(struct wire_batch *batch, struct wire_qp *qp, const struct
         return;
     traffic_add(&qp->shared->requests.xmit_packets, 1);
     traffic_add(&qp->shared->requests.xmit_bytes, frame_bytes(packet));
-    packet_encode(packet, frame);
-    bool good = !payload ||
-                (wqe ? wire_memory_gather(qp, wqe, packet->payload.offset, frame + headers, payload)
-                     : wire_memory_response(qp, &packet->payload, frame + headers));
-    if (!good) { /* the program has deregistered the memory of a request or response */
-        memset(frame + headers, 0, payload);
-        frame[0] = 0xff;
-        qp_set_error(qp->shared);
-    }
     memcpy(flow.source, from->raw, 16);
     memcpy(flow.destination, datagram ? wqe->send.dgid.raw : qp->peer_gid, 16);
-    wire_frame_seal(&flow, frame, headers, payload, identification);
+    fill_frame(batch, qp, packet, wqe, frame, &flow, identification);
 }
 
 /* Keeps the average time between two acknowledgements that bring progress. */
@@ -295,6 +346,8 @@ static void set_deadline(struct wire_qp *qp, uint64_t now)
     } else {
         qp->waits_since = 0;
     }
+    if (qp->waits && now + FIRST_PROBE_NS < qp->deadline)
+        qp->deadline = now + FIRST_PROBE_NS; /* look again, should nobody wake it */
     if (qp->deadline != TRANSPORT_NEVER)
         wire_service_timer(qp->deadline);
 }
@@ -305,8 +358,82 @@ static void run_timer(struct wire_qp *qp, uint64_t now)
         transport_timeout(&qp->transport, now);
         return;
     }
+    if (qp->transport.requester.timer != TIMER_ACK || now - qp->waits_since < qp->probe_ns)
+        return;
     qp->probe_ns *= 2;
     transport_probe(&qp->transport);
+}
+
+static void add_responses(struct wire_batch *batch, struct wire_qp *qp)
+{
+    struct packet packet;
+
+    while (transport_pull_response(&qp->transport, &packet))
+        add_frame(batch, qp, &packet, NULL);
+}
+
+/* Sends what the peer waits for, before the QP is gone. */
+static void answer(struct wire_qp *qp)
+{
+    struct wire_batch batch;
+
+    wire_batch_begin(&batch);
+    add_responses(&batch, qp);
+    wire_batch_end(&batch);
+}
+
+/* Bytes on their way in either direction: requests, and what reads have asked for. */
+static int64_t bytes_in_flight(struct wire_qp *qp)
+{
+    const struct requester *requester = &qp->transport.requester;
+    int64_t bytes = (int64_t)requester->in_flight << qp->transport.mtu_shift;
+    unsigned reads = requester->reads;
+
+    for (uint32_t i = requester->oldest.index; reads && i != requester->current.index; i++) {
+        const struct transport_wqe *wqe = &qp->slots[i % WIRE_SLOTS].transport;
+
+        if (!requester_awaits_data(wqe))
+            continue;
+        bytes += wqe->length;
+        reads--;
+    }
+    return bytes;
+}
+
+static void note_in_flight(struct wire_qp *qp, uint64_t now)
+{
+    const struct transport_counters *counters = &qp->transport.counters;
+    uint64_t losses = counters->rewinds - counters->rnr_waits;
+
+    wire_peer_note(qp, bytes_in_flight(qp), losses != qp->losses, now);
+    qp->losses = losses;
+}
+
+/* False: there is no room for anything. */
+static bool limit_requests(struct wire_qp *qp)
+{
+    struct transport_attributes *attributes = &qp->transport.attributes;
+    int64_t room = wire_peer_room(qp), left = room - qp->in_flight;
+    uint32_t packets = room > 0 ? room >> qp->transport.mtu_shift : 0;
+
+    attributes->window = packets < qp->full_window ? packets : qp->full_window;
+    attributes->max_reads = left < WIRE_READ_BYTES ? qp->transport.requester.reads : qp->full_reads;
+    return attributes->window;
+}
+
+static bool has_request(struct wire_qp *qp)
+{
+    return qp->next_wqe || qp->transport.requester.current.index != qp->fetched;
+}
+
+/* A QP that the limit of its peer has stopped waits for the others. */
+static void wait_for_room(struct wire_qp *qp)
+{
+    const struct transport_attributes *attributes = &qp->transport.attributes;
+
+    if (qp->peer && has_request(qp) &&
+        (attributes->window < qp->full_window || attributes->max_reads < qp->full_reads))
+        wire_peer_wait(qp);
 }
 
 /* With the send queue's lock held, inside an epoch. */
@@ -317,15 +444,18 @@ static void pump(struct wire_qp *qp)
     uint64_t now = now_ns();
 
     wire_batch_begin(&batch);
-    while (transport_pull_response(&qp->transport, &packet))
-        add_frame(&batch, qp, &packet, NULL);
-    while (transport_pull_request(&qp->transport, now, &packet)) {
+    /* Behind a request, the shorter acknowledgement fits into the same datagram. */
+    bool may_send = limit_requests(qp);
+    while (may_send && transport_pull_request(&qp->transport, now, &packet)) {
         add_frame(&batch, qp, &packet, (struct wire_wqe *)(uintptr_t)packet.route);
         if (qp->sent)
             wire_qp_complete(qp, qp->sent, IBV_WC_SUCCESS);
         qp->sent = NULL;
     }
+    add_responses(&batch, qp);
     wire_batch_end(&batch);
+    note_in_flight(qp, now);
+    wait_for_room(qp);
     set_deadline(qp, now);
 }
 
@@ -366,7 +496,9 @@ static bool comes_from_peer(const struct wire_qp *qp, const struct wire_arrival 
 
 void wire_qp_receive(struct hca_qp *hca, const struct wire_arrival *arrival)
 {
+    struct wire_peer *peer = NULL;
     struct wire_qp *qp;
+    uint64_t now = now_ns();
 
     spin_lock(&hca->sq_lock);
     qp = hca->engine_qp;
@@ -374,12 +506,15 @@ void wire_qp_receive(struct hca_qp *hca, const struct wire_arrival *arrival)
         qp->arrival = arrival;
         traffic_add(&hca->shared->requests.rcv_packets, 1);
         traffic_add(&hca->shared->requests.rcv_bytes, frame_bytes(&arrival->packet));
-        transport_receive(&qp->transport, now_ns(), &arrival->packet);
+        transport_receive(&qp->transport, now, &arrival->packet);
         qp->arrival = NULL;
+        note_in_flight(qp, now);
+        peer = qp->peer;
         if (unlikely(qp->transport.in_error))
             pump(qp); /* the NAK, before another thread flushes the QP */
     }
     spin_unlock(&hca->sq_lock);
+    wire_peer_wake(peer);
 }
 
 void wire_qp_kick(struct hca_qp *hca)

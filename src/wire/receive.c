@@ -21,30 +21,50 @@
 #define MESSAGES      8
 #define MESSAGE_BYTES 65536
 #define TOUCHED       64
+#define QUIET_EVERY   16
 
 /* Guarded by receive_lock: one thread receives at a time, so that packets stay in order. */
 static struct spinlock receive_lock;
-static uint8_t *buffers;
-static struct hca_qp *touched[TOUCHED]; /* QPs that may have something to send now */
-static unsigned touched_count;
+static struct receive_message {
+    uint8_t bytes[MESSAGE_BYTES];
+    union netif_address from;
+    char control[CMSG_SPACE(sizeof(int))];
+    struct iovec iov;
+} * buffers;
+static struct mmsghdr messages[MESSAGES];
+static unsigned busy_source, rounds; /* the one that had something last */
+/* Numbers of QPs that may have something to send now; they may be destroyed meanwhile. */
+static uint32_t touched[TOUCHED];
+static atomic_uint touched_count;
 
 /* ---- one packet ---- */
 
 static void kick_touched(void)
 {
-    for (unsigned i = 0; i < touched_count; i++)
-        wire_qp_kick(touched[i]);
-    touched_count = 0;
+    unsigned count = load_relaxed(&touched_count);
+
+    for (unsigned i = 0; i < count; i++) {
+        struct hca_qp *qp = qp_by_number(touched[i]);
+
+        if (qp)
+            wire_qp_kick(qp);
+    }
+    store_relaxed(&touched_count, 0);
 }
 
-static void touch(struct hca_qp *qp)
+void wire_receive_touch(uint32_t qpn)
 {
-    for (unsigned i = 0; i < touched_count; i++)
-        if (touched[i] == qp)
+    unsigned count = load_relaxed(&touched_count);
+
+    for (unsigned i = 0; i < count; i++)
+        if (touched[i] == qpn)
             return;
-    if (touched_count == TOUCHED)
+    if (count == TOUCHED) {
         kick_touched();
-    touched[touched_count++] = qp;
+        count = 0;
+    }
+    touched[count] = qpn;
+    store_relaxed(&touched_count, count + 1);
 }
 
 static void to_own_qp(struct wire_arrival *arrival)
@@ -54,7 +74,7 @@ static void to_own_qp(struct wire_arrival *arrival)
     if (!qp)
         return;
     wire_qp_receive(qp, arrival);
-    touch(qp);
+    wire_receive_touch(arrival->packet.destination_qpn);
 }
 
 static void deliver(struct wire_arrival *arrival, const uint8_t *bytes, size_t length,
@@ -129,26 +149,36 @@ static unsigned take_datagram(const struct wire_gid *to, struct msghdr *message,
     return count;
 }
 
+static bool make_buffers(void)
+{
+    if (buffers)
+        return true;
+    buffers = calloc(MESSAGES, sizeof(*buffers));
+    for (int i = 0; buffers && i < MESSAGES; i++) {
+        buffers[i].iov = (struct iovec){ buffers[i].bytes, MESSAGE_BYTES };
+        messages[i].msg_hdr = (struct msghdr){ .msg_name = &buffers[i].from,
+                                               .msg_iov = &buffers[i].iov,
+                                               .msg_iovlen = 1,
+                                               .msg_control = buffers[i].control };
+    }
+    return buffers;
+}
+
+/* The kernel changes these two in the messages that it uses. */
+static void reset_lengths(void)
+{
+    for (int i = 0; i < MESSAGES; i++) {
+        messages[i].msg_hdr.msg_namelen = sizeof(buffers[i].from);
+        messages[i].msg_hdr.msg_controllen = sizeof(buffers[i].control);
+    }
+}
+
 static unsigned take_from_socket(const struct wire_gid *gid)
 {
-    struct mmsghdr messages[MESSAGES];
-    struct iovec iov[MESSAGES];
-    union netif_address from[MESSAGES];
-    char control[MESSAGES][CMSG_SPACE(sizeof(int))];
     unsigned count = 0;
     int got;
 
-    for (int i = 0; i < MESSAGES; i++) {
-        iov[i] = (struct iovec){ buffers + (size_t)i * MESSAGE_BYTES, MESSAGE_BYTES };
-        messages[i].msg_hdr = (struct msghdr){
-            .msg_name = &from[i],
-            .msg_namelen = sizeof(from[i]),
-            .msg_iov = &iov[i],
-            .msg_iovlen = 1,
-            .msg_control = control[i],
-            .msg_controllen = sizeof(control[i]),
-        };
-    }
+    reset_lengths();
     got = recvmmsg(gid->fd, messages, MESSAGES, MSG_DONTWAIT, NULL);
     for (int i = 0; i < got; i++)
         count += take_datagram(gid, &messages[i].msg_hdr, messages[i].msg_len);
@@ -163,8 +193,8 @@ static unsigned take_forwarded(void)
     unsigned count = 0, gid;
     size_t length;
 
-    while (count < MESSAGES * 8 &&
-           (length = wire_forward_take(buffers, MESSAGE_BYTES, &gid, &arrival.flow, &frame))) {
+    while (count < MESSAGES * 8 && (length = wire_forward_take(buffers[0].bytes, MESSAGE_BYTES,
+                                                               &gid, &arrival.flow, &frame))) {
         arrival.to = &wire_port.gids[gid];
         count++;
         if (packet_decode(&arrival.packet, frame, length - ICRC_BYTES))
@@ -180,25 +210,58 @@ static unsigned take_forwarded(void)
 void wire_receive_forget(void)
 {
     receive_lock = (struct spinlock){ 0 };
-    touched_count = 0;
+    store_relaxed(&touched_count, 0);
 }
 
-unsigned wire_receive(void)
+static unsigned take_from(unsigned source)
+{
+    unsigned count =
+        source < wire_port.count ? take_from_socket(&wire_port.gids[source]) : take_forwarded();
+
+    if (count)
+        busy_source = source;
+    return count;
+}
+
+/* A system call that finds nothing takes a fraction of a microsecond, and a port has several
+ * sockets: most of the time, look only where something was found before. */
+static unsigned take_from_sources(bool all)
+{
+    unsigned sources = wire_port.count + 1, count = 0;
+
+    if (!all && rounds++ % QUIET_EVERY && busy_source < sources)
+        return take_from(busy_source);
+    for (unsigned i = 0; i < sources; i++)
+        count += take_from(i);
+    return count;
+}
+
+unsigned wire_receive(bool all)
 {
     unsigned count = 0;
 
     if (!spin_trylock(&receive_lock))
         return 0;
-    if (!buffers)
-        buffers = malloc((size_t)MESSAGES * MESSAGE_BYTES);
-    if (buffers) {
+    if (make_buffers()) {
         epoch_enter();
-        for (unsigned i = 0; i < wire_port.count; i++)
-            count += take_from_socket(&wire_port.gids[i]);
-        count += take_forwarded();
-        kick_touched();
+        count = take_from_sources(all);
         epoch_exit();
     }
     spin_unlock(&receive_lock);
     return count;
+}
+
+bool wire_receive_owes(void)
+{
+    return load_relaxed(&touched_count);
+}
+
+void wire_receive_answer(void)
+{
+    if (!wire_receive_owes() || !spin_trylock(&receive_lock))
+        return;
+    epoch_enter();
+    kick_touched();
+    epoch_exit();
+    spin_unlock(&receive_lock);
 }

@@ -24,7 +24,13 @@ atomic_uint wire_service_polls;
 static int wake_fd = -1;
 static atomic_int running_in = -1; /* process slot of the thread; differs in a forked child */
 static atomic_bool stopping;
+static atomic_bool looks;
 static _Atomic uint64_t next_timer = TRANSPORT_NEVER;
+
+bool wire_service_looks(void)
+{
+    return load_relaxed(&looks);
+}
 
 static void wake(void)
 {
@@ -127,13 +133,15 @@ static void *serve(void *unused)
     ask_for_short_slices();
 
     while (!load_relaxed(&stopping)) {
+        atomic_store(&looks, window.program_polls);
+        wire_receive_answer();
         if (window.program_polls)
             sleep_for(LOOK_NS);
         else
             wait_for_packets();
         watch_program(&window);
         if (!window.program_polls)
-            wire_receive();
+            wire_receive(true);
         run_timers();
         if (qp_needs_attention())
             qp_handle_errors();

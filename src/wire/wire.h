@@ -13,6 +13,8 @@
 #include "util/netif.h"
 #include "wire/frame.h"
 
+#include <sys/uio.h>
+
 extern const struct hca_engine wire_engine;
 
 /* ---- ports: the interface, its GIDs and their sockets ---- */
@@ -47,19 +49,28 @@ bool wire_port_address(const struct wire_gid *from, const uint8_t gid[16],
 
 /* ---- sending: frames of one QP, in as few system calls as possible ---- */
 
+#define WIRE_BATCH_FRAMES 64 /* the kernel's limit */
+
 struct wire_batch {
-    uint8_t *buffer;
+    uint8_t *buffer; /* headers, copied payload, padding and ICRC */
+    size_t used;     /* of the buffer */
     size_t bytes, frame_bytes;
-    unsigned frames;
+    unsigned frames, parts;
+    struct iovec iov[2 * WIRE_BATCH_FRAMES + 1];
     bool closed; /* its last frame is shorter than the others */
     const struct wire_gid *from;
     union netif_address to;
 };
 
 void wire_batch_begin(struct wire_batch *batch);
-/* Space for a frame of `length` bytes, and the IPv4 identification that it will have. */
+/* Begins a frame of `length` bytes. Returns space for it, or NULL, and the IPv4 identification that
+ * it will have. */
 uint8_t *wire_batch_frame(struct wire_batch *batch, const struct wire_gid *from,
                           const union netif_address *to, size_t length, uint16_t *identification);
+/* Appends bytes to the frame: those that were written to the space next, or memory that stays as it
+ * is until wire_batch_end(). */
+void wire_batch_add_written(struct wire_batch *batch, size_t length);
+void wire_batch_add_memory(struct wire_batch *batch, const void *memory, size_t length);
 void wire_batch_end(struct wire_batch *batch);
 
 /* ---- receiving ---- */
@@ -71,9 +82,14 @@ struct wire_arrival {
     struct packet packet;
 };
 
-/* Receives and processes what waits in the sockets. Returns how many packets, or 0 if another
- * thread is receiving. */
-unsigned wire_receive(void);
+/* Receives and processes what waits in the sockets, `all` of them or those that are likely to have
+ * something. Returns how many packets, or 0 if another thread is receiving. Responses are owed
+ * until wire_receive_answer(). */
+unsigned wire_receive(bool all);
+bool wire_receive_owes(void);
+void wire_receive_answer(void);
+/* With the receive lock held: that QP may have something to send. */
+void wire_receive_touch(uint32_t qpn);
 
 /* Passes a packet to the process that owns its QP. */
 void wire_forward_send(unsigned proc, unsigned gid, const struct wire_flow *flow,
@@ -85,6 +101,9 @@ size_t wire_forward_take(uint8_t *buffer, size_t size, unsigned *gid, struct wir
                          const uint8_t **frame);
 
 /* ---- queue pairs ---- */
+
+#define WIRE_READ_BYTES \
+    (64u << 10) /* a longer read is asked for in parts, which bounds the answer */
 
 #define WIRE_SLOTS 256 /* transport work requests that may be outstanding; a power of two */
 
@@ -106,6 +125,8 @@ struct wire_slot {
     bool last;
 };
 
+struct wire_peer;
+
 struct wire_qp {
     struct transport_qp transport;
     struct hca_qp *hca;
@@ -126,9 +147,32 @@ struct wire_qp {
     uint64_t waits_since;  /* the last progress; 0: nothing is unacknowledged */
     uint64_t ack_gap_ns;
 
+    struct wire_peer *peer; /* of a reliable QP */
+    int64_t in_flight;      /* bytes; guarded by the peer's lock, like the next two */
+    bool waits;
+    struct wire_qp *waiting_next;
+    uint64_t losses;      /* that the peer knows of */
+    uint32_t full_window; /* packets, if the peer has room */
+    uint8_t full_reads;
+
     const struct wire_arrival *arrival; /* while the transport processes it */
     struct deliver_target target;       /* of the message that is being received */
 };
+
+/* ---- peers: hosts, each with one receive buffer for all QPs ---- */
+
+/* The peer with this GID, or NULL without memory: then there is no limit. */
+struct wire_peer *wire_peer_find(const uint8_t gid[16]);
+void wire_peer_forget(void);
+/* Bytes that the QP may have on their way, including those that are. */
+int64_t wire_peer_room(const struct wire_qp *qp);
+/* The QP has so many bytes on their way now, and may have learned of a loss. */
+void wire_peer_note(struct wire_qp *qp, int64_t in_flight, bool lost, uint64_t now);
+/* The QP wants to send when there is room. */
+void wire_peer_wait(struct wire_qp *qp);
+void wire_peer_leave(struct wire_qp *qp);
+/* With the receive lock held, without that of a QP: the first QPs that wait may send. */
+void wire_peer_wake(struct wire_peer *peer);
 
 /* Of the engine's table. */
 void wire_qp_post(struct hca_qp *qp, struct send_wqe *wqe);
@@ -158,6 +202,13 @@ void wire_qp_complete(struct wire_qp *qp, struct wire_wqe *wqe, enum ibv_wc_stat
 /* Copy between `bytes` and registered memory. `key` is the key by which it was found. */
 bool wire_memory_write(const struct mem_ref *ref, uint32_t key, const void *bytes, size_t length);
 bool wire_memory_read(const struct mem_ref *ref, uint32_t key, void *bytes, size_t length);
+/* Where the kernel can read bytes of a WQE's gather list, or of a response, without a copy; NULL if
+ * they are not in one piece in memory of this process. Valid until the end of the epoch. */
+const uint8_t *wire_memory_gathered(const struct wire_qp *qp, const struct wire_wqe *wqe,
+                                    uint64_t offset, size_t length);
+const uint8_t *wire_memory_responded(const struct wire_qp *qp,
+                                     const struct packet_payload *payload);
+const uint8_t *wire_memory_own(const struct mem_ref *ref, uint32_t key);
 /* Bytes of a WQE's gather list, or into its scatter list. */
 bool wire_memory_gather(const struct wire_qp *qp, const struct wire_wqe *wqe, uint64_t offset,
                         void *bytes, size_t length);
@@ -173,6 +224,8 @@ int wire_service_start(void);
 void wire_service_stop(void);
 /* A timer must run at that time. */
 void wire_service_timer(uint64_t deadline);
+/* The thread looks several times a millisecond whether something is left to do. */
+bool wire_service_looks(void);
 /* The program polls, so that the service thread need not. */
 extern atomic_uint wire_service_polls;
 
