@@ -66,6 +66,7 @@ bench: packages-test all
 	@bench/suite
 	@bench/mpi
 	@bench/model
+	@bench/wire
 	@bench/nas
 
 asan tsan: check-packages
