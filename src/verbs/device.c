@@ -364,12 +364,15 @@ EXPORT ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_
     if (flags)
         return -EOPNOTSUPP;
     for (unsigned port = 1; port <= seg->ports; port++)
-        for (unsigned index = 0; index < HCA_GIDS && has_gid(index); index++, count++) {
+        for (unsigned index = 0; index < HCA_GIDS; index++) {
+            if (!has_gid(index))
+                continue;
             if (count == max_entries)
                 return -EINVAL;
             _ibv_query_gid_ex(context, port, index,
                               (struct ibv_gid_entry *)((char *)entries + count * entry_size), 0,
                               entry_size);
+            count++;
         }
     return count;
 }

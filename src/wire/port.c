@@ -5,6 +5,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <linux/rtnetlink.h>
 #include <netinet/udp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +23,7 @@
 #define SOCKET_BUFFER (8 << 20) /* the kernel grants less, unless the administrator allows it */
 #define HEADERS_BYTES 80        /* IP, UDP and transport headers that must fit beside the payload */
 
-struct wire_port wire_port = { .forward_fd = -1 };
+struct wire_port wire_port = { .forward_fd = -1, .changes_fd = -1 };
 
 static void gid_of(const union netif_address *address, uint8_t gid[16])
 {
@@ -93,6 +94,100 @@ static void log_refused(const struct wire_gid *gid, int err)
               err == EADDRINUSE ? " (by another user, or by the kernel's own RoCE driver)" : "");
 }
 
+/* ---- the table of GIDs ---- */
+
+static void set_port_number(union netif_address *address)
+{
+    if (address->any.sa_family == AF_INET)
+        address->v4.sin_port = htons(WIRE_UDP_PORT);
+    else
+        address->v6.sin6_port = htons(WIRE_UDP_PORT);
+}
+
+static struct wire_gid *find_gid(const uint8_t raw[16])
+{
+    for (unsigned i = 0; i < wire_port.count; i++)
+        if (!memcmp(wire_port.gids[i].raw, raw, 16))
+            return &wire_port.gids[i];
+    return NULL;
+}
+
+/* An address that comes back finds its entry and its socket, which is still bound. Returns 0 or an
+ * errno value. */
+static int add_address(const union netif_address *address)
+{
+    struct wire_gid *gid;
+    uint8_t raw[16];
+
+    gid_of(address, raw);
+    gid = find_gid(raw);
+    if (gid) {
+        store_relaxed(&gid->gone, false);
+        return 0;
+    }
+    if (wire_port.count == HCA_GIDS)
+        return ENOSPC;
+    gid = &wire_port.gids[wire_port.count];
+    *gid = (struct wire_gid){ .address = *address };
+    memcpy(gid->raw, raw, sizeof(raw));
+    set_port_number(&gid->address);
+    if (open_socket(gid)) {
+        int err = errno;
+        log_refused(gid, err);
+        return err;
+    }
+    wire_port.count++;
+    return 0;
+}
+
+static void mark_lost_addresses(void)
+{
+    for (unsigned i = 0; i < wire_port.count; i++) {
+        bool found = false;
+
+        for (unsigned k = 0; k < wire_port.netif.count && !found; k++) {
+            uint8_t raw[16];
+
+            gid_of(&wire_port.netif.addresses[k], raw);
+            found = !memcmp(raw, wire_port.gids[i].raw, sizeof(raw));
+        }
+        store_relaxed(&wire_port.gids[i].gone, !found);
+    }
+}
+
+/* Without this socket, the table stays as it is. */
+static int open_changes(void)
+{
+    struct sockaddr_nl address = { .nl_family = AF_NETLINK,
+                                   .nl_groups = RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR };
+    int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE);
+
+    if (fd >= 0 && bind(fd, (struct sockaddr *)&address, sizeof(address))) {
+        close(fd);
+        fd = -1;
+    }
+    return fd;
+}
+
+void wire_port_follow(void)
+{
+    char bytes[8192], error[512];
+    struct netif netif;
+    bool changed = false;
+
+    while (wire_port.changes_fd >= 0 && recv(wire_port.changes_fd, bytes, sizeof(bytes), 0) > 0)
+        changed = true;
+    if (!changed)
+        return;
+    if (netif_find(getenv("VERBENA_WIRE"), &netif, error, sizeof(error)))
+        wire_port.netif.count = 0;
+    else
+        wire_port.netif = netif;
+    for (unsigned i = 0; i < wire_port.netif.count; i++)
+        add_address(&wire_port.netif.addresses[i]);
+    mark_lost_addresses();
+}
+
 int wire_port_open(void)
 {
     const char *text = getenv("VERBENA_WIRE");
@@ -101,28 +196,19 @@ int wire_port_open(void)
     int err = 0;
 
     wire_port_close();
+    port->changes_fd = open_changes();
     if (netif_find(text, &port->netif, error, sizeof(error))) {
         log_error("wire: %s", error);
+        wire_port_close();
         return ENODEV;
     }
-    for (unsigned i = 0; i < port->netif.count && port->count < HCA_GIDS; i++) {
-        struct wire_gid *gid = &port->gids[port->count];
-
-        gid->address = port->netif.addresses[i];
-        gid_of(&gid->address, gid->raw);
-        if (gid->address.any.sa_family == AF_INET)
-            gid->address.v4.sin_port = htons(WIRE_UDP_PORT);
-        else
-            gid->address.v6.sin6_port = htons(WIRE_UDP_PORT);
-        if (!open_socket(gid)) {
-            port->count++;
-        } else {
-            err = errno;
-            log_refused(gid, err);
-        }
+    for (unsigned i = 0; i < port->netif.count; i++) {
+        int refused = add_address(&port->netif.addresses[i]);
+        err = refused ? refused : err;
     }
     if (!port->count) {
         log_error("wire: no address of %s can be used: %s", text, strerror(err));
+        wire_port_close();
         return err;
     }
     port->segmentation = !set_number(port->gids[0].fd, IPPROTO_UDP, UDP_SEGMENT, 0);
@@ -132,14 +218,20 @@ int wire_port_open(void)
     return err;
 }
 
+static void close_socket(int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+}
+
 void wire_port_close(void)
 {
     for (unsigned i = 0; i < wire_port.count; i++)
         close(wire_port.gids[i].fd);
-    if (wire_port.forward_fd >= 0)
-        close(wire_port.forward_fd);
+    close_socket(&wire_port.forward_fd);
+    close_socket(&wire_port.changes_fd);
     wire_port.count = 0;
-    wire_port.forward_fd = -1;
 }
 
 bool wire_port_fabric(char *name, size_t size)
@@ -156,7 +248,7 @@ bool wire_port_fabric(char *name, size_t size)
 bool wire_port_gid(unsigned index, union ibv_gid *gid)
 {
     memset(gid, 0, sizeof(*gid));
-    if (index >= wire_port.count)
+    if (index >= wire_port.count || load_relaxed(&wire_port.gids[index].gone))
         return false;
     memcpy(gid->raw, wire_port.gids[index].raw, sizeof(gid->raw));
     return true;

@@ -72,7 +72,7 @@ static void sleep_for(uint64_t ns)
 
 static void wait_for_packets(void)
 {
-    struct pollfd fds[HCA_GIDS + 2];
+    struct pollfd fds[HCA_GIDS + 3];
     uint64_t now = now_ns(), due = load_relaxed(&next_timer), drained;
     struct timespec time = { 0 }, *until = NULL;
     unsigned count = 0;
@@ -80,6 +80,7 @@ static void wait_for_packets(void)
     for (unsigned i = 0; i < wire_port.count; i++)
         fds[count++] = (struct pollfd){ .fd = wire_port.gids[i].fd, .events = POLLIN };
     fds[count++] = (struct pollfd){ .fd = wire_port.forward_fd, .events = POLLIN };
+    fds[count++] = (struct pollfd){ .fd = wire_port.changes_fd, .events = POLLIN };
     fds[count] = (struct pollfd){ .fd = wake_fd, .events = POLLIN };
     if (due != TRANSPORT_NEVER) {
         uint64_t left = due > now ? due - now : 0;
@@ -143,6 +144,7 @@ static void *serve(void *unused)
         if (!window.program_polls)
             wire_receive(true);
         run_timers();
+        wire_port_follow();
         if (qp_needs_attention())
             qp_handle_errors();
         proc_reap_periodically();

@@ -23,12 +23,14 @@ struct wire_gid {
     uint8_t raw[16];
     union netif_address address;
     int fd;
+    atomic_bool gone; /* the interface has lost the address */
 };
 
 struct wire_port {
     struct netif netif;
-    unsigned count;
+    atomic_uint count; /* grows while the port is open: entries stay where they are */
     struct wire_gid gids[HCA_GIDS];
+    int changes_fd;    /* tells of new and lost addresses */
     int forward_fd;    /* packets that other processes of the host received for us */
     bool segmentation; /* UDP_SEGMENT works */
 };
@@ -39,6 +41,8 @@ extern struct wire_port wire_port;
 int wire_port_open(void);
 void wire_port_close(void);
 bool wire_port_gid(unsigned index, union ibv_gid *gid);
+/* For the service thread: follows changes of the interface's addresses. */
+void wire_port_follow(void);
 uint32_t wire_port_mtu(void);
 /* All processes on an interface share a fabric, which has its name. */
 bool wire_port_fabric(char *name, size_t size);
