@@ -102,10 +102,10 @@ struct cm_event {
 struct cm_mad_state {
     uint32_t local_id, remote_id; /* 0: not yet known */
     uint64_t transaction;
-    enum cm_state repeat_in; /* the state in which `last` is repeated */
-    uint64_t due;            /* when; 0: never */
+    uint64_t due; /* when `last` is repeated; 0: never */
     uint64_t interval, longest_interval;
     unsigned retries_left, max_retries;
+    enum cm_message_type last_type;
     uint8_t last[MAD_BYTES];
 };
 

@@ -2,8 +2,8 @@
 #ifndef CM_MAD_H
 #define CM_MAD_H
 
-/* CM messages as management datagrams (IBA volume 1, 12.6, and annex A11 for IP addresses). Encoding
- * and decoding are pure functions. */
+/* CM messages as management datagrams (IBA volume 1, 12.6, and annex A11 for IP addresses).
+ * Encoding and decoding are pure functions. */
 
 #include "cm/mailbox.h"
 #include "hca/mad.h"
@@ -15,10 +15,10 @@ struct mad_message {
     uint64_t service_id;          /* REQ, SIDR REQ, SIDR REP */
     uint8_t local_gid[16];        /* of its sender; decoded from a REQ only */
     uint8_t remote_gid[16];       /* REQ */
-    uint8_t about;            /* REJ, MRA: the kind of message; see enum mad_about */
-    uint8_t response_timeout; /* REQ: of its sender. MRA: how long to wait. 4.096 µs << n */
-    uint8_t max_retries;      /* REQ */
-    uint8_t hop_limit;        /* REQ */
+    uint8_t about;                /* REJ, MRA: the kind of message; see enum mad_about */
+    uint8_t response_timeout;     /* REQ: of its sender. MRA: how long to wait. 4.096 µs << n */
+    uint8_t max_retries;          /* REQ */
+    uint8_t hop_limit;            /* REQ */
     struct cm_message message;
 };
 

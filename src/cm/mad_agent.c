@@ -144,7 +144,8 @@ static unsigned owner(const struct hca_mad *mad)
     if (mad_decode(&m, mad->bytes))
         return proc_self;
     proc = mad_is_request(&m) ? binding_find_process(mad_port_space(&m), &m.message.dst)
-                              : (int)mad_proc_of_id(m.remote_id);
+           : m.remote_id      ? (int)mad_proc_of_id(m.remote_id)
+                              : proc_self; /* no answer has told our id */
     return proc >= 0 && proc_alive(proc) ? (unsigned)proc : (unsigned)proc_self;
 }
 

@@ -123,6 +123,27 @@ static void fill(struct cm_id *cm, const struct cm_message *m, struct mad_messag
         mad->message.qpn = cm->remote_qpn;
 }
 
+/* The state in which an id waits for the answer to a message, or CM_IDLE. */
+static enum cm_state waiting_state(enum cm_message_type type)
+{
+    switch (type) {
+    case CM_MSG_REQ:
+    case CM_MSG_SIDR_REQ:
+        return CM_REQ_SENT;
+    case CM_MSG_REP:
+        return CM_REP_SENT;
+    case CM_MSG_DREQ:
+        return CM_DREQ_SENT;
+    default:
+        return CM_IDLE;
+    }
+}
+
+static bool waits(const struct cm_id *cm)
+{
+    return cm->mad.due && cm->state == waiting_state(cm->mad.last_type);
+}
+
 static int send_message(struct cm_id *cm, const struct cm_message *m, bool wake)
 {
     struct mad_message mad;
@@ -132,24 +153,17 @@ static int send_message(struct cm_id *cm, const struct cm_message *m, bool wake)
         return 0; /* of no concern to the peer */
     fill(cm, m, &mad);
     mad_encode(&mad, cm->mad.last);
+    cm->mad.last_type = m->type;
     cm->mad.due = 0;
-    if (m->type == CM_MSG_REP) {
-        cm->mad.repeat_in = CM_REP_SENT;
-        cm->mad.retries_left = cm->mad.max_retries;
-    } else if (m->type == CM_MSG_REQ || m->type == CM_MSG_SIDR_REQ) {
-        cm->mad.repeat_in = CM_REQ_SENT;
-        cm->mad.retries_left = MAX_RETRIES;
-    } else if (m->type == CM_MSG_DREQ) {
-        cm->mad.repeat_in = CM_DREQ_SENT;
-        cm->mad.retries_left = DISCONNECT_RETRIES;
-    } else {
-        return send_bytes(cm, cm->mad.last) ? 0 : ESRCH;
+    if (waiting_state(m->type) != CM_IDLE) {
+        cm->mad.retries_left = m->type == CM_MSG_DREQ  ? DISCONNECT_RETRIES
+                               : m->type == CM_MSG_REP ? cm->mad.max_retries
+                                                       : MAX_RETRIES;
+        cm->mad.interval = FIRST_INTERVAL;
+        cm->mad.due = now_ns() + FIRST_INTERVAL;
+        mad_agent_wake();
     }
-    cm->mad.interval = FIRST_INTERVAL;
-    cm->mad.due = now_ns() + FIRST_INTERVAL;
-    bool sent = send_bytes(cm, cm->mad.last);
-    mad_agent_wake();
-    return sent ? 0 : ESRCH;
+    return send_bytes(cm, cm->mad.last) ? 0 : ESRCH;
 }
 
 /* A short message that does not replace the last one. */
@@ -208,7 +222,7 @@ static void repeat(struct cm_id *cm, uint64_t now)
 {
     struct cm_mad_state *mad = &cm->mad;
 
-    if (cm->state != mad->repeat_in) {
+    if (!waits(cm)) {
         mad->due = 0;
     } else if (!mad->retries_left) {
         mad->due = 0;
@@ -292,8 +306,8 @@ static void repeated_request(struct cm_id *cm, const struct hca_mad *mad,
     case CM_REP_SENT:
         send_bytes(cm, cm->mad.last);
         break;
-    case CM_DISCONNECTED: /* rejected, or a SIDR exchange that is over */
-        if (cm_is_ud(cm) || cm->mad.repeat_in != CM_REP_SENT)
+    case CM_DISCONNECTED:
+        if (cm->mad.last_type == CM_MSG_REJ || cm->mad.last_type == CM_MSG_SIDR_REP)
             send_bytes(cm, cm->mad.last);
         else
             refuse(mad, m, REJECT_STALE);
@@ -308,7 +322,9 @@ static uint32_t why_refused(const struct mad_message *m, const struct hca_mad *m
 {
     struct cm_id *stale;
 
-    if (m->message.type != CM_MSG_REQ)
+    if (cm_is_ud(listener) != (m->message.type == CM_MSG_SIDR_REQ))
+        return REJECT_INVALID_SERVICE_ID;
+    if (cm_is_ud(listener))
         return 0;
     if ((stale = find_stale(m->message.qpn, mad->peer))) {
         connect_end(stale);
@@ -317,7 +333,7 @@ static uint32_t why_refused(const struct mad_message *m, const struct hca_mad *m
     }
     if (m->message.path_mtu < IBV_MTU_256 || m->message.path_mtu > hca_link_mtu())
         return REJECT_INVALID_MTU;
-    return cm_is_ud(listener) ? REJECT_INVALID_SERVICE_ID : 0;
+    return 0;
 }
 
 static void become_passive(struct cm_id *cm, const struct mad_message *m)
@@ -411,8 +427,6 @@ static void receive_reply(struct cm_id *cm, struct mad_message *m)
 
     switch (cm->state) {
     case CM_REQ_SENT:
-        if (cm_is_ud(cm))
-            return;
         cm->mad.remote_id = m->local_id;
         reply->initiator_depth = smaller(reply->initiator_depth, cm->responder_resources);
         reply->responder_resources = smaller(reply->responder_resources, cm->initiator_depth);
@@ -431,7 +445,7 @@ static void receive_reply(struct cm_id *cm, struct mad_message *m)
 
 static void receive_patience(struct cm_id *cm, const struct mad_message *m)
 {
-    if (cm->mad.due && cm->state == cm->mad.repeat_in)
+    if (waits(cm))
         cm->mad.due = now_ns() + timeout_ns(m->response_timeout);
 }
 
@@ -448,6 +462,8 @@ static bool may_listen_soon(const struct cm_id *cm, const struct cm_message *m)
 
 static void receive_for_id(struct cm_id *cm, struct mad_message *m)
 {
+    if (cm_is_ud(cm) != (m->message.type == CM_MSG_SIDR_REP))
+        return;
     switch (m->message.type) {
     case CM_MSG_REP:
         receive_reply(cm, m);

@@ -47,11 +47,11 @@ struct cm_message {
     uint8_t responder_resources, initiator_depth;
     uint8_t flow_control, retry_count, rnr_retry_count;
     uint8_t srq;
-    uint8_t service;                /* 0: RC, 1: UC */
-    uint8_t path_mtu;               /* enum ibv_mtu, 0: the sender's */
-    uint8_t ack_timeout;            /* 0: the default */
-    uint8_t gid_index;              /* over a network: of the GID at which the message arrived, */
-    uint8_t gid[16];                /* and its sender's GID */
+    uint8_t service;     /* 0: RC, 1: UC */
+    uint8_t path_mtu;    /* enum ibv_mtu, 0: the sender's */
+    uint8_t ack_timeout; /* 0: the default */
+    uint8_t gid_index;   /* over a network: of the GID at which the message arrived, */
+    uint8_t gid[16];     /* and its sender's GID */
     struct ibv_ece ece;
     uint8_t private_data[CM_PRIVATE_DATA_MAX];
 };

@@ -30,9 +30,9 @@
     }
 
 /*
- * '%d' stands for a device number from 0, '%p' for a port number from 1, '%g' for a GID's index. The network interface is
- * the one whose addresses rdma_cm accepts. A file has fixed content, or one that the adapter tells.
- * The error counters are of errors that memory does not make.
+ * '%d' stands for a device number from 0, '%p' for a port number from 1, '%g' for a GID's index.
+ * The network interface is the one whose addresses rdma_cm accepts. A file has fixed content, or
+ * one that the adapter tells. The error counters are of errors that memory does not make.
  */
 static const struct row {
     const char *pattern;
@@ -177,8 +177,8 @@ bool preload_lookup(const char *path, struct preload_node *node)
     for (unsigned i = 0; i < ARRAY_LENGTH(rows); i++) {
         *node = (struct preload_node){ .kind = rows[i].kind, .row = i, .port = 1 };
         if (matches(rows[i].pattern, path, node))
-            return node->device < device_count() && node->port >= 1 &&
-                   node->port <= port_count() && node->gid < PRELOAD_GIDS;
+            return node->device < device_count() && node->port >= 1 && node->port <= port_count() &&
+                   node->gid < PRELOAD_GIDS;
     }
     return false;
 }

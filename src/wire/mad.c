@@ -7,9 +7,9 @@
 
 #include <string.h>
 
-#define QKEY       0x80010000
-#define PKEY       0xffff
-#define SEND_ONLY  (SERVICE_UD | OPCODE_SEND_ONLY)
+#define QKEY      0x80010000
+#define PKEY      0xffff
+#define SEND_ONLY (SERVICE_UD | OPCODE_SEND_ONLY)
 
 bool wire_mad_send(const struct hca_mad *mad)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* CM datagrams from the network: whatever decodes is encoded to a datagram with the same meaning. */
+/* CM datagrams from the network: whatever decodes is encoded to a datagram with the same meaning.
+ */
 #include "cm/mad.h"
 
 #include <stdio.h>

@@ -4,8 +4,8 @@
  *     wire-cm-peer listen PORT accept|reject|ignore COUNT
  *     wire-cm-peer connect PORT ADDRESS [disconnect|leave]
  *
- * A listener handles COUNT connections until each has ended. A caller with an established connection
- * disconnects, or exits, or waits for the other end to disconnect. */
+ * A listener handles COUNT connections until each has ended. A caller with an established
+ * connection disconnects, or exits, or waits for the other end to disconnect. */
 #include <netdb.h>
 #include <rdma/rdma_cma.h>
 #include <stdbool.h>
