@@ -9,6 +9,9 @@
 bool check_on;
 bool check_explains;
 bool check_injects;
+bool check_sanitizes;
+
+static struct hca_observer observer;
 
 static bool is_set(const char *variable)
 {
@@ -22,7 +25,11 @@ __attribute__((constructor(102))) static void start(void)
 {
     check_explains = is_set("VERBENA_EXPLAIN_ERRORS");
     check_injects = inject_start();
-    check_on = check_explains || check_injects;
-    if (check_on)
-        hca_observer = &explain_observer;
+    check_sanitizes = is_set("VERBENA_SANITIZE");
+    check_on = check_explains || check_injects || check_sanitizes;
+    if (!check_on)
+        return;
+    observer = explain_observer;
+    observer.keeps_objects = check_sanitizes;
+    hca_observer = &observer;
 }

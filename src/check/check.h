@@ -9,6 +9,7 @@
 extern bool check_on; /* any check is */
 extern bool check_explains;
 extern bool check_injects;
+extern bool check_sanitizes;
 
 enum check_kind { CHECK_PD, CHECK_MR, CHECK_CQ, CHECK_QP, CHECK_SRQ, CHECK_CHANNEL, CHECK_KINDS };
 
@@ -29,6 +30,15 @@ static inline void check_gone(enum check_kind kind, const void *object)
     if (unlikely(check_on))
         check_object_gone(kind, object);
 }
+
+/* The rules that --sanitize watches (sanitize.c). Each does nothing unless check_sanitizes. */
+/* The program has polled this completion. */
+void check_polled(const struct ibv_wc *wc);
+/* The program deregisters a region, or closes a device. */
+void check_deregisters(const struct ibv_mr *mr);
+void check_closes(struct ibv_context *context);
+/* The program passes this object to a call; ends the program if the object was destroyed. */
+void check_uses(enum check_kind kind, const void *object, const char *call);
 
 /* The errno with which this call has to fail, 0: it may succeed. */
 static inline int check_call(enum plan_verb verb)

@@ -84,6 +84,29 @@ bool object_find(enum check_kind kind, uint32_t number, struct object *copy)
     return found;
 }
 
+static bool exists(enum check_kind kind, const void *address)
+{
+    const struct object *object = *bucket_of(address);
+
+    while (object && (object->address != address || object->kind != kind))
+        object = object->next;
+    return object;
+}
+
+bool object_is_gone(enum check_kind kind, const void *address, struct object *copy)
+{
+    bool found = false;
+
+    pthread_mutex_lock(&lock);
+    for (int i = 0; !exists(kind, address) && !found && i < GONE_REMEMBERED; i++) {
+        found = gone[i] && gone[i]->kind == kind && gone[i]->address == address;
+        if (found)
+            *copy = *gone[i];
+    }
+    pthread_mutex_unlock(&lock);
+    return found;
+}
+
 void object_each(void (*visit)(const struct object *object, void *context), void *context)
 {
     pthread_mutex_lock(&lock);

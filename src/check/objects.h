@@ -22,6 +22,9 @@ extern const char *const object_names[CHECK_KINDS];
  * there was none, or too many were destroyed since. */
 bool object_find(enum check_kind kind, uint32_t number, struct object *copy);
 
+/* Whether an object of this kind was at this address, and none is now; copies it. */
+bool object_is_gone(enum check_kind kind, const void *address, struct object *copy);
+
 /* Visits the objects that exist. */
 void object_each(void (*visit)(const struct object *object, void *context), void *context);
 

@@ -2,6 +2,7 @@
 #include "check/posts.h"
 
 #include "check/check.h"
+#include "check/sanitize.h"
 #include "hca/engine.h"
 
 #include <stdlib.h>
@@ -9,6 +10,7 @@
 
 struct checked_qp {
     uint32_t mask;
+    uint32_t next; /* index of the first work request that may complete next */
     struct post posts[];
 };
 
@@ -18,6 +20,23 @@ struct post *post_find(const struct hca_qp *qp, uint32_t index)
     struct post *post = checked ? &checked->posts[index & checked->mask] : NULL;
 
     return post && post->used && post->index == index ? post : NULL;
+}
+
+struct post *post_completed(struct hca_qp *qp, uint64_t wr_id, bool failed)
+{
+    struct checked_qp *checked = qp->checked;
+
+    if (!checked)
+        return NULL;
+    if (qp->sq_posted - checked->next > checked->mask + 1)
+        checked->next = qp->sq_posted - checked->mask - 1;
+    while (checked->next != qp->sq_posted) {
+        struct post *post = post_find(qp, checked->next++);
+
+        if (post && post->wr_id == wr_id && (post->is_signaled || failed))
+            return post;
+    }
+    return NULL;
 }
 
 static struct checked_qp *make(const struct hca_qp *qp)
@@ -34,7 +53,7 @@ static struct checked_qp *make(const struct hca_qp *qp)
  * do. */
 static void take_stack(struct stacktrace *trace, const void *caller)
 {
-    if (hca_engine->charge) {
+    if (hca_engine->charge || check_sanitizes) {
         stacktrace_take(trace);
         return;
     }
@@ -76,6 +95,7 @@ void check_posts(struct hca_qp *qp, const struct ibv_send_wr *wr, uint32_t index
     post->wr_id = wr->wr_id;
     post->opcode = wr->opcode;
     post->is_inline = (wr->send_flags | qp->every_send_flags) & IBV_SEND_INLINE;
+    post->is_signaled = status || (wr->send_flags | qp->every_send_flags) & IBV_SEND_SIGNALED;
     post->inject_status = status;
     post->num_sge = 0;
     post->length = 0;
@@ -86,4 +106,6 @@ void check_posts(struct hca_qp *qp, const struct ibv_send_wr *wr, uint32_t index
         post->length += wr->sg_list[i].length;
     }
     take_stack(&post->posted, caller);
+    if (check_sanitizes)
+        sanitize_post(qp, post);
 }

@@ -16,13 +16,18 @@ struct post {
     uint32_t rkey;
     uint32_t num_sge;
     uint8_t opcode;
-    bool is_inline;
+    bool is_inline, is_signaled;
+    bool is_summed;
     uint8_t inject_status; /* to complete with, if it succeeds; 0: none */
+    uint64_t sum; /* of the bytes it sends */
     struct ibv_sge sge[POST_SGES];
     struct stacktrace posted;
 };
 
 /* The record of this work request, NULL: none. The send queue's lock is held. */
 struct post *post_find(const struct hca_qp *qp, uint32_t index);
+/* The record of the next work request with this wr_id that completes: signalled, or with an error.
+ * Completions of a QP come in order. The lock is held; NULL: there is no record. */
+struct post *post_completed(struct hca_qp *qp, uint64_t wr_id, bool failed);
 
 #endif

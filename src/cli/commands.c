@@ -38,6 +38,8 @@
 #define CHECK_ROWS \
     { .name = "explain-errors", .heading = "Checks", .kind = OPTION_FLAG, .environment = "VERBENA_EXPLAIN_ERRORS", \
       .help = "say why a work request or a call failed, and where in the program it was made" }, \
+    { .name = "sanitize", .kind = OPTION_FLAG, .environment = "VERBENA_SANITIZE", \
+      .help = "watch rules that no adapter notices: buffers changed too early, leaks, use after destroy" }, \
     { .name = "inject", .argument = "PLAN", .kind = OPTION_TEXT, .environment = "VERBENA_INJECT", \
       .help = "faults on demand, separated by ';': 'fail reg_mr ENOMEM nth=3; status send RETRY_EXC_ERR rate=1e-3; seed=7'" }, \
     { .name = "inject-file", .argument = "FILE", .kind = OPTION_PATH, .environment = "VERBENA_INJECT_FILE", \

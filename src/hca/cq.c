@@ -8,6 +8,7 @@
 #include "hca/epoch.h"
 #include "hca/mr.h"
 #include "hca/notify.h"
+#include "hca/observer.h"
 #include "hca/proc.h"
 #include "hca/qp.h"
 #include "hca/rq.h"
@@ -142,7 +143,7 @@ void cq_destroy(struct hca_cq *cq)
     free_rings(cq);
     arena_free(cq->shared, sizeof(*cq->shared));
     free(cq->sends);
-    free(cq);
+    hca_free_object(cq);
 }
 
 /* ---- consuming from the ring ---- */

@@ -7,6 +7,8 @@
 
 #include "hca/objects.h"
 
+#include <stdlib.h>
+
 struct hca_observer {
     /* A send is about to complete; returns the status that it completes with. */
     enum ibv_wc_status (*send_completes)(struct hca_qp *qp, const struct send_wqe *wqe,
@@ -15,8 +17,15 @@ struct hca_observer {
     void (*receive_failed)(uint32_t qpn, uint64_t wr_id, enum ibv_wc_status status);
     /* A QP of this process is in error and about to be flushed. */
     void (*qp_failed)(const struct hca_qp *qp);
+    bool keeps_objects; /* destroyed QPs and CQs stay in memory, to recognise their use */
 };
 
 extern const struct hca_observer *hca_observer; /* NULL: nobody */
+
+static inline void hca_free_object(void *object)
+{
+    if (likely(!hca_observer || !hca_observer->keeps_objects))
+        free(object);
+}
 
 #endif

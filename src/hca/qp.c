@@ -350,7 +350,8 @@ void qp_destroy(struct hca_qp *qp)
     traffic_retire(qp->shared);
     table_free(&qp_table, QP_INDEX(qp->ibv.qp_num));
     free(qp->checked);
-    free(qp);
+    qp->checked = NULL;
+    hca_free_object(qp);
 }
 
 /* ---- state transitions ---- */

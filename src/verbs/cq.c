@@ -183,6 +183,17 @@ int verbs_poll_cq(struct ibv_cq *cq, int entries, struct ibv_wc *wc)
     return verbs_poll((struct hca_cq *)cq, entries, wc, NULL);
 }
 
+int verbs_poll_cq_checked(struct ibv_cq *cq, int entries, struct ibv_wc *wc)
+{
+    int count;
+
+    check_uses(CHECK_CQ, cq, "ibv_poll_cq()");
+    count = verbs_poll((struct hca_cq *)cq, entries, wc, NULL);
+    for (int i = 0; i < count; i++)
+        check_polled(&wc[i]);
+    return count;
+}
+
 int verbs_req_notify_cq(struct ibv_cq *cq, int solicited_only)
 {
     hca_charge(CALL_EVENT, 0);

@@ -120,7 +120,7 @@ static void fill_tables(struct verbs_context *v)
     v->context.ops.alloc_mw = verbs_alloc_mw;
     v->context.ops.bind_mw = verbs_bind_mw;
     v->context.ops.dealloc_mw = verbs_dealloc_mw;
-    v->context.ops.poll_cq = verbs_poll_cq;
+    v->context.ops.poll_cq = check_sanitizes ? verbs_poll_cq_checked : verbs_poll_cq;
     v->context.ops.req_notify_cq = verbs_req_notify_cq;
     v->context.ops.post_srq_recv = verbs_post_srq_recv;
     v->context.ops.post_send = check_on ? verbs_post_send_checked : verbs_post_send;
@@ -167,6 +167,8 @@ EXPORT int ibv_close_device(struct ibv_context *context)
 {
     struct hca_context *c = to_context(context);
 
+    if (unlikely(check_on))
+        check_closes(context);
     verbs_unwatch_context(c);
     verbs_unlist_device(c);
     notify_close(context->async_fd, c->async_id);

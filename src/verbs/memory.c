@@ -248,6 +248,8 @@ EXPORT int ibv_dereg_mr(struct ibv_mr *ibv)
     if (load_relaxed(&mr->windows) > 0)
         return check_because(EBUSY, "memory windows are bound to the region with lkey 0x%x",
                              ibv->lkey);
+    if (unlikely(check_on))
+        check_deregisters(ibv);
     bool bounded = mr->own->length != UINT64_MAX; /* neither a null region nor the whole address space */
     hca_charge(CALL_DEREGISTER, bounded ? mr->own->length : 0);
     if (hca_engine->deregistered && bounded)

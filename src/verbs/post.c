@@ -277,6 +277,7 @@ int verbs_post_send_checked(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct i
     struct hca_qp *qp = (struct hca_qp *)ibv;
     int err = check_call(VERB_POST_SEND);
 
+    check_uses(CHECK_QP, qp, "ibv_post_send()");
     if (err) {
         *bad_wr = wr;
         return err;
@@ -346,6 +347,7 @@ int verbs_post_recv_checked(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct i
 {
     int err = check_call(VERB_POST_RECV);
 
+    check_uses(CHECK_QP, ibv, "ibv_post_recv()");
     if (!err)
         return verbs_post_recv(ibv, wr, bad_wr);
     *bad_wr = wr;

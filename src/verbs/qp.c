@@ -144,6 +144,8 @@ EXPORT int ibv_destroy_qp(struct ibv_qp *ibv)
 {
     struct hca_qp *qp = (struct hca_qp *)ibv;
 
+    if (unlikely(check_on))
+        check_uses(CHECK_QP, qp, "ibv_destroy_qp()");
     if (load_relaxed(&qp->opened) > 0) {
         atomic_fetch_sub(&qp->opened, 1);
         return 0;

@@ -61,6 +61,7 @@ struct ibv_pd *verbs_alloc_parent_domain(struct ibv_context *context,
 
 int verbs_poll(struct hca_cq *cq, int entries, struct ibv_wc *wc, uint64_t *timestamps);
 int verbs_poll_cq(struct ibv_cq *cq, int entries, struct ibv_wc *wc);
+int verbs_poll_cq_checked(struct ibv_cq *cq, int entries, struct ibv_wc *wc);
 int verbs_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 struct ibv_cq_ex *verbs_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr);
 int verbs_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr);
