@@ -2,6 +2,7 @@
 /* Calibration without runs: costs of calls, what a Jacobian determines, lines of sweeps, values. */
 #include "calibrate/control.h"
 #include "calibrate/identify.h"
+#include "calibrate/surrogate.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -144,6 +145,48 @@ static void test_values(void **state)
     free(keys);
 }
 
+/* Row 0 is the time a, row 1 is a + b with equal parts, row 2 is b and stops at a fifth of it. */
+static void make_surrogate(struct surrogate *surrogate)
+{
+    static const double near[] = { -0.1, 0, -0.05, -0.05, 0, -0.1 };
+    static const double far[] = { -0.9, 0, -0.45, -0.45, 0, -0.8 };
+
+    surrogate_open(surrogate, 3, 2);
+    memcpy(surrogate->near, near, sizeof(near));
+    memcpy(surrogate->far, far, sizeof(far));
+    for (unsigned int i = 0; i < 2; i++) {
+        surrogate->near_x[i] = log(0.9);
+        surrogate->far_x[i] = log(0.1);
+        surrogate->prior[i] = log(0.1);
+        surrogate->spread[i] = 10;
+    }
+}
+
+static void test_surrogate(void **state)
+{
+    struct surrogate surrogate;
+    double x[2] = { 0 }, errors[2];
+
+    make_surrogate(&surrogate);
+    surrogate.residual[0] = log(2); /* twice the paper's: a must be halved, and with it row 1 */
+    surrogate.residual[1] = log(4.0 / 3);
+    surrogate_fit(&surrogate, 3, x);
+    assert_true(fabs(exp(x[0]) - 0.5) < 0.01 && fabs(exp(x[1]) - 1) < 0.01);
+    surrogate_errors(&surrogate, x, errors);
+    assert_true(errors[0] > 0.01 && errors[0] < 0.03 && errors[1] > 0.01 && errors[1] < 0.03);
+
+    x[0] = x[1] = 0;
+    surrogate_fit(&surrogate, 0, x); /* rows 1 and 2 determine a as well */
+    assert_true(fabs(surrogate_residual(&surrogate, 0, x)) < 0.02);
+
+    memset(surrogate.near + 2, 0, 4 * sizeof(double)); /* nothing but row 0 knows a */
+    memset(surrogate.far + 2, 0, 4 * sizeof(double));
+    x[0] = x[1] = 0;
+    surrogate_fit(&surrogate, 0, x);
+    assert_true(fabs(exp(x[0]) - 0.1) < 0.01);
+    surrogate_close(&surrogate);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -151,6 +194,7 @@ int main(void)
         cmocka_unit_test(test_identify),
         cmocka_unit_test(test_lines),
         cmocka_unit_test(test_values),
+        cmocka_unit_test(test_surrogate),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
