@@ -19,11 +19,18 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
 #define FIRST_RING_MAX  128
 #define FIRST_RING_MIN  16
 #define IDLE_EVERY      8    /* empty polls in a row: the first and every eighth do idle work */
 #define YIELD_AFTER     25   /* rounds of idle work in a row: the peer may need this core */
+#define BUSY_NS         500000 /* sched_yield() takes longer where others want the core */
+#define SLEEP_NS        5000
+#define FIRST_SLEEPS    32
+#define MOST_SLEEPS     8192
 #define LOOK_AT_TAIL    64   /* rounds between reads of the senders' cache line, a miss for them */
 /* The mark of CQEs that send_fast() writes, solicited or not. */
 #define SHORT_MASK      (0xffffffffull & ~(uint64_t)CQE_SOLICITED)
@@ -526,6 +533,32 @@ static uint32_t count_up(_Atomic uint32_t *counter)
     return count;
 }
 
+/* Lets the processes run that this one waits for. On a quiet machine sched_yield() returns at once.
+ * Where it takes long, others want this core, and a poller that has used up its share waits behind
+ * all of them: then sleep instead, for a moment, because the kernel runs a thread soon after it
+ * wakes. Try sched_yield() again after a while, and more rarely each time it takes long. */
+static void give_way_to_others(void)
+{
+    static __thread uint32_t sleeps_left, sleeps_next = FIRST_SLEEPS;
+    struct timespec moment = { .tv_nsec = SLEEP_NS };
+
+    if (sleeps_left) {
+        sleeps_left--;
+        syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &moment, NULL);
+        return;
+    }
+    uint64_t before = now_ns();
+    sched_yield();
+    if (likely(now_ns() - before < BUSY_NS)) {
+        sleeps_next = FIRST_SLEEPS;
+        return;
+    }
+    if (hca_engine->charge) /* in virtual time, polling waits in another way */
+        return;
+    sleeps_left = sleeps_next;
+    sleeps_next = sleeps_next < MOST_SLEEPS / 2 ? 2 * sleeps_next : MOST_SLEEPS;
+}
+
 static void idle(struct hca_cq *cq)
 {
     uint32_t looks = load_relaxed(&cq->empty_polls) / IDLE_EVERY;
@@ -537,7 +570,7 @@ static void idle(struct hca_cq *cq)
     if (unlikely(looks && looks % YIELD_AFTER == 0)) {
         notify_serve_if_wanted();
         proc_reap_periodically();
-        sched_yield();
+        give_way_to_others();
     }
     if (unlikely(count_up(&cq->idle_polls) % LOOK_AT_TAIL == 0) &&
         load_relaxed(&cq->shared->tail) != load_relaxed(&cq->head) &&
