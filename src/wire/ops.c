@@ -12,6 +12,10 @@
 #include <endian.h>
 #include <string.h>
 
+/* A service level tells nothing over Ethernet. UCX expects there what mlx5 reports: the kind of the
+ * IP header in front of a datagram. */
+#define SL_OF_IPV4 2
+
 static struct wire_qp *qp_of(struct transport_qp *transport)
 {
     return container_of(transport, struct wire_qp, transport);
@@ -152,6 +156,8 @@ static void complete_receive(struct wire_qp *qp, const struct packet *last, uint
     if (delivery.datagram) {
         uint8_t grh[HCA_GRH_BYTES];
 
+        if (wire_flow_is_ipv4(&qp->arrival->flow))
+            send.sl = SL_OF_IPV4;
         make_grh(&qp->arrival->flow, length, grh);
         if (scatter(&qp->target, 0, grh, sizeof(grh)))
             flags = CQE_GRH_PLACED;
