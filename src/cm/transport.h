@@ -16,7 +16,7 @@ struct cm_transport {
     int (*send)(struct cm_id *cm, const struct cm_message *m, bool wake);
     /* Asks the peer to disconnect; the id gets its event now or when the peer has answered. */
     void (*disconnect)(struct cm_id *cm, const struct cm_message *dreq);
-    /* The timer of an id in CM_REQ_SENT has expired. */
+    /* The timer of an id in CM_REQ_SENT has expired. NULL: the transport has timers of its own. */
     void (*request_timer)(struct cm_id *cm);
 };
 
