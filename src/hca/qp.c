@@ -471,7 +471,10 @@ static int enter_state(struct hca_qp *qp, enum ibv_qp_state from, enum ibv_qp_st
     int err = 0;
 
     if (to == IBV_QPS_RESET) {
+        /* Another thread may be flushing the QP: that must not hit what comes after the reset. */
+        pthread_mutex_lock(&qp_list_mutex);
         err = reset(qp, from);
+        pthread_mutex_unlock(&qp_list_mutex);
     } else if (to == IBV_QPS_ERR) {
         store_release(&qp->shared->state, IBV_QPS_ERR);
         atomic_fetch_add(&proc_slot(proc_self)->attention, 1);
