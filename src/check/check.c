@@ -31,5 +31,6 @@ __attribute__((constructor(102))) static void start(void)
         return;
     observer = explain_observer;
     observer.keeps_objects = check_sanitizes;
+    observer.strict_events = is_set("VERBENA_STRICT_EVENTS");
     hca_observer = &observer;
 }

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define LINES_PER_FRAME 4
+#define LINES_PER_FRAME 8
 
 struct finding {
     char *text, *json;

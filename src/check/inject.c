@@ -165,3 +165,14 @@ void inject_post(int opcode, struct injection *injection)
             apply(row, injection);
     }
 }
+
+uint64_t inject_receive_pause(void)
+{
+    uint64_t ns = 0;
+
+    for (unsigned i = 0; i < plan.count; i++) {
+        if (plan.rows[i].fault == PLAN_PAUSE && try_row(i))
+            ns += plan.rows[i].pause_ns;
+    }
+    return ns;
+}

@@ -22,4 +22,7 @@ struct injection {
 };
 void inject_post(int opcode, struct injection *injection);
 
+/* For how long the thread pauses before it posts a receive. */
+uint64_t inject_receive_pause(void);
+
 #endif

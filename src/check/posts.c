@@ -96,6 +96,7 @@ void check_posts(struct hca_qp *qp, const struct ibv_send_wr *wr, uint32_t index
     post->opcode = wr->opcode;
     post->is_inline = (wr->send_flags | qp->every_send_flags) & IBV_SEND_INLINE;
     post->is_signaled = status || (wr->send_flags | qp->every_send_flags) & IBV_SEND_SIGNALED;
+    post->is_fenced = wr->send_flags & IBV_SEND_FENCE;
     post->inject_status = status;
     post->num_sge = 0;
     post->length = 0;

@@ -16,7 +16,7 @@ struct post {
     uint32_t rkey;
     uint32_t num_sge;
     uint8_t opcode;
-    bool is_inline, is_signaled;
+    bool is_inline, is_signaled, is_fenced;
     bool is_summed;
     uint8_t inject_status; /* to complete with, if it succeeds; 0: none */
     uint64_t sum; /* of the bytes it sends */

@@ -684,6 +684,8 @@ int cq_arm(struct hca_cq *cq, bool solicited_only)
     if (load_relaxed(&cq->shared->armed) < want)
         atomic_store(&cq->shared->armed, want);
     atomic_thread_fence(memory_order_seq_cst);
+    if (unlikely(hca_observer && hca_observer->strict_events))
+        return 0;
     /* Completions that arrived before arming count, or a program that polls and then arms would
      * sleep on them. The completion of its last event does not, for programs that arm before they
      * poll. */

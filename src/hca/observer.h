@@ -17,6 +17,7 @@ struct hca_observer {
     void (*receive_failed)(uint32_t qpn, uint64_t wr_id, enum ibv_wc_status status);
     /* A QP of this process is in error and about to be flushed. */
     void (*qp_failed)(const struct hca_qp *qp);
+    bool strict_events; /* arming a CQ raises no event for completions that it has already */
     bool keeps_objects; /* destroyed QPs and CQs stay in memory, to recognise their use */
 };
 

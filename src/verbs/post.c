@@ -346,8 +346,11 @@ int verbs_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_
 int verbs_post_recv_checked(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
 {
     int err = check_call(VERB_POST_RECV);
+    uint64_t ns = check_injects ? inject_receive_pause() : 0;
 
     check_uses(CHECK_QP, ibv, "ibv_post_recv()");
+    if (ns)
+        pause_for(ns);
     if (!err)
         return verbs_post_recv(ibv, wr, bad_wr);
     *bad_wr = wr;

@@ -76,6 +76,7 @@ __attribute__((visibility("default"))) const struct guest_sched verbena_guest_sc
     .spin_wait = spin_wait,
     .poll_idle = sched_poll_idle,
     .wait = sched_wait,
+    .found_ready = sched_found_ready,
     .notify = sched_notify,
     .reserve = sched_reserve,
     .adopt = sched_adopt,

@@ -31,6 +31,7 @@ struct guest_sched {
     void (*spin_wait)(void);
     void (*poll_idle)(double period, const struct sched_reason *why);
     void (*wait)(uint64_t deadline, uint32_t waits_for, const struct sched_reason *why);
+    void (*found_ready)(void);
     void (*notify)(uint32_t what, double latency);
     struct vthread *(*reserve)(void);
     void (*adopt)(struct vthread *vthread);

@@ -64,6 +64,8 @@ static int wait_for(struct pollfd *list, nfds_t count, uint64_t deadline,
         notifications |= notifications_for(list[i].events);
     while ((ready = RETRY_EINTR(REAL(poll)(list, count, 0))) == 0 && vsched->now() < deadline)
         vsched->wait(deadline, notifications, why);
+    if (ready > 0)
+        vsched->found_ready();
     return ready;
 }
 
@@ -453,6 +455,8 @@ static int select_until(int count, fd_set *given[3], bool nonblocking, uint64_t 
            vsched->now() < deadline)
         vsched->wait(deadline, notifications, &several);
     saved = errno;
+    if (ready > 0)
+        vsched->found_ready();
     if (!ready && nonblocking)
         vsched->poll_idle(IO_CALL_NS, &tries);
     guest_leave();
@@ -499,6 +503,8 @@ static int epoll_until(int fd, struct epoll_event *events, int room, int timeout
            vsched->now() < deadline)
         vsched->wait(deadline, NOTIFY_DATA | NOTIFY_SPACE, &several);
     saved = errno;
+    if (ready > 0)
+        vsched->found_ready();
     if (!ready && !timeout)
         vsched->poll_idle(IO_CALL_NS, &tries);
     guest_leave();

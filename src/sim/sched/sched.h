@@ -122,6 +122,9 @@ void sched_detach(void);
 /* Wakes guests that wait for one of these notifications, 'latency' ns from now. */
 void sched_notify(uint32_t what, double latency);
 
+/* The thread has found a descriptor ready: it is not stuck, whatever it polls in vain besides. */
+void sched_found_ready(void);
+
 /* An empty poll of something other than a CQ. */
 void sched_poll_idle(double period, const struct sched_reason *why);
 

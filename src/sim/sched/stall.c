@@ -62,6 +62,14 @@ void stall_watches_clock(struct vthread *me)
     me->stuck_polls = 0;
 }
 
+void sched_found_ready(void)
+{
+    struct vthread *me = sched_self();
+
+    if (me)
+        me->stuck_polls = 0;
+}
+
 static bool rests(uint32_t state)
 {
     return state == VTHREAD_POLLING || state == VTHREAD_BLOCKED || state == VTHREAD_WAITING;
