@@ -53,6 +53,7 @@ FEW = TINY + ' --sizes 8,64K'
 KINDS = [
     (r'> /dev/null &$', prints(r'\A\Z')),
     (r'\./program', prints(RING)),
+    (r'^verbena check', prints(r'no bug found')),
     (r'ibv_rc_pingpong', prints(r'\d+ iters in [\d.]+ seconds')),
     (r'ib_send_lat', prints(r'^ 2 +1000 +[\d.]+')),
     (r'^verbena bench', prints(MEASURED)),
