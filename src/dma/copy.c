@@ -115,7 +115,8 @@ static int memory_file_copy(unsigned proc, struct cursor local, struct cursor re
     if (fd < 0)
         return EPERM;
     for (size_t left; !err && (left = cursor_step(&remote, SIZE_MAX, &there));)
-        for (size_t n; !err && left && (n = cursor_step(&local, left, &here)); left -= n, there += n)
+        for (size_t n; !err && left && (n = cursor_step(&local, left, &here));
+             left -= n, there += n)
             err = memory_file_step(proc, fd, here, (uintptr_t)there, n, out);
     return err;
 }
@@ -326,8 +327,8 @@ static int process_copy(unsigned proc, struct iovec *local, unsigned locals, str
         return err;
     /* The first call was refused: nothing was copied. */
     int refused = err;
-    err = memory_file_copy(proc, (struct cursor){ local, locals }, (struct cursor){ remote, remotes },
-                           out);
+    err = memory_file_copy(proc, (struct cursor){ local, locals },
+                           (struct cursor){ remote, remotes }, out);
     if (err != EPERM)
         return err;
     log_info("process %d copies for us: process_vm_*: %s", proc_slot(proc)->pid, strerror(refused));

@@ -24,8 +24,9 @@ int cq_arm(struct hca_cq *cq, bool solicited_only);
 /* Reserves a CQE in the ring, inside an epoch; NULL: the CQ has overrun or its ring cannot grow. A
  * reserved CQE must be published. */
 struct cqe *cq_reserve(struct shared_cq *cq, uint64_t *ticket);
-/* Whether the ring takes another CQE, or grows to do so. False: there is no memory for that, and the
- * consumer has to poll first. Ask before anything is done that cannot be undone. Inside an epoch. */
+/* Whether the ring takes another CQE, or grows to do so. False: there is no memory for that, and
+ * the consumer has to poll first. Ask before anything is done that cannot be undone. Inside an
+ * epoch. */
 bool cq_has_room(struct shared_cq *cq);
 /* So many producers may reserve a CQE between the question and the reservation. */
 #define CQ_ROOM_AHEAD 8

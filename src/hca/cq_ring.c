@@ -91,7 +91,8 @@ bool cq_has_room(struct shared_cq *cq)
     uint64_t tail = load_relaxed(&cq->tail);
     uint32_t capacity = load_relaxed(&cq->capacity);
 
-    if (tail - load_relaxed(&cq->head_seen) >= capacity && tail - load_acquire(&cq->head) >= capacity)
+    if (tail - load_relaxed(&cq->head_seen) >= capacity &&
+        tail - load_acquire(&cq->head) >= capacity)
         return true; /* the program lets it overrun, and is told so */
     return place_ticket(&probe, tail + CQ_ROOM_AHEAD);
 }

@@ -215,9 +215,8 @@ static bool check_by_pid(unsigned index)
 
 static bool check_with_kernel(unsigned index)
 {
-    enum proc_lock_state state = proc_slot(index)->locked
-                                     ? proc_lock_state(segment_fd(), index)
-                                     : PROC_LOCK_UNKNOWN;
+    enum proc_lock_state state =
+        proc_slot(index)->locked ? proc_lock_state(segment_fd(), index) : PROC_LOCK_UNKNOWN;
 
     return state == PROC_LOCK_UNKNOWN ? check_by_pid(index) : state == PROC_LOCK_HELD;
 }
@@ -385,16 +384,18 @@ static int meet_far_process(unsigned index)
     struct proc_slot *slot = proc_slot(index);
 
     if (hca_engine->base_address) {
-        log_error("process %d of fabric '%s' is in another PID or user namespace: a modelled fabric "
-                  "needs one for all; use another --fabric here",
-                  slot->pid, segment_config()->name);
+        log_error(
+            "process %d of fabric '%s' is in another PID or user namespace: a modelled fabric "
+            "needs one for all; use another --fabric here",
+            slot->pid, segment_config()->name);
         return EXDEV;
     }
     if (!slot->locked || !proc_slot(proc_self)->locked ||
         (!slot->wake_by_name && !load_relaxed(&slot->agent_running))) {
-        log_error("process %d of fabric '%s' is in another PID or user namespace and cannot be woken "
-                  "from here: start it with 'verbena run --copy agent', or use another --fabric here",
-                  slot->pid, segment_config()->name);
+        log_error(
+            "process %d of fabric '%s' is in another PID or user namespace and cannot be woken "
+            "from here: start it with 'verbena run --copy agent', or use another --fabric here",
+            slot->pid, segment_config()->name);
         return EXDEV;
     }
     atomic_store(&slot->agent_wanted, 1);

@@ -199,8 +199,7 @@ static int open_file(void)
         why = why_not_ours(&st);
     if (fd >= 0 && !why)
         return move_up(fd);
-    log_error("%s: %s%s", path, why ? why : strerror(err),
-              why ? "; choose another --fabric" : "");
+    log_error("%s: %s%s", path, why ? why : strerror(err), why ? "; choose another --fabric" : "");
     if (fd >= 0)
         close(fd);
     errno = why ? EPERM : err;

@@ -65,7 +65,8 @@ static int allocate_memory(struct connection *connection)
             ibv_reg_mr(devices.device[i].pd, connection->memory, connection->memory_size,
                        IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
         if (!connection->regions[i]) {
-            mtl_log("cannot register %zu bytes for a connection: %s (check ulimit -l; on the software adapter, verbena doctor)",
+            mtl_log("cannot register %zu bytes for a connection: %s (check ulimit -l; on the "
+                    "software adapter, verbena doctor)",
                     connection->memory_size, strerror(errno));
             return errno;
         }

@@ -194,8 +194,9 @@ static struct registration *make(uintptr_t start, uintptr_t end)
             region = ibv_reg_mr(pd, (void *)start, end - start, IBV_ACCESS_REMOTE_READ);
         registration->regions[i] = region;
         if (!region) {
-            mtl_log("cannot register %zu bytes of user memory: %s (check ulimit -l; on the software adapter, verbena doctor)", end - start,
-                    strerror(errno));
+            mtl_log("cannot register %zu bytes of user memory: %s (check ulimit -l; on the "
+                    "software adapter, verbena doctor)",
+                    end - start, strerror(errno));
             deregister(registration);
             return NULL;
         }

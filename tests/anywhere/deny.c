@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* deny ERRNO CALL... -- PROGRAM...: runs a program to which the kernel refuses these system calls, as
- * a container's seccomp profile does. */
+/* deny ERRNO CALL... -- PROGRAM...: runs a program to which the kernel refuses these system calls,
+ * as a container's seccomp profile does. */
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -11,7 +11,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define CALL(name) { #name, SYS_##name }
+#define CALL(name)        \
+    {                     \
+#name, SYS_##name \
+    }
 
 static const struct {
     const char *name;
@@ -71,7 +74,8 @@ int main(int argc, char **argv)
         return usage("no program");
     program[length++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
     filter.len = length;
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter)) {
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter)) {
         perror("deny: seccomp");
         return 77;
     }
