@@ -42,7 +42,8 @@ bool wire_mad_send(const struct hca_mad *mad)
     if (frame) {
         packet_encode(&packet, frame);
         memcpy(frame + headers, mad->bytes, MAD_BYTES);
-        wire_frame_seal(&flow, frame, headers, MAD_BYTES, identification);
+        wire_batch_add_written(&batch,
+                               wire_frame_seal(&flow, frame, headers, MAD_BYTES, identification));
     }
     wire_batch_end(&batch);
     return frame;
