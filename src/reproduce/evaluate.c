@@ -361,8 +361,8 @@ static int evaluate_shape(const struct evaluation *evaluation, const struct pape
             return -1;
         if (out->verdict != VERDICT_MATCHES)
             return 0;
-        snprintf(matched + strlen(matched), sizeof(matched) - strlen(matched), "%s%s",
-                 i ? "; " : "", out->text);
+        strncat(matched, i ? "; " : "", sizeof(matched) - strlen(matched) - 1);
+        strncat(matched, out->text, sizeof(matched) - strlen(matched) - 1);
     }
     memcpy(out->text, matched, sizeof(out->text));
     return 0;

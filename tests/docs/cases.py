@@ -78,6 +78,7 @@ CASES = {
         'make run': Case(long=TOUR, prints=(MEASURED, r'build/tour\.html')),
         'make test': skip(NESTED),
         'verbena run --fabric ci-17 -- ./my_rdma_test': prints(EXCHANGED),
+        'verbena run --explain-errors --sanitize -- ./my_rdma_test': prints(EXCHANGED),
         'verbena run --wire lo -- ibv_devinfo -v': prints(r'link_layer:\s+Ethernet', r'RoCE v2'),
         'verbena bench': Case(long=TOUR, prints=(MEASURED,)),
         'verbena bench latency bw --quick --rounds 5 -o a.json': prints(MEASURED, add=TINY),
