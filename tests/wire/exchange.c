@@ -8,6 +8,7 @@
  * Both ends derive each round from the seed. A TCP connection carries addresses and separates the
  * rounds; it is no witness for data. */
 #include <arpa/inet.h>
+#include <errno.h>
 #include <infiniband/verbs.h>
 #include <netdb.h>
 #include <stdarg.h>
@@ -235,16 +236,29 @@ static bool consumes_receive(const struct step *step)
     return step->operation == SEND || step->operation == SEND_IMM || step->operation == WRITE_IMM;
 }
 
+/* A QP that only receives does not notice that its peer is gone. */
+static bool initiator_is_gone(void)
+{
+    char byte;
+    ssize_t n = recv(control, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+
+    return !n || (n < 0 && errno != EAGAIN);
+}
+
 static void wait_completions(unsigned count, const struct step *steps, unsigned round)
 {
-    time_t started = time(NULL);
+    time_t started = time(NULL), looked = started;
     int next = 0; /* lane whose receive completes next */
 
     while (count) {
         struct ibv_wc wc;
         int got = ibv_poll_cq(cq, 1, &wc);
+        time_t now = time(NULL);
 
-        if (got < 0 || time(NULL) - started > PATIENCE_S)
+        if (!initiator && now != looked && initiator_is_gone())
+            fail("the other end has gone");
+        looked = now;
+        if (got < 0 || now - started > PATIENCE_S)
             fail("round %u: %u completions are missing", round, count);
         if (!got)
             continue;
