@@ -81,7 +81,7 @@ CASES = {
         'verbena run --explain-errors --sanitize -- ./my_rdma_test': prints(EXCHANGED),
         'verbena run --wire lo -- ibv_devinfo -v': prints(r'link_layer:\s+Ethernet', r'RoCE v2'),
         'verbena bench': Case(long=TOUR, prints=(MEASURED,)),
-        'verbena bench latency bw --quick --rounds 5 -o a.json': prints(MEASURED, add=TINY),
+        'verbena bench latency bw --quick --rounds 8 -o a.json': prints(MEASURED, add=TINY),
         'verbena compare a.json b.json': prints(r'latency', r'bw'),
         'verbena advise a.json': prints(r'^poll-or-block: '),
         'verbena list adapters': prints(r'^\s*mt25208\s', r'^\s*ibm12x\s', r'^\s*hdr100\s'),
@@ -183,8 +183,8 @@ CASES = {
         'verbena reproduce mem --set link.rate=2GB/s -o faster': Case(long=REPRODUCES, exact=True),
     },
     'docs/results.md': {
-        'verbena bench latency bw --quick --rounds 5 -o a.json': prints(MEASURED, add=TINY),
-        'verbena bench latency bw --quick --rounds 5 -o b.json': prints(MEASURED, add=TINY),
+        'verbena bench latency bw --quick --rounds 8 -o a.json': prints(MEASURED, add=TINY),
+        'verbena bench latency bw --quick --rounds 8 -o b.json': prints(MEASURED, add=TINY),
         'verbena compare a.json b.json': prints(r'DETECTABLE', r'\d+ better, \d+ worse'),
     },
     'docs/wire.md': {
