@@ -13,13 +13,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#ifndef UDP_SEGMENT
-#define UDP_SEGMENT 103
-#endif
-#ifndef UDP_GRO
-#define UDP_GRO 104
-#endif
-
 #define SOCKET_BUFFER (8 << 20) /* the kernel grants less, unless the administrator allows it */
 #define HEADERS_BYTES 80        /* IP, UDP and transport headers that must fit beside the payload */
 
