@@ -10,12 +10,12 @@
 #include "hca/proc.h"
 #include "hca/qp.h"
 #include "util/log.h"
+#include "util/thread.h"
 
 #include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -30,6 +30,7 @@
  */
 
 #define TICK_NS      500000
+#define STACK_BYTES  (256 << 10)
 #define LOOK_SECONDS 1 /* how long memory of a dead peer may stay mapped */
 
 static pthread_mutex_t start_mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -122,20 +123,9 @@ void agent_stop(void)
 
 static void start_locked(struct helper *helper)
 {
-    sigset_t all, old;
-    pthread_attr_t attr;
-    pthread_t thread;
-
     if (load_relaxed(&helper->running_in) == proc_self || !proc_alive(proc_self))
         return; /* it runs already, or the process is leaving */
-    sigfillset(&all);
-    pthread_attr_init(&attr);
-    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-    pthread_attr_setstacksize(&attr, 256 << 10);
-    pthread_sigmask(SIG_BLOCK, &all, &old); /* leave signals to the program's own threads */
-    int err = pthread_create(&thread, &attr, helper->body, helper);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
-    pthread_attr_destroy(&attr);
+    int err = thread_start(helper->body, helper, STACK_BYTES);
     if (err)
         log_warn("cannot start the %s thread: %s", helper->name, strerror(err));
     else
