@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #define BACKLOG_MAX 1024
-#define HOP_LIMIT   64
 
 /* ---- creating and freeing ---- */
 
@@ -169,7 +168,7 @@ void id_fill_ah(const struct cm_id *cm, struct ibv_ah_attr *attr)
     attr->is_global = 1;
     memcpy(attr->grh.dgid.raw, cm->remote_gid, sizeof(cm->remote_gid));
     attr->grh.sgid_index = cm->dev_addr.gid_index;
-    attr->grh.hop_limit = HOP_LIMIT;
+    attr->grh.hop_limit = CM_HOP_LIMIT;
 }
 
 void id_publish_addresses(struct cm_id *cm)
@@ -189,7 +188,7 @@ void id_fill_path(struct cm_id *cm, uint16_t dlid)
         .sgid = ib->sgid,
         .dlid = htobe16(dlid),
         .slid = htobe16(device_lid(&cm->dev_addr)),
-        .hop_limit = hca_is_ethernet() ? HOP_LIMIT : 0,
+        .hop_limit = hca_is_ethernet() ? CM_HOP_LIMIT : 0,
         .reversible = 1,
         .numb_path = 1,
         .pkey = 0xffff,

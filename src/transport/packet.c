@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "transport/packet.h"
 
-#include "transport/bytes.h"
+#include "util/bytes.h"
 #include "util/util.h"
 
 #define BTH_SOLICITED   0x80

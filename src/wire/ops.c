@@ -6,8 +6,8 @@
 #include "hca/qp.h"
 #include "hca/responder.h"
 #include "hca/shm_lock.h"
-#include "transport/bytes.h"
 #include "transport/verbs/work.h"
+#include "util/bytes.h"
 
 #include <endian.h>
 #include <string.h>
