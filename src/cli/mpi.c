@@ -6,7 +6,6 @@
 #include "model.h"
 #include "probe.h"
 #include "start.h"
-#include "wire.h"
 
 #include <sched.h>
 #include <stddef.h>
@@ -155,8 +154,6 @@ static int export_wire(const struct invocation *invocation, const struct launch 
                                "hosts and their slots with --hostfile");
     options_export(invocation);
     status = model_export(invocation);
-    if (!status)
-        status = wire_export(invocation);
     if (status)
         return status;
     export_windows(false, 2);

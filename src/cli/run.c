@@ -7,7 +7,6 @@
 #include "launch.h"
 #include "model.h"
 #include "start.h"
-#include "wire.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -80,8 +79,6 @@ int cli_run(const struct invocation *invocation)
     options_export(invocation);
     setenv("VERBENA_WARN_IDLE", "1", 0);
     status = model_export(invocation);
-    if (!status)
-        status = wire_export(invocation);
     if (status)
         return status;
     if (start_find(invocation->operands[0], path))
