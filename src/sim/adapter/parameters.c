@@ -268,9 +268,8 @@ static int store(struct reading *reading, const struct location *location,
 
 static int read_file(struct reading *reading, unsigned int depth);
 
-/* "based-on" names a file beside the current one, or else one that parameters_find() finds. */
-static int find_base(const char *from, const char *name, char *path, size_t path_size, char *error,
-                     size_t size)
+int parameters_find_base(const char *from, const char *name, char *path, size_t path_size,
+                         char *error, size_t size)
 {
     const char *slash = strrchr(from, '/');
     bool is_path = adapter_name_is_path(name);
@@ -299,7 +298,8 @@ static int read_base(struct part *part, const struct location *location, const c
         return fail(reading, location, "based-on must be the first line");
     if (part->depth + 1 == DEPTH_MAX)
         return fail(reading, location, "more than %d files based on each other", DEPTH_MAX);
-    if (find_base(location->file, name, base->path, sizeof(base->path), error, sizeof(error)))
+    if (parameters_find_base(location->file, name, base->path, sizeof(base->path), error,
+                             sizeof(error)))
         return fail(reading, location, "based-on: %s", error);
     if (stat(base->path, &status))
         return fail(reading, location, "based-on: %s: %s", base->path, strerror(errno));

@@ -168,4 +168,9 @@ bool parameters_weights(const struct parameters *parameters, uint32_t weights[VL
  * of NAME.adapter in adapter_directory(). Returns 0, or -1 with the reason in 'error'. */
 int parameters_find(const char *name, char *path, size_t path_size, char *error, size_t size);
 
+/* The path of what "based-on" in the file 'from' names: a file beside it, or else one that
+ * parameters_find() finds. Returns 0, or -1 with the reason in 'error'. */
+int parameters_find_base(const char *from, const char *name, char *path, size_t path_size,
+                         char *error, size_t size);
+
 #endif
