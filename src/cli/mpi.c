@@ -131,15 +131,13 @@ static void share_one_core(void)
     setenv("OMPI_MCA_hwloc_base_binding_policy", "none", 1);
 }
 
-/* One-sided communication between hosts must go over rails as messages: osc/rdma would copy memory
- * within the machine. osc/sm serves windows within a host, but not in virtual time, where its
- * copies would take no time. A choice of the user is kept. */
+/* One-sided communication between hosts must go over rails: osc/rdma would copy memory within the
+ * machine. osc/sm serves windows within a host; in virtual time only those that
+ * MPI_Win_allocate_shared() creates. A choice of the user is kept. */
 static void export_windows(bool modelled, unsigned long nodes)
 {
-    if (modelled)
-        setenv("OMPI_MCA_osc", "pt2pt", 0);
-    else if (nodes > 1)
-        setenv("OMPI_MCA_osc", "pt2pt,sm", 0);
+    if (modelled || nodes > 1)
+        setenv("OMPI_MCA_osc", "verbena,sm", 0);
 }
 
 /* Each host is one node. Its processes name their fabric themselves: interfaces of one network may

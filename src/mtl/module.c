@@ -5,6 +5,7 @@
 #include "mtl/log.h"
 #include "mtl/protocol.h"
 #include "mtl/rendezvous.h"
+#include "mtl/rma.h"
 #include "mtl/shared.h"
 
 #include <ompi/communicator/communicator.h>
@@ -99,7 +100,7 @@ static int poll_memory(void)
         count += rails_poll_slots();
     if (connections_in_wireup())
         connections_retry_wireup();
-    return count + endpoints_flush() + rendezvous_progress();
+    return count + endpoints_flush() + rendezvous_progress() + rma_progress();
 }
 
 /* Without connections only wireup messages can arrive, which may wait. */
@@ -109,7 +110,7 @@ static int poll_all(void)
     int count = poll_memory();
 
     idle += !count;
-    if (connections || (!count && idle % WIREUP_POLL_INTERVAL == 0))
+    if (connections || rma_in_use() || (!count && idle % WIREUP_POLL_INTERVAL == 0))
         count += rails_poll_cqs();
     if (!count && connections && idle % PROBE_INTERVAL == 0)
         rails_probe();
@@ -344,6 +345,7 @@ static int module_finalize(mca_mtl_base_module_t *module)
     opal_progress_unregister(module_progress);
     if (mtl.parameters.report)
         counters_report();
+    rma_free();
     endpoints_free();
     rendezvous_free();
     registrations_free();

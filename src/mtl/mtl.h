@@ -117,6 +117,9 @@ static inline void mtl_leave(void)
         spin_unlock(&mtl.lock);
 }
 
+/* The MPI error code of operations with a process that cannot be reached any more. */
+int mtl_unreachable(void);
+
 /* Virtual or real time. */
 static inline uint64_t mtl_now(void)
 {
