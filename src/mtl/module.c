@@ -80,7 +80,7 @@ static int module_send(mca_mtl_base_module_t *module, struct ompi_communicator_t
         return status;
     while (!__atomic_load_n(&send.over, __ATOMIC_ACQUIRE))
         opal_progress();
-    return send.request.error == MPI_SUCCESS ? OMPI_SUCCESS : OMPI_ERR_UNREACH;
+    return send.request.error;
 }
 
 static int module_isend(mca_mtl_base_module_t *module, struct ompi_communicator_t *comm, int dest,
@@ -112,14 +112,18 @@ static int poll_all(void)
     idle += !count;
     if (connections || rma_in_use() || (!count && idle % WIREUP_POLL_INTERVAL == 0))
         count += rails_poll_cqs();
-    if (!count && connections && idle % PROBE_INTERVAL == 0)
-        rails_probe();
+    if (!count && idle % PROBE_INTERVAL == 0) {
+        endpoints_check_alive();
+        if (connections)
+            rails_probe();
+    }
     return count;
 }
 
 /* ---- receives ---- */
 
-/* A receive from one process fails with its endpoint; MPI_ANY_SOURCE has none. */
+/* A receive from one process fails with its endpoint; MPI_ANY_SOURCE has none. Without a message so
+ * far there may be no endpoint yet; it is needed only if the process can die before the job ends. */
 static struct endpoint *source_of(struct ompi_communicator_t *comm, int source)
 {
     struct ompi_proc_t *proc;
@@ -127,7 +131,8 @@ static struct endpoint *source_of(struct ompi_communicator_t *comm, int source)
     if (source == MPI_ANY_SOURCE)
         return NULL;
     proc = ompi_comm_peer_lookup(comm, source);
-    return proc->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_MTL];
+    return liveness_matters() ? endpoint_of_proc(proc)
+                              : proc->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_MTL];
 }
 
 static struct match_key key_of(struct ompi_communicator_t *comm, int source, int tag)
@@ -254,6 +259,14 @@ static int module_cancel(mca_mtl_base_module_t *module, mca_mtl_request_t *mtl_r
 
 /* ---- progress, processes and communicators ---- */
 
+/* Nothing can happen any more, perhaps because a process has died. */
+static void check_alive_in_virtual_time(void)
+{
+    mtl_enter();
+    endpoints_check_alive();
+    mtl_leave();
+}
+
 /* Polling a CQ costs modelled time, so an empty CQ is not polled again until something has changed.
  * An idle thread sleeps until the next event, without the lock, which other threads may need. */
 static int progress_in_virtual_time(void)
@@ -284,6 +297,8 @@ static int progress_in_virtual_time(void)
         idle = 0;
     if (sleeps && vtime.spin(polled_at, until))
         changed = true;
+    else if (sleeps && liveness_matters())
+        check_alive_in_virtual_time();
     return count;
 }
 

@@ -33,11 +33,16 @@ struct rma_work {
 static struct rma_work *spare;
 static struct rma_work *lost, **last_lost = &lost; /* their rail has failed: to be posted again */
 
+/* NULL if there is no memory, or the peer is known to be dead: the operation fails. */
 static struct rma_work *work_new(struct rma_op *op, enum ibv_wr_opcode opcode,
                                  const struct rma_copy *copy)
 {
     struct rma_work *work = spare;
 
+    if (op->peer->endpoint->failed) {
+        op->failed = true;
+        return NULL;
+    }
     if (work)
         spare = work->next;
     else

@@ -77,6 +77,8 @@ static bool lock_and_read(struct update *update)
             return false;
         if (!*old || *old == own_mark(update))
             break;
+        if (osc_holder_failed(update->window, *old))
+            return false;
         rma_wait();
     }
     if (!update->reads || update->is_short)

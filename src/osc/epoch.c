@@ -58,6 +58,8 @@ int osc_wait_counter(struct osc_target *target, const _Atomic uint64_t *counter,
     uint64_t next = coarse_now_ns() + PROBE_NS;
 
     while (load_acquire(counter) < value) {
+        if (target->peer->endpoint->failed)
+            return mtl_unreachable();
         if (!vtime.on && coarse_now_ns() > next) {
             if (!rma_is_alive(target->peer))
                 return mtl_unreachable();

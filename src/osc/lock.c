@@ -55,6 +55,12 @@ static bool try(struct osc_window *window, struct osc_target *target, enum osc_l
     return ok;
 }
 
+bool osc_holder_failed(const struct osc_window *window, uint64_t mark)
+{
+    return mark && mark <= (uint64_t)window->ranks &&
+           window->target[mark - 1].peer->endpoint->failed;
+}
+
 int osc_lock_take(struct osc_window *window, struct osc_target *target, enum osc_lock kind)
 {
     uint64_t old;
@@ -64,6 +70,8 @@ int osc_lock_take(struct osc_window *window, struct osc_target *target, enum osc
             return mtl_unreachable();
         if (kind == OSC_SHARED ? !(old >> 32) : !old || old >> 32 == exclusive(window) >> 32)
             break;
+        if (osc_holder_failed(window, old >> 32))
+            return mtl_unreachable();
         if (kind == OSC_SHARED && add(window, target, -1ull) != OMPI_SUCCESS)
             return OMPI_ERR_OUT_OF_RESOURCE;
         rma_wait();

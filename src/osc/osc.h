@@ -227,6 +227,8 @@ int osc_test(struct ompi_win_t *win, int *flag);
 /* ---- lock.c: passive target ---- */
 
 int osc_lock_take(struct osc_window *window, struct osc_target *target, enum osc_lock kind);
+/* Whether a lock will never be released: the process whose mark is in it, 1 plus its rank, is dead. */
+bool osc_holder_failed(const struct osc_window *window, uint64_t mark);
 int osc_lock(int type, int target, int assert, struct ompi_win_t *win);
 int osc_unlock(int target, struct ompi_win_t *win);
 int osc_lock_all(int assert, struct ompi_win_t *win);
