@@ -25,6 +25,14 @@ bool rma_in_use(void)
     return in_use;
 }
 
+bool rma_supported(void)
+{
+    struct ibv_device_attr attr;
+
+    return devices.count && !ibv_query_device(devices.device[0].context, &attr) &&
+           attr.atomic_cap != IBV_ATOMIC_NONE;
+}
+
 /* ---- memory ---- */
 
 int rma_register(void *start, size_t length, struct ibv_mr *regions[DEVICES_MAX])

@@ -57,6 +57,9 @@ enum rma_route { RMA_BY_POLICY, RMA_IN_ORDER };
 
 /* ---- rma.c: peers ---- */
 
+/* Whether the first device has atomics. */
+bool rma_supported(void);
+
 /* The peer and its queue pairs, created on first use; NULL after logging why. */
 struct rma_peer *rma_peer_of(struct ompi_proc_t *proc);
 void rma_say_hello(const struct rma_peer *peer, struct rma_hello *hello);

@@ -29,7 +29,7 @@ static int component_init(bool progress_threads, bool mpi_threads)
 
 static int component_finalize(void)
 {
-    osc_packed_free();
+    osc_copies_free();
     return OMPI_SUCCESS;
 }
 
@@ -46,7 +46,7 @@ static bool within_node(ompi_communicator_t *comm)
 static int component_query(struct ompi_win_t *win, void **base, size_t size, int disp_unit,
                            struct ompi_communicator_t *comm, struct opal_info_t *info, int flavor)
 {
-    if (flavor == MPI_WIN_FLAVOR_SHARED || !mtl.module.mtl_send)
+    if (flavor == MPI_WIN_FLAVOR_SHARED || !mtl.module.mtl_send || !rma_supported())
         return -1;
     return !vtime.on && within_node(comm) ? node_priority : priority;
 }

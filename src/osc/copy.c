@@ -139,9 +139,14 @@ static void release(struct osc_packed *packed)
     *packed = (struct osc_packed){ .room = 0 };
 }
 
-void osc_packed_free(void)
+void osc_copies_free(void)
 {
     release(&kept);
+    for (struct osc_async_op *op = spare, *next; op; op = next) {
+        next = op->next;
+        free(op);
+    }
+    spare = NULL;
 }
 
 /* User memory has a registration only; inline data have nothing. */
@@ -233,16 +238,30 @@ static int start(struct osc_window *window, struct osc_target *target,
     return OMPI_SUCCESS;
 }
 
-static int move(const struct transfer *transfer, struct ompi_win_t *win,
-                struct osc_request *request)
+/* The side that data go to may be longer than the other. */
+static bool fits(struct transfer *transfer)
+{
+    struct osc_layout *origin = &transfer->origin;
+    uint64_t there;
+    size_t size;
+
+    ompi_datatype_type_size(transfer->target_type, &size);
+    there = size * transfer->target_count;
+    if (transfer->direction == OSC_WRITE)
+        return origin->size <= there;
+    if (origin->size < there)
+        return false;
+    origin->size = there;
+    return true;
+}
+
+static int move(struct transfer *transfer, struct ompi_win_t *win, struct osc_request *request)
 {
     struct osc_window *window = osc_window_of(win);
     struct osc_target *target = &window->target[transfer->target];
-    size_t room;
     int status;
 
-    ompi_datatype_type_size(transfer->target_type, &room);
-    if (transfer->origin.size > room * transfer->target_count)
+    if (!fits(transfer))
         return MPI_ERR_TRUNCATE;
     mtl_enter();
     status = osc_may_access(window, target);
@@ -254,7 +273,7 @@ static int move(const struct transfer *transfer, struct ompi_win_t *win,
     return status;
 }
 
-static int move_with_request(const struct transfer *transfer, struct ompi_win_t *win,
+static int move_with_request(struct transfer *transfer, struct ompi_win_t *win,
                              struct ompi_request_t **request)
 {
     struct osc_request *own = osc_request_new(win);

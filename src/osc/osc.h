@@ -171,7 +171,9 @@ struct osc_packed {
 };
 bool osc_packed_get(struct osc_packed *packed, uint64_t size);
 void osc_packed_put(struct osc_packed *packed);
-void osc_packed_free(void); /* what is kept for later */
+
+/* Frees what is kept for later. */
+void osc_copies_free(void);
 
 /* ---- accumulate.c ---- */
 

@@ -275,6 +275,10 @@ static void test_window_types(void)
         expect(in[2 * i] == 20000 * rank + 3 * i && in[2 * i + 1] == -1, "got element %d: %d, %d", i,
                in[2 * i], in[2 * i + 1]);
     }
+    /* The origin may be longer than what it gets. */
+    MPI_Get(in, 2 * ROWS, MPI_INT, right_of(rank), 3, 1, MPI_INT, window);
+    MPI_Win_fence(0, window);
+    expect(in[0] == 20000 * rank && in[1] == -1, "got %d, %d", in[0], in[1]);
     MPI_Win_free(&window);
     MPI_Type_free(&every_other);
     MPI_Type_free(&column);
