@@ -34,7 +34,7 @@
       .help = "how data is copied between processes: auto, or agent (slower: a thread of the memory's owner copies)" }, \
     { .name = "mr", .argument = "MODE", .default_value = "auto", .kind = OPTION_CHOICE, \
       .environment = "VERBENA_MR", .choices = "auto copy share", \
-      .help = "how peers reach registered memory: auto, copy, or share (mapped wherever possible)" }
+      .help = "how peers reach registered memory: auto (mapped once used much), copy, or share (mapped at once)" }
 #define CHECK_ROWS \
     { .name = "explain-errors", .heading = "Checks", .kind = OPTION_FLAG, .environment = "VERBENA_EXPLAIN_ERRORS", \
       .help = "say why a work request or a call failed, and where in the program it was made" }, \

@@ -24,7 +24,8 @@
 /*
  * Most programs never start these threads: polling makes all progress.
  *  - The service thread starts when a WQE has to wait, because the program may sleep and not poll;
- *    or when peers cannot raise our descriptors themselves.
+ *    or when peers cannot raise our descriptors themselves; or when a region is registered that
+ *    peers may map once they use it much.
  *  - The copy agent starts when peers cannot access this process's memory. It only copies and
  *    never waits, so two processes may copy for each other at the same time.
  */
@@ -74,6 +75,8 @@ static void *serve(void *self)
             qp_handle_errors();
         if (load_relaxed(&slot->agent_running))
             notify_run_service_hooks();
+        if (load_relaxed(&slot->share_asked) && hca_engine->share_memory)
+            hca_engine->share_memory();
         proc_reap_periodically();
         peer_drop_withdrawn();
         if (load_acquire(&slot->doorbell) == seen)
@@ -144,6 +147,11 @@ static void start_helper(struct helper *helper)
 bool agent_is_running(void)
 {
     return load_relaxed(&service.running_in) == proc_self;
+}
+
+void agent_serve(void)
+{
+    start_helper(&service);
 }
 
 void agent_watch(void)
