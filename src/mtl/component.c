@@ -270,7 +270,8 @@ void mtl_report_done(void)
 /* MPI 3.1 has no error class for this, and the text of MPI_ERR_OTHER tells nothing. */
 int mtl_unreachable(void)
 {
-    static const char text[] = "MPI_ERR_PROC_FAILED: a process has failed or cannot be reached any more";
+    static const char text[] =
+        "MPI_ERR_PROC_FAILED: a process has failed or cannot be reached any more";
     static int code;
 
     if (!code) {

@@ -51,7 +51,8 @@ void devices_close(void);
 /* Grows the CQ for this many more completions. Returns 0 or an errno value. */
 int device_reserve(struct device *device, uint32_t completions);
 
-/* Connects an RC queue pair in the INIT state to a peer's. Returns 0, or an errno value after logging. */
+/* Connects an RC queue pair in the INIT state to a peer's. Returns 0, or an errno value after
+ * logging why. */
 int device_connect_qp(const struct path *path, const struct path_address *to, struct ibv_qp *qp,
                       uint32_t qp_num);
 

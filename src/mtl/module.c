@@ -122,8 +122,8 @@ static int poll_all(void)
 
 /* ---- receives ---- */
 
-/* A receive from one process fails with its endpoint; MPI_ANY_SOURCE has none. Without a message so
- * far there may be no endpoint yet; it is needed only if the process can die before the job ends. */
+/* A receive from one process fails with its endpoint; MPI_ANY_SOURCE has none. Before the first
+ * message there may be no endpoint; it is needed only in a job that outlives its processes. */
 static struct endpoint *source_of(struct ompi_communicator_t *comm, int source)
 {
     struct ompi_proc_t *proc;

@@ -76,8 +76,7 @@ int rma_buffers_open(void)
 
     if (buffers.memory)
         return 0;
-    buffers.memory =
-        mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    buffers.memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (buffers.memory == MAP_FAILED) {
         buffers.memory = NULL;
         return ENOMEM;
@@ -168,14 +167,15 @@ static struct rma_peer *make(struct endpoint *endpoint)
     if (paths > devices.path_count)
         paths = devices.path_count;
     rails = paths * (endpoint->address.qps < (uint32_t)mtl.parameters.qps ? endpoint->address.qps
-                                                                         : mtl.parameters.qps);
+                                                                          : mtl.parameters.qps);
     peer->endpoint = endpoint;
     rails_set_init(&peer->set, &mtl.traffic);
     while (peer->rail_count < rails && peer->rail_count < RAILS_MAX) {
         uint32_t index = peer->rail_count++;
         struct rma_rail *rail = &peer->rail[index];
 
-        *rail = (struct rma_rail){ .peer = peer, .path = &devices.path[index % paths], .index = index };
+        *rail =
+            (struct rma_rail){ .peer = peer, .path = &devices.path[index % paths], .index = index };
         rails_add(&peer->set, rail->path->device->index, rail->path->port, index / paths);
         if (open_rail(rail)) {
             peer_free(peer);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* RDMA and atomics on the memory of other processes, without their help. The rails are queue pairs of
- * their own, connected when a window is created; the policy plans them like those of messages. Calls
- * need the lock of the component. Those that say so release it while they wait. */
+/* RDMA and atomics on the memory of other processes, without their help. The rails are queue pairs
+ * of their own, connected when a window is created; the policy plans them like those of messages.
+ * Calls need the lock of the component. Those that say so release it while they wait. */
 #ifndef MTL_RMA_H
 #define MTL_RMA_H
 
@@ -37,7 +37,8 @@ struct rma_hello {
 /* An operation: any number of work requests to one peer. */
 struct rma_op {
     struct rma_peer *peer;
-    void (*done)(struct rma_op *op); /* called once, when all are complete; may free the operation */
+    void (*done)(
+        struct rma_op *op); /* called once, when all are complete; may free the operation */
     uint32_t left;
     bool failed;
 };
@@ -68,7 +69,8 @@ int rma_connect(struct rma_peer *peer, const struct rma_hello *hello);
 bool rma_in_use(void);
 void rma_free(void);
 
-/* Memory that peers may read, write and do atomics on. Returns 0, or an errno value after logging. */
+/* Memory that peers may read, write and do atomics on. Returns 0, or an errno value after logging.
+ */
 int rma_register(void *start, size_t length, struct ibv_mr *regions[DEVICES_MAX]);
 void rma_deregister(struct ibv_mr *regions[DEVICES_MAX]);
 
@@ -88,8 +90,8 @@ void rma_end(struct rma_op *op);
 void rma_write(struct rma_op *op, const struct rma_copy *copy, enum rma_route route);
 void rma_read(struct rma_op *op, const struct rma_copy *copy, enum rma_route route);
 
-/* Atomics on 8 bytes of remote memory, in order; the old value goes to copy->local. A compare-and-swap
- * is repeated if its rail fails: its old value may then be the new one. */
+/* Atomics on 8 bytes of remote memory, in order; the old value goes to copy->local. A
+ * compare-and-swap is repeated if its rail fails: its old value may then be the new one. */
 void rma_fetch_add(struct rma_op *op, const struct rma_copy *copy, uint64_t value);
 void rma_compare_swap(struct rma_op *op, const struct rma_copy *copy, uint64_t compare,
                       uint64_t swap);
@@ -100,7 +102,6 @@ void rma_wait(void);
 /* Repeats requests whose rail has failed. Returns how many. */
 int rma_progress(void);
 
-struct rma_work;
 void rma_completed(const struct ibv_wc *completion, struct work *work);
 
 /* Returns whether the peer can be reached, by an empty write. Waits. */

@@ -17,7 +17,7 @@ struct rma_plan {
 };
 
 struct rma_work {
-    struct work work; /* first: a completion's wr_id points at it */
+    struct work work;      /* first: a completion's wr_id points at it */
     struct rma_work *next; /* among the spare or the lost ones */
     struct rma_rail *rail;
     struct rma_op *op;
@@ -148,8 +148,7 @@ static void work_lost(struct rma_work *work)
 
 static bool is_atomic(const struct rma_work *work)
 {
-    return work->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD ||
-           work->opcode == IBV_WR_ATOMIC_CMP_AND_SWP;
+    return work->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD || work->opcode == IBV_WR_ATOMIC_CMP_AND_SWP;
 }
 
 static void post(struct rma_rail *rail, struct rma_work *work)
@@ -348,8 +347,7 @@ void rma_completed(const struct ibv_wc *completion, struct work *given)
     } else {
         rail_down(work->rail, ibv_wc_status_str(completion->status));
         /* What the peer has refused, it would refuse again. */
-        if (completion->status == IBV_WC_RETRY_EXC_ERR ||
-            completion->status == IBV_WC_WR_FLUSH_ERR)
+        if (completion->status == IBV_WC_RETRY_EXC_ERR || completion->status == IBV_WC_WR_FLUSH_ERR)
             work_lost(work);
         else
             work_done(work, false);

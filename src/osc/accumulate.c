@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Accumulates, atomic to each other whatever their types and lengths: the origin takes the target's
- * lock for accumulates, reads, computes, writes, and releases the lock. Up to the length of a buffer
- * all of this is on one rail: the data are read together with the lock, and the call does not wait
- * for what it writes. So an accumulate takes one round trip if nobody else holds the lock, and two
- * of one process to one target are executed in their order. */
+ * lock for accumulates, reads, computes, writes, and releases the lock. Up to the length of a
+ * buffer all of this is on one rail: the data are read together with the lock, and the call does
+ * not wait for what it writes. So an accumulate takes one round trip if nobody else holds the lock,
+ * and two of one process to one target are executed in their order. */
 #include "osc/osc.h"
 
 #include "mtl/log.h"

@@ -11,9 +11,9 @@ static int component_register(void)
 {
     const mca_base_component_t *self = &mca_osc_verbena_component.osc_version;
 
-    mca_base_component_var_register(self, "priority", "Priority of this component", MCA_BASE_VAR_TYPE_INT,
-                                    NULL, 0, 0, OPAL_INFO_LVL_3, MCA_BASE_VAR_SCOPE_READONLY,
-                                    &priority);
+    mca_base_component_var_register(self, "priority", "Priority of this component",
+                                    MCA_BASE_VAR_TYPE_INT, NULL, 0, 0, OPAL_INFO_LVL_3,
+                                    MCA_BASE_VAR_SCOPE_READONLY, &priority);
     mca_base_component_var_register(
         self, "node_priority",
         "Priority for windows within a node, where Open MPI has components that use shared memory",

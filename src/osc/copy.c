@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Puts and gets. Short data go through a registered buffer, long contiguous data directly from and to
- * the user's memory, others through a packed copy. */
+/* Puts and gets. Short data go through a registered buffer, long contiguous data directly from and
+ * to the user's memory, others through a packed copy. */
 #include "osc/osc.h"
 
 #include "mtl/log.h"
@@ -316,8 +316,8 @@ int osc_get(void *origin, int origin_count, ompi_datatype_t *origin_type, int ta
 }
 
 int osc_rput(const void *origin, int origin_count, ompi_datatype_t *origin_type, int target,
-             ptrdiff_t disp, int target_count, ompi_datatype_t *target_type,
-             struct ompi_win_t *win, struct ompi_request_t **request)
+             ptrdiff_t disp, int target_count, ompi_datatype_t *target_type, struct ompi_win_t *win,
+             struct ompi_request_t **request)
 {
     struct transfer transfer = { osc_layout(origin, origin_count, origin_type),
                                  target,
@@ -330,8 +330,8 @@ int osc_rput(const void *origin, int origin_count, ompi_datatype_t *origin_type,
 }
 
 int osc_rget(void *origin, int origin_count, ompi_datatype_t *origin_type, int target,
-             ptrdiff_t disp, int target_count, ompi_datatype_t *target_type,
-             struct ompi_win_t *win, struct ompi_request_t **request)
+             ptrdiff_t disp, int target_count, ompi_datatype_t *target_type, struct ompi_win_t *win,
+             struct ompi_request_t **request)
 {
     struct transfer transfer = { osc_layout(origin, origin_count, origin_type),
                                  target,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Fences, and post, start, complete, wait. MPI_Win_post() and MPI_Win_complete() write counters into
- * the memory of the peer, which polls its own. */
+/* Fences, and post, start, complete, wait. MPI_Win_post() and MPI_Win_complete() write counters
+ * into the memory of the peer, which polls its own. */
 #include "osc/osc.h"
 
 #include <opal/runtime/opal_progress.h>
@@ -89,7 +89,7 @@ int osc_fence(int assert, struct ompi_win_t *win)
         return OMPI_ERR_RMA_SYNC;
     }
     status = osc_drain(window, NULL);
-    window->access = assert & MPI_MODE_NOSUCCEED ? OSC_NO_ACCESS : OSC_FENCED;
+    window->access = assert &MPI_MODE_NOSUCCEED ? OSC_NO_ACCESS : OSC_FENCED;
     window->fence_used = false;
     mtl_leave();
     barrier_status = barrier(window);

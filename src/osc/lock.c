@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Passive target: locks are words in the target's memory, taken by atomics. A lock is released after
- * everything else is complete, by an atomic that nobody waits for: what follows on the same rail
- * comes after it. */
+/* Passive target: locks are words in the target's memory, taken by atomics. A lock is released
+ * after everything else is complete, by an atomic that nobody waits for: what follows on the same
+ * rail comes after it. */
 #include "osc/osc.h"
 
 #include <opal/runtime/opal_progress.h>
@@ -102,7 +102,7 @@ int osc_lock(int type, int rank, int assert, struct ompi_win_t *win)
         window->access = OSC_NO_ACCESS;
     if ((window->access == OSC_NO_ACCESS || window->access == OSC_LOCKED) &&
         target->lock == OSC_UNLOCKED) {
-        status = osc_lock_take(window, target, assert & MPI_MODE_NOCHECK ? OSC_NOCHECK : kind);
+        status = osc_lock_take(window, target, assert &MPI_MODE_NOCHECK ? OSC_NOCHECK : kind);
         if (status == OMPI_SUCCESS) {
             window->access = OSC_LOCKED;
             window->locks++;
@@ -142,7 +142,7 @@ int osc_lock_all(int assert, struct ompi_win_t *win)
     if (window->access == OSC_NO_ACCESS) {
         window->access = OSC_LOCKED_ALL;
         for (int i = 0; i < window->ranks; i++)
-            window->target[i].lock = assert & MPI_MODE_NOCHECK ? OSC_NOCHECK : OSC_UNLOCKED;
+            window->target[i].lock = assert &MPI_MODE_NOCHECK ? OSC_NOCHECK : OSC_UNLOCKED;
         status = OMPI_SUCCESS;
     }
     mtl_leave();

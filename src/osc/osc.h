@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* MPI windows on RDMA. A put is an RDMA write, a get an RDMA read; locks and accumulates are compare-
- * and-swap and fetch-and-add on words in the target's memory. The target does nothing.
+/* MPI windows on RDMA. A put is an RDMA write, a get an RDMA read; locks and accumulates are
+ * compare- and-swap and fetch-and-add on words in the target's memory. The target does nothing.
  * docs/mpi.md explains it. */
 #ifndef OSC_OSC_H
 #define OSC_OSC_H
@@ -53,11 +53,11 @@ enum osc_lock { OSC_UNLOCKED, OSC_SHARED, OSC_EXCLUSIVE, OSC_NOCHECK };
 struct osc_target {
     struct rma_peer *peer;
     struct osc_info info;
-    uint32_t pending;   /* operations that are not complete */
-    enum osc_lock lock; /* that this process holds */
-    bool locking;       /* a thread is taking the lock */
-    bool accumulating;  /* a thread is taking or holds the lock for accumulates */
-    bool started;       /* in the group of MPI_Win_start() */
+    uint32_t pending;                    /* operations that are not complete */
+    enum osc_lock lock;                  /* that this process holds */
+    bool locking;                        /* a thread is taking the lock */
+    bool accumulating;                   /* a thread is taking or holds the lock for accumulates */
+    bool started;                        /* in the group of MPI_Win_start() */
     uint64_t posts_seen, completes_seen; /* of MPI_Win_post() and MPI_Win_complete() there */
     uint64_t posts, completes;           /* of this process, for that one */
     uint64_t version;                    /* of 'regions' */
@@ -79,9 +79,9 @@ struct osc_window {
     struct ibv_mr *regions[DEVICES_MAX], *state_regions[DEVICES_MAX];
     struct osc_attached *attached; /* one for each entry of the regions */
     enum osc_access access;
-    bool fence_used;  /* an operation has begun since the last fence */
-    uint32_t locks;   /* held by this process */
-    bool exposed;     /* since MPI_Win_post() */
+    bool fence_used; /* an operation has begun since the last fence */
+    uint32_t locks;  /* held by this process */
+    bool exposed;    /* since MPI_Win_post() */
     ompi_group_t *post_group, *start_group;
     int *post_ranks, *start_ranks;
     uint32_t pending;
@@ -131,8 +131,7 @@ void osc_layout_span(int count, ompi_datatype_t *type, int64_t *first, int64_t *
  * copy->remote is where the target's layout begins. */
 enum osc_direction { OSC_WRITE, OSC_READ };
 void osc_layout_transfer(struct rma_op *op, const struct rma_copy *copy, int count,
-                         ompi_datatype_t *type, enum osc_direction direction,
-                         enum rma_route route);
+                         ompi_datatype_t *type, enum osc_direction direction, enum rma_route route);
 
 /* ---- copy.c: puts and gets ---- */
 
@@ -141,11 +140,11 @@ int osc_put(const void *origin, int origin_count, ompi_datatype_t *origin_type, 
 int osc_get(void *origin, int origin_count, ompi_datatype_t *origin_type, int target,
             ptrdiff_t disp, int target_count, ompi_datatype_t *target_type, struct ompi_win_t *win);
 int osc_rput(const void *origin, int origin_count, ompi_datatype_t *origin_type, int target,
-             ptrdiff_t disp, int target_count, ompi_datatype_t *target_type,
-             struct ompi_win_t *win, struct ompi_request_t **request);
+             ptrdiff_t disp, int target_count, ompi_datatype_t *target_type, struct ompi_win_t *win,
+             struct ompi_request_t **request);
 int osc_rget(void *origin, int origin_count, ompi_datatype_t *origin_type, int target,
-             ptrdiff_t disp, int target_count, ompi_datatype_t *target_type,
-             struct ompi_win_t *win, struct ompi_request_t **request);
+             ptrdiff_t disp, int target_count, ompi_datatype_t *target_type, struct ompi_win_t *win,
+             struct ompi_request_t **request);
 
 /* An operation that the caller waits for. */
 struct osc_sync_op {
@@ -229,7 +228,8 @@ int osc_test(struct ompi_win_t *win, int *flag);
 /* ---- lock.c: passive target ---- */
 
 int osc_lock_take(struct osc_window *window, struct osc_target *target, enum osc_lock kind);
-/* Whether a lock will never be released: the process whose mark is in it, 1 plus its rank, is dead. */
+/* Whether a lock will never be released: the process whose mark is in it, 1 plus its rank, is dead.
+ */
 bool osc_holder_failed(const struct osc_window *window, uint64_t mark);
 int osc_lock(int type, int target, int assert, struct ompi_win_t *win);
 int osc_unlock(int target, struct ompi_win_t *win);

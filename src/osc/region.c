@@ -14,7 +14,9 @@ static struct osc_region *own_regions(struct osc_window *window)
 static bool read_state(struct osc_target *target, uint64_t address, void *to, uint64_t length)
 {
     struct osc_packed packed;
-    struct rma_copy copy = { .remote = address, .rkeys = target->info.state_rkeys, .length = length };
+    struct rma_copy copy = { .remote = address,
+                             .rkeys = target->info.state_rkeys,
+                             .length = length };
     struct osc_sync_op op;
     bool ok;
 
@@ -56,8 +58,8 @@ static int update_regions(struct osc_window *window, struct osc_target *target)
             return OMPI_ERR_OUT_OF_RESOURCE;
         target->regions = regions;
         target->region_count = before[1];
-        if (before[1] && !read_state(target, osc_regions(window, target), regions,
-                                     before[1] * sizeof(*regions)))
+        if (before[1] &&
+            !read_state(target, osc_regions(window, target), regions, before[1] * sizeof(*regions)))
             return mtl_unreachable();
         if (!read_version(target, after))
             return mtl_unreachable();
@@ -117,7 +119,8 @@ static void change_end(struct osc_state *state)
     store_release(&state->version, load_relaxed(&state->version) + 1);
 }
 
-/* An operation may cover several regions that touch: the entry of a new one covers its neighbours. */
+/* An operation may cover several regions that touch: the entry of a new one covers its neighbours.
+ */
 static void cover_neighbours(struct osc_window *window, uintptr_t *start, uintptr_t *end)
 {
     const struct osc_region *regions = own_regions(window);
@@ -193,8 +196,7 @@ int osc_detach(struct ompi_win_t *win, const void *base)
     if (window->flavor != MPI_WIN_FLAVOR_DYNAMIC)
         return OMPI_ERR_RMA_FLAVOR;
     mtl_enter();
-    while (index < window->state->region_count &&
-           window->attached[index].base != base)
+    while (index < window->state->region_count && window->attached[index].base != base)
         index++;
     if (index < window->state->region_count)
         remove_region(window, index);

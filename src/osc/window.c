@@ -33,9 +33,8 @@ uint64_t osc_regions(const struct osc_window *window, const struct osc_target *t
 
 static size_t state_size(const struct osc_window *window)
 {
-    size_t regions = window->flavor == MPI_WIN_FLAVOR_DYNAMIC
-                         ? REGIONS_MAX * sizeof(struct osc_region)
-                         : 0;
+    size_t regions =
+        window->flavor == MPI_WIN_FLAVOR_DYNAMIC ? REGIONS_MAX * sizeof(struct osc_region) : 0;
 
     return sizeof(struct osc_state) + 2 * window->ranks * sizeof(uint64_t) + regions;
 }
@@ -113,8 +112,8 @@ static bool connect_peers(struct osc_window *window, const struct rma_hello *hel
     return true;
 }
 
-/* Every process takes part in both collectives, whatever has failed before. When the second is over,
- * all processes are connected. */
+/* Every process takes part in both collectives, whatever has failed before. When the second is
+ * over, all processes are connected. */
 static int exchange(struct osc_window *window, void **base, size_t size, int disp_unit)
 {
     struct mca_coll_base_comm_coll_t *coll = window->comm->c_coll;
@@ -132,9 +131,9 @@ static int exchange(struct osc_window *window, void **base, size_t size, int dis
     mtl_leave();
     if (!ok)
         memset(hellos, 0, window->ranks * sizeof(*hellos));
-    status = coll->coll_alltoall(hellos, sizeof(*hellos), MPI_BYTE, hellos + window->ranks,
-                                 sizeof(*hellos), MPI_BYTE, window->comm,
-                                 coll->coll_alltoall_module);
+    status =
+        coll->coll_alltoall(hellos, sizeof(*hellos), MPI_BYTE, hellos + window->ranks,
+                            sizeof(*hellos), MPI_BYTE, window->comm, coll->coll_alltoall_module);
     if (status != OMPI_SUCCESS)
         goto free;
     mtl_enter();

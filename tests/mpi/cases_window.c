@@ -246,7 +246,7 @@ static void test_window_sizes(void)
 static void test_window_types(void)
 {
     enum { ROWS = 500, COLUMNS = 7 };
-    int (*memory)[COLUMNS], out[2 * ROWS], in[2 * ROWS];
+    int(*memory)[COLUMNS], out[2 * ROWS], in[2 * ROWS];
     MPI_Datatype column, every_other;
     MPI_Win window;
 
@@ -254,8 +254,8 @@ static void test_window_types(void)
     MPI_Type_vector(ROWS, 1, 2, MPI_INT, &every_other);
     MPI_Type_commit(&column);
     MPI_Type_commit(&every_other);
-    MPI_Win_allocate(sizeof(int[ROWS][COLUMNS]), sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD, &memory,
-                     &window);
+    MPI_Win_allocate(sizeof(int[ROWS][COLUMNS]), sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD,
+                     &memory, &window);
     for (int i = 0; i < 2 * ROWS; i++) {
         out[i] = rank * 10000 + i;
         in[i] = -1;
@@ -272,8 +272,8 @@ static void test_window_types(void)
 
         expect(memory[i][3] == wanted, "element %d of the column is %d", i, memory[i][3]);
         expect(memory[i][2] == 0 && memory[i][4] == 0, "beside element %d of the column", i);
-        expect(in[2 * i] == 20000 * rank + 3 * i && in[2 * i + 1] == -1, "got element %d: %d, %d", i,
-               in[2 * i], in[2 * i + 1]);
+        expect(in[2 * i] == 20000 * rank + 3 * i && in[2 * i + 1] == -1, "got element %d: %d, %d",
+               i, in[2 * i], in[2 * i + 1]);
     }
     /* The origin may be longer than what it gets. */
     MPI_Get(in, 2 * ROWS, MPI_INT, right_of(rank), 3, 1, MPI_INT, window);
@@ -291,11 +291,12 @@ static void test_get_accumulate(void)
     struct {
         double value;
         int where;
-    } *memory, mine = { rank * 1.5, rank }, before = { -2, -2 };
+    } * memory, mine = { rank * 1.5, rank }, before = { -2, -2 };
     double *numbers, *out = allocate(LONG * sizeof(double)), *old = allocate(LONG * sizeof(double));
     MPI_Win pairs, window;
 
-    MPI_Win_allocate(sizeof(*memory), sizeof(*memory), MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &pairs);
+    MPI_Win_allocate(sizeof(*memory), sizeof(*memory), MPI_INFO_NULL, MPI_COMM_WORLD, &memory,
+                     &pairs);
     MPI_Win_allocate(LONG * sizeof(double), sizeof(double), MPI_INFO_NULL, MPI_COMM_WORLD, &numbers,
                      &window);
     memory->value = memory->where = -1;
@@ -305,20 +306,21 @@ static void test_get_accumulate(void)
     }
     MPI_Win_fence(0, pairs);
     MPI_Win_fence(0, window);
-    MPI_Get_accumulate(&mine, 1, MPI_DOUBLE_INT, &before, 1, MPI_DOUBLE_INT, 0, 0, 1, MPI_DOUBLE_INT,
-                       MPI_MAXLOC, pairs);
-    MPI_Get_accumulate(out, LONG, MPI_DOUBLE, old, LONG, MPI_DOUBLE, 0, 0, LONG, MPI_DOUBLE, MPI_SUM,
-                       window);
+    MPI_Get_accumulate(&mine, 1, MPI_DOUBLE_INT, &before, 1, MPI_DOUBLE_INT, 0, 0, 1,
+                       MPI_DOUBLE_INT, MPI_MAXLOC, pairs);
+    MPI_Get_accumulate(out, LONG, MPI_DOUBLE, old, LONG, MPI_DOUBLE, 0, 0, LONG, MPI_DOUBLE,
+                       MPI_SUM, window);
     MPI_Win_fence(0, pairs);
     MPI_Win_fence(0, window);
-    expect(before.value >= -1 && before.value < mine.value + ranks * 1.5, "%g was there", before.value);
+    expect(before.value >= -1 && before.value < mine.value + ranks * 1.5, "%g was there",
+           before.value);
     expect(rank || (memory->value == (ranks - 1) * 1.5 && memory->where == ranks - 1),
            "the maximum is %g of rank %d", memory->value, memory->where);
     for (int i = 0; i < LONG; i++)
         expect(old[i] >= i && old[i] <= i + ranks * (ranks + 1) / 2 && old[i] - i == old[0],
                "element %d was %g", i, old[i]);
-    MPI_Get_accumulate(NULL, 0, MPI_DOUBLE, old, LONG, MPI_DOUBLE, 0, 0, LONG, MPI_DOUBLE, MPI_NO_OP,
-                       window);
+    MPI_Get_accumulate(NULL, 0, MPI_DOUBLE, old, LONG, MPI_DOUBLE, 0, 0, LONG, MPI_DOUBLE,
+                       MPI_NO_OP, window);
     MPI_Win_fence(0, window);
     for (int i = 0; i < LONG; i++)
         expect(old[i] == i + ranks * (ranks + 1) / 2, "element %d is %g", i, old[i]);
@@ -462,8 +464,8 @@ static void test_window_threads(void)
     int *memory;
     MPI_Win window;
 
-    MPI_Win_allocate((1 + THREADS) * sizeof(int), sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD, &memory,
-                     &window);
+    MPI_Win_allocate((1 + THREADS) * sizeof(int), sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD,
+                     &memory, &window);
     MPI_Barrier(MPI_COMM_WORLD);
     MPI_Win_lock_all(0, window);
     for (int i = 0; i < THREADS; i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* death: the last rank takes a lock and dies. Everything that rank 0 does with it then must fail, with
- * a text that says so; rank 0 prints "survived" and the number of such errors. */
+/* death: the last rank takes a lock and dies. Everything that rank 0 does with it then must fail,
+ * with a text that says so; rank 0 prints "survived" and the number of such errors. */
 #include "data.h"
 
 #include <signal.h>

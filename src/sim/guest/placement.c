@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Puts the buffers of an MPI program at the same places within their pages in every run, because a
- * buffer that covers one page more takes longer to register and to translate. Open MPI's own threads
- * allocate and free in real time, so where the C library finds room differs from run to run; and so
- * does the length of the environment, which moves the stack.
+ * buffer that covers one page more takes longer to register and to translate. Open MPI's own
+ * threads allocate and free in real time, so where the C library finds room differs from run to
+ * run; and so does the length of the environment, which moves the stack.
  *
  * Blocks of a page or more, of threads in virtual time, are whole pages. A block is reused only for
  * blocks of its size class. All others, and those of other threads, are the C library's. */
@@ -20,7 +20,7 @@
 #define ARENA_BYTES (1ull << 38) /* of address space */
 #define STEPS       8            /* size classes for each power of two */
 #define CLASSES     255
-#define LARGE       (32ull << 20) /* memory of longer blocks goes back to the system, as it would else */
+#define LARGE       (32ull << 20) /* the memory of such blocks goes back to the system */
 
 void *__libc_malloc(size_t size);
 void __libc_free(void *block);
@@ -55,7 +55,7 @@ static uint32_t class_for(size_t size)
     if (size > PAGE_BYTES)
         class = (63 - __builtin_clzll((size - 1) / PAGE_BYTES)) * STEPS;
     while (class_bytes(class) < size)
-        class++;
+        class ++;
     return class;
 }
 
@@ -254,8 +254,7 @@ int __libc_start_main(main_fn *main, int argc, char **argv, void (*init)(void), 
 EXPORT int __libc_start_main(main_fn *main, int argc, char **argv, void (*init)(void),
                              void (*fini)(void), void (*linker_fini)(void), void *stack_end)
 {
-    __typeof__(&__libc_start_main) start =
-        (__typeof__(start))dlsym(RTLD_NEXT, "__libc_start_main");
+    __typeof__(&__libc_start_main) start = (__typeof__(start))dlsym(RTLD_NEXT, "__libc_start_main");
 
     program = main;
     return start(main_at_page, argc, argv, init, fini, linker_fini, stack_end);
