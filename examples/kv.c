@@ -40,7 +40,6 @@ struct address {
 /* All registered memory. */
 struct memory {
     uint64_t values[KEYS]; /* of the server */
-    uint64_t copied;
     struct message out[REQUESTS], in[REQUESTS];
 };
 

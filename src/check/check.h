@@ -46,10 +46,9 @@ static inline int check_call(enum plan_verb verb)
     return unlikely(check_injects) ? inject_errno(verb) : 0;
 }
 
-/* A work request is about to get this index of the send queue, whose lock is held. If it succeeds,
- * it completes with `status` instead, unless that is 0. */
-void check_posts(struct hca_qp *qp, const struct ibv_send_wr *wr, uint32_t index, uint8_t status,
-                 const void *caller);
+/* `caller` is about to post this WQE; the send queue's lock is held. If the WQE succeeds, it
+ * completes with `status` instead, unless that is 0. */
+void check_posts(struct hca_qp *qp, const struct send_wqe *wqe, uint8_t status, const void *caller);
 
 /* Tells the user why a call fails, if that is wanted. Returns `err`. */
 int check_refuse(int err, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -12,7 +12,8 @@ struct post {
     bool used;
     uint32_t index; /* of the send queue */
     uint64_t wr_id;
-    uint64_t remote_addr, length;
+    uint64_t length;
+    uint64_t remote_addr; /* this and the key: of RDMA operations and atomics */
     uint32_t rkey;
     uint32_t num_sge;
     uint8_t opcode;

@@ -143,6 +143,8 @@ static const struct option_row check_options[] = {
       .help = "vary times only: no failing calls or work requests, no lost packets" },
     { .name = "inject", .argument = "PLAN", .kind = OPTION_TEXT,
       .help = "inject these faults into every run instead of random ones (see verbena run)" },
+    { .name = "inject-file", .argument = "FILE", .kind = OPTION_PATH,
+      .help = "a plan like that of --inject, one row on each line" },
     { .name = "limit", .argument = "SECONDS", .default_value = "60", .kind = OPTION_NUMBER, .minimum = 1, .maximum = 86400,
       .help = "real time after which a run counts as hanging" },
     { .name = "jobs", .argument = "N", .default_value = "0", .kind = OPTION_NUMBER, .maximum = 64,

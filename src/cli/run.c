@@ -67,12 +67,13 @@ int cli_run(const struct invocation *invocation)
 {
     char path[PATH_MAX];
     struct launch launch;
+    struct plan plan;
     bool modelled;
     int status;
 
     if (!invocation->operand_count)
         return cli_usage_error(invocation->command, "no program given");
-    if (check_node(invocation) || faultplan_check(invocation))
+    if (check_node(invocation) || faultplan_read(invocation, &plan))
         return CLI_USAGE;
     if (!launch_find(&launch))
         return CLI_FAILED;

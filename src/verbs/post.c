@@ -214,7 +214,7 @@ int verbs_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_
 static int send_one_checked(struct hca_qp *qp, struct ibv_send_wr *wr, uint8_t status,
                             const void *caller)
 {
-    struct send_wqe w;
+    struct send_wqe w = { 0 };
     int err = check_send(qp, wr);
 
     if (!err && qp->sq_posted - load_relaxed(&qp->sq_freed) >= qp->cap.max_send_wr)
@@ -224,7 +224,7 @@ static int send_one_checked(struct hca_qp *qp, struct ibv_send_wr *wr, uint8_t s
     if (status)
         w.flags |= IBV_SEND_SIGNALED; /* errors always complete */
     w.sq_index = next_index(qp);
-    check_posts(qp, wr, w.sq_index, status, caller);
+    check_posts(qp, &w, status, caller);
     hca_engine->send(qp, &w);
     return 0;
 }
@@ -298,22 +298,27 @@ int verbs_post_send_checked(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct i
 
 int verbs_post_send_all(struct hca_qp *qp, struct ibv_send_wr *list)
 {
+    struct ibv_send_wr *bad = list;
     uint32_t count = 0;
     int err = may_post_send(qp) ? 0 : EINVAL;
 
     charge_sends(list);
     spin_lock(&qp->sq_lock);
-    for (struct ibv_send_wr *wr = list; wr && !err; wr = wr->next, count++)
-        err = check_send(qp, wr);
+    for (; bad && !err && !(err = check_send(qp, bad)); bad = bad->next)
+        count++;
     if (!err && qp->sq_posted - load_relaxed(&qp->sq_freed) + count > qp->cap.max_send_wr)
         err = ENOMEM;
     for (struct ibv_send_wr *wr = list; wr && !err && likely(!check_on); wr = wr->next)
         err = send_one(qp, wr);
     spin_unlock(&qp->sq_lock);
-    if (unlikely(check_on) && !err && !(err = check_call(VERB_POST_SEND)))
+    if (unlikely(check_on) && !err) {
+        if ((err = check_call(VERB_POST_SEND)))
+            return err;
         err = post_checked(qp, &list, __builtin_return_address(0));
+        bad = list;
+    }
     if (unlikely(err && check_explains && list))
-        check_explain_post(qp, list, err);
+        check_explain_post(qp, bad ? bad : list, err);
     return err;
 }
 

@@ -2,9 +2,6 @@
 /* Breaks one rule that no adapter notices: rules CASE. */
 #include "bed.h"
 
-#include <stdio.h>
-#include <string.h>
-
 static struct bed bed;
 
 static void poll_both(void)
@@ -68,10 +65,7 @@ static void poll_after_destroy(void)
     ibv_poll_cq(bed.cq, 1, &wc);
 }
 
-static const struct {
-    const char *name;
-    void (*run)(void);
-} cases[] = {
+static const struct bed_case cases[] = {
     { "reuse-too-early", reuse_too_early },
     { "reuse-in-time", reuse_in_time },
     { "deregister-too-early", deregister_too_early },
@@ -79,17 +73,14 @@ static const struct {
     { "post-after-destroy", post_after_destroy },
     { "destroy-twice", destroy_twice },
     { "poll-after-destroy", poll_after_destroy },
+    { NULL, NULL },
 };
 
 int main(int count, char **words)
 {
+    const struct bed_case *chosen = bed_choose(cases, count, words);
+
     bed_make(&bed);
-    for (size_t i = 0; count == 2 && i < sizeof(cases) / sizeof(*cases); i++) {
-        if (strcmp(cases[i].name, words[1]))
-            continue;
-        cases[i].run();
-        return 0;
-    }
-    fprintf(stderr, "usage: rules CASE\n");
-    return 2;
+    chosen->run();
+    return 0;
 }

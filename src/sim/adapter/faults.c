@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "sim/adapter/faults.h"
 #include "util/nearest.h"
+#include "util/random.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -16,33 +17,20 @@ const char *const fault_names[FAULT_COUNT] = {
     [FAULT_REORDER] = "reorder",
 };
 
-/* ---- random numbers ---- */
-
-/* Weyl sequence and mixing function of SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom
- * Number Generators, 2014). */
-static uint64_t draw(struct faults *faults)
-{
-    uint64_t z = faults->state += 0x9e3779b97f4a7c15ull;
-
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebull;
-    return z ^ z >> 31;
-}
-
 bool faults_strike(struct faults *faults, enum fault fault)
 {
     bool strikes;
 
     if (faults->rates[fault] <= 0)
         return false;
-    strikes = (draw(faults) >> 11) * 0x1p-53 < faults->rates[fault];
+    strikes = random_fraction(&faults->state) < faults->rates[fault];
     faults->counts[fault] += strikes;
     return strikes;
 }
 
 uint64_t faults_delay(struct faults *faults)
 {
-    return 1 + draw(faults) % LONGEST_DELAY_NS;
+    return 1 + random_next(&faults->state) % LONGEST_DELAY_NS;
 }
 
 /* ---- parsing ---- */
