@@ -50,17 +50,17 @@ static struct checked_qp *make(const struct hca_qp *qp)
 
 /* Live, a whole stack trace would cost several times what a short message does: the caller must
  * do. */
-static void take_stack(struct stacktrace *trace, const void *caller)
+void post_take_stack(struct stacktrace *trace)
 {
     if (hca_engine->charge) {
         stacktrace_take(trace);
         return;
     }
     trace->count = 1;
-    trace->frames[0] = (void *)caller;
+    trace->frames[0] = (void *)check_caller;
 }
 
-void check_posts(struct hca_qp *qp, const struct send_wqe *wqe, uint8_t status, const void *caller)
+void check_posts(struct hca_qp *qp, const struct send_wqe *wqe, uint8_t status)
 {
     struct checked_qp *checked = qp->checked;
     struct post *post;
@@ -85,7 +85,7 @@ void check_posts(struct hca_qp *qp, const struct send_wqe *wqe, uint8_t status, 
             post->sge[post->num_sge++] = wqe->sge[i];
         post->length += wqe->sge[i].length;
     }
-    take_stack(&post->posted, caller);
+    post_take_stack(&post->posted);
     if (check_sanitizes)
-        sanitize_post(qp, post);
+        sanitize_post(qp, wqe, post);
 }

@@ -25,6 +25,9 @@ struct post {
     struct stacktrace posted;
 };
 
+/* Where the program called ibv_post_send(), ibv_post_recv() or their kin. */
+void post_take_stack(struct stacktrace *trace);
+
 /* The record of this work request, NULL: none. The send queue's lock is held. */
 struct post *post_find(const struct hca_qp *qp, uint32_t index);
 /* The record of the next work request with this wr_id that completes: signalled, or with an error.
