@@ -53,6 +53,12 @@ static inline int check_call(enum plan_verb verb)
     return unlikely(check_injects) ? inject_errno(verb) : 0;
 }
 
+/* Whether the connection manager has to meet this fault now. */
+static inline bool check_cm(enum plan_fault fault)
+{
+    return unlikely(check_injects) && inject_cm(fault);
+}
+
 /* Where the program called the verb that posts. */
 extern __thread const void *check_caller;
 

@@ -102,11 +102,24 @@ int inject_errno(enum plan_verb verb)
     return err;
 }
 
+bool inject_cm(enum plan_fault fault)
+{
+    bool struck = false;
+
+    for (unsigned i = 0; i < plan.count; i++)
+        struck |= plan.rows[i].fault == fault && try_row(i);
+    return struck;
+}
+
+static bool concerns_posts(const struct plan_row *row, int opcode)
+{
+    return row->fault >= PLAN_STATUS && row->fault <= PLAN_PAUSE &&
+           (row->opcode < 0 || row->opcode == opcode);
+}
+
 static void apply(const struct plan_row *row, struct injection *injection)
 {
     switch (row->fault) {
-    case PLAN_CALL:
-        break;
     case PLAN_STATUS:
         injection->status = row->value;
         break;
@@ -125,6 +138,8 @@ static void apply(const struct plan_row *row, struct injection *injection)
     case PLAN_PAUSE:
         injection->pause_ns += row->pause_ns;
         break;
+    default:
+        break;
     }
 }
 
@@ -134,7 +149,7 @@ void inject_post(int opcode, struct injection *injection)
     for (unsigned i = 0; i < plan.count; i++) {
         const struct plan_row *row = &plan.rows[i];
 
-        if (row->fault != PLAN_CALL && (row->opcode < 0 || row->opcode == opcode) && try_row(i))
+        if (concerns_posts(row, opcode) && try_row(i))
             apply(row, injection);
     }
 }

@@ -73,7 +73,13 @@ static const struct word opcodes[] = {
 static const struct word faults[] = {
     { "fail", PLAN_CALL },           { "status", PLAN_STATUS },   { "qp_error", PLAN_QP_ERROR },
     { "port_down", PLAN_PORT_DOWN }, { "port_up", PLAN_PORT_UP }, { "device_fatal", PLAN_FATAL },
-    { "pause", PLAN_PAUSE },         { NULL, 0 },
+    { "pause", PLAN_PAUSE },
+    { "addr_error", PLAN_ADDR_ERROR },
+    { "route_error", PLAN_ROUTE_ERROR },
+    { "cm_reject", PLAN_CM_REJECT },
+    { "cm_timeout", PLAN_CM_TIMEOUT },
+    { "cm_disconnect", PLAN_CM_DISCONNECT },
+    { NULL, 0 },
 };
 
 struct reader {
@@ -127,7 +133,7 @@ static int read_word(struct reader *reader, const char *what, const struct word 
 static int read_verb(struct reader *reader, struct plan_row *row)
 {
     struct word verbs[VERB_COUNT + 1] = { { NULL, 0 } };
-    int verb;
+    int verb = 0;
 
     for (int i = 0; i < VERB_COUNT; i++)
         verbs[i] = (struct word){ plan_verb_names[i], i };

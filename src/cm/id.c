@@ -340,7 +340,7 @@ static int resolve_addr_locked(struct cm_id *cm, const struct sockaddr *src_addr
         address_set_loopback(&dst);
     ethernet_replace_loopback(&dst);
     bool reachable = address_is_multicast(&dst) || address_is_reachable(&dst, &dev_addr);
-    if (!reachable) {
+    if (!reachable || check_cm(PLAN_ADDR_ERROR)) {
         event_post(cm, RDMA_CM_EVENT_ADDR_ERROR, -ENODEV);
         return 0;
     }
@@ -377,6 +377,10 @@ static int resolve_route_locked(struct cm_id *cm)
 
     if (cm->state != CM_ADDR_RESOLVED)
         return EINVAL;
+    if (check_cm(PLAN_ROUTE_ERROR)) {
+        event_post(cm, RDMA_CM_EVENT_ROUTE_ERROR, -ETIMEDOUT);
+        return 0;
+    }
     struct cm_binding *b = binding_find_listener(cm->id.ps, &cm->dst, &cm->dst_dev_addr);
     if (b)
         dev_addr.node = b->node;
