@@ -17,7 +17,10 @@ int model_init(void)
     model->packets.size = sizeof(struct sim_packet);
     model->wqes.size = sizeof(struct sim_wqe);
     model->qps.size = sizeof(struct sim_qp);
-    model->qp_table = pool_alloc_permanent((1ull << QP_INDEX_BITS) * sizeof(*model->qp_table));
+    if (!model->qp_index_bits)
+        model->qp_index_bits = QP_INDEX_BITS;
+    model->qp_table =
+        pool_alloc_permanent((1ull << model->qp_index_bits) * sizeof(*model->qp_table));
     if (!model->qp_table)
         return ENOMEM;
     return hca_init_all();

@@ -66,6 +66,7 @@ struct model {
     struct sim_port *ports; /* by LID, from 1 */
     struct fabric fabric;
     uint32_t vl_weights[VLS_MAX];
+    uint32_t qp_index_bits;             /* 0: QP_INDEX_BITS; set before model_init() */
     struct sim_qp **qp_table;           /* by index of the QP number */
     struct transport_counters counters; /* of destroyed and reset QPs */
 };

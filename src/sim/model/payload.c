@@ -140,7 +140,7 @@ void payload_snapshot(struct sim_wqe *wqe)
 {
     struct mem_ref refs[HCA_MAX_SGE];
 
-    if (wqe->delivered || wqe->snapshot || !wqe->length || wqe->refcount < 2 ||
+    if (wqe->qp->owner || wqe->delivered || wqe->snapshot || !wqe->length || wqe->refcount < 2 ||
         wqe->flags & IBV_SEND_INLINE || wqe->transport.operation >= TRANSPORT_READ)
         return;
     wqe->snapshot = pool_take_block(wqe->length);
@@ -157,6 +157,8 @@ enum transport_status payload_check_remote(struct sim_qp *qp, enum transport_acc
     struct mem_ref ref = { 0 };
     enum transport_status status;
 
+    if (qp->owner)
+        return TRANSPORT_SUCCESS;
     epoch_enter();
     status = work_check_remote(qp->shared, srqn, access, key, address, length, &ref);
     epoch_exit();
@@ -370,7 +372,7 @@ void payload_show_tail(struct sim_packet *last)
         sched_wake(last->to->proc, CHANGE_MEMORY);
 }
 
-void payload_deliver(struct sim_packet *last)
+static void deliver_to_process(struct sim_packet *last)
 {
     bool delivered;
 
@@ -381,6 +383,14 @@ void payload_deliver(struct sim_packet *last)
     epoch_exit();
     if (delivered)
         sched_wake(last->to->proc, last->consumes_recv ? CHANGE_RECEIVED : CHANGE_MEMORY);
+}
+
+void payload_deliver(struct sim_packet *last)
+{
+    if (last->to->owner)
+        last->to->owner->delivered(last);
+    else
+        deliver_to_process(last);
     last->wqe->delivered = true;
     last->wqe->marks[MARK_DELIVERED] = sched->now;
     sim_packet_put(last);
