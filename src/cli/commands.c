@@ -5,6 +5,7 @@
 #include "mpi.h"
 #include "nas/settings.h"
 #include "rails/rails.h"
+#include "replay/settings.h"
 #include "util/output_limit.h"
 
 /* clang-format off */
@@ -173,6 +174,17 @@ static const struct option_row mpirun_options[] = {
 
 static const struct option_row nas_options[] = { NAS_OPTION_ROWS, RAIL_ROWS, { .name = NULL } };
 
+static const struct option_row goal_options[] = {
+    { .name = "ranks", .heading = "Schedule", .letter = 'n', .argument = "N", .default_value = "2", .kind = OPTION_NUMBER,
+      .minimum = 2, .maximum = 1 << 20, .help = "number of ranks" },
+    { .name = "size", .argument = "BYTES", .kind = OPTION_NUMBER, .maximum = 1ull << 40,
+      .help = "bytes; what they count depends on the pattern" },
+    { .name = "output", .heading = "Output", .letter = 'o', .argument = "FILE.goal", .default_value = "-",
+      .kind = OPTION_PATH, .writes = true, .takes_dash = true,
+      .help = "file to write; - is standard output" },
+    { .name = NULL },
+};
+
 static const struct option_row list_options[] = {
     FABRIC_ROW, NODES_ROW, DEVICES_ROW, PORTS_ROW, SHM_DIR_ROW, PAPERS_ROW, JSON_ROW, { .name = NULL },
 };
@@ -281,6 +293,10 @@ const struct command cli_commands[] = {
       .summary = "Run an MPI program over several queue pairs, ports and adapters" },
     { .name = "nas", .operands = "KERNEL", .run = cli_nas, .options = nas_options,
       .summary = "Run a NAS kernel under MPI: is, ft, cg, mg or lu" },
+    { .name = "replay", .operands = "FILE.goal", .run = cli_replay, .options = replay_rows,
+      .summary = "Play a schedule of many ranks on modelled adapters, in one process" },
+    { .name = "goal", .operands = "PATTERN", .run = cli_goal, .options = goal_options,
+      .summary = "Write the schedule of a collective, for replay" },
     { .name = "bench", .heading = "Measure", .operands = "[EXPERIMENT|GROUP|SWEEP...]", .run = cli_bench,
       .options = settings_rows,
       .summary = "Measure a verbs device: the experiments of the suite" },

@@ -60,6 +60,8 @@ KINDS = [
     (r'^verbena bench', prints(MEASURED)),
     (r'verbena nas ', prints(VERIFIED)),
     (r'^verbena reproduce', prints(MATCH)),
+    (r'^verbena goal .*-o ', prints(r'\A\Z')),
+    (r'^verbena replay', prints(r'^total time |^rank,finish_ns')),
     (r'^verbena doctor$', prints(r'^library +yes', r'^The software adapter runs on this machine\.')),
 ]
 
@@ -136,6 +138,9 @@ CASES = {
         'verbena run --adapter mt25208 --faults reorder=0.05,duplicate=0.01 -- ./program': prints(EXCHANGED),
         'tshark -r a.pcap --disable-protocol rpcordma --disable-protocol infiniband.eoib':
             prints(r'InfiniBand +\d+ RC Send Only', needs=('tshark',)),
+    },
+    'docs/scale.md': {
+        'verbena replay waits.goal': Case(statuses=(1,), exact=True),
     },
     'docs/mpi.md': {
         'export OMPI_MCA_mca_base_component_path=$PWD/build/lib/openmpi:SYSTEM_DEFAULT': prints(r'\A\Z'),
