@@ -53,6 +53,7 @@ struct mtl_parameters {
 struct mtl_counters {
     unsigned long long class_messages[RAILS_CLASSES];
     unsigned long long class_bytes[RAILS_CLASSES];
+    unsigned long long puts, gets, accumulates;
     unsigned long long rail_messages[RAILS_MAX];
     unsigned long long rail_bytes[RAILS_MAX];
     unsigned long long shared_messages;

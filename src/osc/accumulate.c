@@ -136,6 +136,7 @@ static int begin(struct update *update, struct ompi_win_t *win, int rank, ptrdif
     if (!update->is_short && !osc_packed_get(&update->packed, update->size))
         return OMPI_ERR_OUT_OF_RESOURCE;
     mtl_charge(mtl.costs.send);
+    mtl.counters.accumulates++;
     update->buffer = rma_buffer_get();
     while (update->target->accumulating)
         rma_wait();

@@ -226,6 +226,10 @@ static int start(struct osc_window *window, struct osc_target *target,
     if (!op)
         return OMPI_ERR_OUT_OF_RESOURCE;
     mtl_charge(mtl.costs.send);
+    if (transfer->direction == OSC_WRITE)
+        mtl.counters.puts++;
+    else
+        mtl.counters.gets++;
     copy.remote = place.address;
     copy.rkeys = place.rkeys;
     op->request = request;
