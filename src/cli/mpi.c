@@ -133,11 +133,12 @@ static void share_one_core(void)
 
 /* One-sided communication between hosts must go over rails: osc/rdma would copy memory within the
  * machine. osc/sm serves windows within a host; in virtual time only those that
- * MPI_Win_allocate_shared() creates. A choice of the user is kept. */
+ * MPI_Win_allocate_shared() creates. osc/pt2pt is for other PMLs and adapters without atomics. A
+ * choice of the user is kept. */
 static void export_windows(bool modelled, unsigned long nodes)
 {
     if (modelled || nodes > 1)
-        setenv("OMPI_MCA_osc", "verbena,sm", 0);
+        setenv("OMPI_MCA_osc", "verbena,pt2pt,sm", 0);
 }
 
 /* Each host is one node. Its processes name their fabric themselves: interfaces of one network may
