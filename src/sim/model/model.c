@@ -85,6 +85,13 @@ void model_dispatch(const struct event *event)
         sim_qp_timeout(qp, event->time);
         sim_qp_put(qp);
         break;
+    case EVENT_PAUSE:
+        ethernet_pause(event->object, event->argument);
+        break;
+    case EVENT_PACED:
+        ethernet_paced(qp);
+        sim_qp_put(qp);
+        break;
     case EVENT_KINDS:
         break;
     }

@@ -8,6 +8,7 @@
 #include "hca/layout.h"
 #include "sim/adapter/faults.h"
 #include "sim/adapter/parameters.h"
+#include "sim/model/ethernet.h"
 #include "sim/memory/pool.h"
 #include "sim/sched/vthread.h"
 #include "transport/transport.h"
@@ -28,6 +29,8 @@ enum event_kind {
     EVENT_RESPOND,          /* sim_qp: the response to a read is due */
     EVENT_ACK_TURNAROUND,   /* sim_qp: may send again */
     EVENT_TIMEOUT,          /* sim_qp */
+    EVENT_PAUSE,            /* link: a pause frame takes effect; argument as ethernet.c makes it */
+    EVENT_PACED,            /* sim_qp: its rate allows another packet */
     EVENT_KINDS,
 };
 
@@ -69,10 +72,16 @@ struct model {
     uint32_t qp_index_bits;             /* 0: QP_INDEX_BITS; set before model_init() */
     struct sim_qp **qp_table;           /* by index of the QP number */
     struct transport_counters counters; /* of destroyed and reset QPs */
+    struct ethernet ethernet;
 };
 
 /* Set by sim_attach(). */
 extern struct model *model;
+
+static inline bool model_is_ethernet(void)
+{
+    return model->parameters.link.layer == LAYER_ETHERNET;
+}
 
 /* Creates the fabric that model->parameters describe. Returns 0 or an errno value with the reason
  * logged. */

@@ -121,6 +121,8 @@ static void arrive(struct sim_packet *pkt)
 {
     struct sim_port *port = pkt->destination;
 
+    if (model_is_ethernet() && pkt->via && !ethernet_admit(pkt, NULL))
+        return;
     sim_packet_mark(pkt, MARK_ARRIVED);
     port->packets_in++;
     port->bytes_in += pkt->bytes;
@@ -132,6 +134,11 @@ static void arrive(struct sim_packet *pkt)
         return;
     }
     pkt->to->refcount++;
+    if (model_is_ethernet() && ethernet_notified(pkt)) {
+        link_return_credits(pkt);
+        sim_packet_put(pkt);
+        return;
+    }
     enqueue(pkt);
     if (pkt->to->arrived_first == pkt)
         process_arrivals(pkt, STAGE_NEW);

@@ -124,6 +124,7 @@ void sim_qp_modified(struct hca_qp *hqp, enum ibv_qp_state from, enum ibv_qp_sta
     qp->port = hca_port_by_lid(hqp->shared->lid);
     fold_counters(qp);
     if (to == IBV_QPS_RTR) {
+        qp->dcqcn = (struct dcqcn){ 0 };
         start_transport(qp, hqp);
         return;
     }

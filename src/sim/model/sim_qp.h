@@ -6,6 +6,7 @@
 
 #include "hca/objects.h"
 #include "hca/rq.h"
+#include "sim/model/dcqcn.h"
 #include "sim/model/icm.h"
 #include "sim/model/marks.h"
 #include "sim/model/model.h"
@@ -115,6 +116,9 @@ struct sim_qp {
     uint32_t claimed_srqn;
     uint64_t last_delivery_at; /* messages become visible in order, none before this time */
     bool remote_device_memory; /* the peer reads or writes device memory */
+    struct dcqcn dcqcn;        /* the rate of its packets */
+    bool pace_event_scheduled; /* EVENT_PACED is in the event queue */
+    uint64_t next_cnp_at;      /* it sends no CNP before */
     bool dead;                 /* flushed or destroyed; events and packets may still point here */
     struct shared_cq *send_cq;
 
