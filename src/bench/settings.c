@@ -27,7 +27,7 @@ const struct option_row settings_rows[] = {
       .help = "change a parameter of the modelled adapter: bus.rate=4GB/s; separate several with ';'" },
     { .name = "faults", .argument = "LIST", .kind = OPTION_TEXT, .environment = "VERBENA_FAULTS", AT(faults),
       .tags = SETTING_HOST | SETTING_OWN | SETTING_RUN,
-      .help = "faults to inject between modelled adapters: drop=1e-3,corrupt=0,duplicate=0,reorder=0,seed=7" },
+      .help = "faults to inject between modelled adapters: drop=1e-3,corrupt=0,duplicate=0,reorder=0,flip=0,seed=7" },
     { .name = "compute", .argument = "WAY", .kind = OPTION_TEXT, .environment = "VERBENA_COMPUTE", AT(compute),
       .tags = SETTING_HOST | SETTING_OWN | SETTING_RUN,
       .help = "the virtual time that computation between calls takes: none, the CPU time it used (measured), or a multiple of that (measured=2)" },

@@ -60,7 +60,7 @@
     { .name = "set", .argument = "KEY=VALUE", .kind = OPTION_TEXT, \
       .help = "change a parameter of the modelled adapter: bus.rate=4GB/s; separate several with ';'" }, \
     { .name = "faults", .argument = "LIST", .kind = OPTION_TEXT, .environment = "VERBENA_FAULTS", \
-      .help = "faults on the modelled links, as probabilities: drop=1e-3,corrupt=0,duplicate=0,reorder=0,seed=7" }, \
+      .help = "faults on the modelled links, as probabilities: drop=1e-3,corrupt=0,duplicate=0,reorder=0,flip=0,seed=7" }, \
     { .name = "compute", .argument = "MODE", .kind = OPTION_TEXT, .environment = "VERBENA_COMPUTE", \
       .help = "virtual time of the program between its calls: none, or the processor time it used (measured), times a factor (measured=2)" }, \
     { .name = "stats", .kind = OPTION_FLAG, .environment = "VERBENA_STATS", \

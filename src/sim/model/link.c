@@ -2,6 +2,7 @@
 #include "sim/model/hca.h"
 
 #include "hca/addr.h"
+#include "sim/model/cable.h"
 
 #define TAG_SCALE 256
 
@@ -66,7 +67,7 @@ static uint64_t inject_faults(struct sim_packet *pkt, uint64_t arrival)
 {
     struct faults *faults = &model->faults;
 
-    pkt->corrupted = faults_strike(faults, FAULT_CORRUPT);
+    pkt->corrupted |= faults_strike(faults, FAULT_CORRUPT);
     if (faults_strike(faults, FAULT_DUPLICATE)) {
         struct sim_packet *copy = sim_packet_copy(pkt);
 
@@ -101,6 +102,8 @@ static void transmit(struct link *link, struct sim_packet *pkt)
 
     if (start < link->server.free_at)
         start = link->server.free_at; /* behind a pause frame */
+    if (unlikely(model->faults.any))
+        cable_carry(pkt);
     model_set_activity(pkt->from, pkt);
     end = serve(&link->server, sched->now, link->from_port ? length + p->link.gap : length);
     link->busy = true;

@@ -245,7 +245,7 @@ static void put_faults(FILE *out)
     for (int fault = 0; fault < FAULT_COUNT; fault++)
         fprintf(out, "%s %s %llu", fault ? "," : "", fault_names[fault],
                 (unsigned long long)model->faults.counts[fault]);
-    fputc('\n', out);
+    fprintf(out, ", undetected %llu\n", (unsigned long long)model->faults.undetected);
 }
 
 void stats_print(FILE *out)
@@ -401,5 +401,6 @@ void stats_write_json(FILE *out)
     for (int fault = 0; fault < FAULT_COUNT; fault++)
         fprintf(item(&faults), "  \"%s\":%llu", fault_names[fault],
                 (unsigned long long)model->faults.counts[fault]);
-    fputs("}}\n", out);
+    fprintf(item(&faults), "  \"undetected\":%llu}}\n",
+            (unsigned long long)model->faults.undetected);
 }
