@@ -76,7 +76,7 @@ const struct option_row settings_rows[] = {
     { .name = "timeout", .heading = "Repetitions and time", .argument = "S", .default_value = "30", .kind = OPTION_NUMBER, .minimum = 1,
       .maximum = 86400, AT(timeout),
       .tags = SETTING_HOST,
-      .help = "give up after this many seconds without progress" },
+      .help = "give up after this many seconds without progress, not counting time without a core" },
     { .name = "pin", .heading = "Device", .argument = "HOW", .default_value = "auto", .kind = OPTION_CHOICE,
       .choices = "auto none", AT(pin),
       .tags = SETTING_HOST | SETTING_OWN,
