@@ -41,7 +41,7 @@ uint64_t faults_delay(struct faults *faults)
 static uint64_t distance(struct faults *faults)
 {
     double rate = faults->rates[FAULT_FLIP];
-    double bits = rate < 1 ? floor(log1p(-random_share(&faults->state)) / log1p(-rate)) : 0;
+    double bits = rate < 1 ? floor(log1p(-random_fraction(&faults->state)) / log1p(-rate)) : 0;
 
     return bits < 0x1p62 ? bits : 1ull << 62;
 }
