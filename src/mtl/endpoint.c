@@ -349,12 +349,14 @@ static bool in_own_job(const struct endpoint *endpoint)
     return endpoint->name.jobid == OMPI_PROC_MY_NAME->jobid;
 }
 
-static void fail_receive(struct match_receive *receive, void *endpoint)
+static void fail_receive(struct match_receive *receive, void *failed)
 {
     struct mtl_request *request = container_of(receive, struct mtl_request, receive);
-    bool any_source = receive->key.source == MATCH_ANY;
+    const struct endpoint *endpoint = failed;
+    const opal_process_name_t *source = request->source;
 
-    if (any_source ? !in_own_job(endpoint) : request->endpoint != endpoint)
+    if (source ? source->jobid != endpoint->name.jobid || source->vpid != endpoint->name.vpid
+               : !in_own_job(endpoint))
         return;
     match_withdraw(&mtl.matching, receive);
     request_done(request, mtl_unreachable());

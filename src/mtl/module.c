@@ -122,17 +122,20 @@ static int poll_all(void)
 
 /* ---- receives ---- */
 
-/* A receive from one process fails with its endpoint; MPI_ANY_SOURCE has none. Before the first
- * message there may be no endpoint; it is needed only in a job that outlives its processes. */
-static struct endpoint *source_of(struct ompi_communicator_t *comm, int source)
+/* A receive from one process fails with it. Before the first message there may be no endpoint; it is
+ * needed only in a job that outlives its processes. */
+static void set_source(struct mtl_request *request, struct ompi_communicator_t *comm, int source)
 {
     struct ompi_proc_t *proc;
 
+    request->endpoint = NULL;
+    request->source = NULL;
     if (source == MPI_ANY_SOURCE)
-        return NULL;
+        return;
     proc = ompi_comm_peer_lookup(comm, source);
-    return liveness_matters() ? endpoint_of_proc(proc)
-                              : proc->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_MTL];
+    request->source = &proc->super.proc_name;
+    request->endpoint = liveness_matters() ? endpoint_of_proc(proc)
+                                           : proc->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_MTL];
 }
 
 static struct match_key key_of(struct ompi_communicator_t *comm, int source, int tag)
@@ -148,7 +151,7 @@ static int module_irecv(mca_mtl_base_module_t *module, struct ompi_communicator_
 
     mtl_enter();
     request_of_receive(request, convertor);
-    request->endpoint = source_of(comm, source);
+    set_source(request, comm, source);
     request->receive.key = key_of(comm, source, tag);
     request->receive.link.queue = NULL;
     protocol_receive(request);

@@ -8,6 +8,7 @@
 #include "mtl/wire.h"
 
 #include <opal/datatype/opal_convertor.h>
+#include <opal/util/proc.h>
 
 struct endpoint;
 
@@ -15,11 +16,12 @@ struct mtl_request {
     mca_mtl_request_t super;
     struct mtl_request *next; /* in the list of completed requests */
     struct opal_convertor_t *convertor;
-    struct endpoint *endpoint;    /* NULL for a receive from MPI_ANY_SOURCE */
-    char *buffer;                 /* user memory; NULL if not contiguous */
-    uint64_t size;                /* of the message, or of the receive buffer */
-    struct match_receive receive; /* a send uses its key, too */
-    uint64_t id;                  /* of its transfer, or of a synchronous eager send */
+    struct endpoint *endpoint; /* NULL for a receive from MPI_ANY_SOURCE, or before a message */
+    const opal_process_name_t *source; /* of a posted receive; NULL for MPI_ANY_SOURCE */
+    char *buffer;                      /* user memory; NULL if not contiguous */
+    uint64_t size;                     /* of the message, or of the receive buffer */
+    struct match_receive receive;      /* a send uses its key, too */
+    uint64_t id;                       /* of its transfer, or of a synchronous eager send */
     enum rails_class class;
     int error; /* after completion */
     bool sending;
