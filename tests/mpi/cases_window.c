@@ -439,6 +439,19 @@ static void expect_errors(MPI_Win window)
     MPI_Win_unlock(right_of(rank), window);
 }
 
+/* One rank has memory that does not exist: no rank gets a window, and none waits. */
+static void expect_no_window(void)
+{
+    void *nowhere = (void *)0x10000;
+    MPI_Win window;
+    int code;
+
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    code = MPI_Win_create(nowhere, rank ? 0 : 4096, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &window);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+    expect(class_of(code) == MPI_ERR_WIN, "a window without memory has class %d", class_of(code));
+}
+
 static void test_window_errors(void)
 {
     MPI_Win window;
@@ -446,8 +459,10 @@ static void test_window_errors(void)
 
     MPI_Win_allocate(sizeof(int), sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &window);
     *memory = 0;
-    if (notices_errors(window))
+    if (notices_errors(window)) {
         expect_errors(window);
+        expect_no_window();
+    }
     MPI_Barrier(MPI_COMM_WORLD);
     expect(*memory == 0, "the window has %d", *memory);
     MPI_Win_free(&window);
