@@ -359,7 +359,7 @@ static void test_dynamic_window(void)
 
 static void test_many_windows(void)
 {
-    enum { MANY = 12 };
+    enum { MANY = 6 };
     int *memory[MANY];
     MPI_Win window[MANY];
 
