@@ -23,6 +23,7 @@ static const struct {
 } not_modelled[] = {
     { "tcp", "sockets are not modelled" },
     { "host-memory", "it counts memory of processes, not time" },
+    { "fairness", "its times are results, not settings" },
     { "mpi", "it measures an MPI library, not the adapter" },
 };
 

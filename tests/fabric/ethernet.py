@@ -161,6 +161,23 @@ def tests(verbena, require, close):
             require(close(cnps, expected_cnps, 10), f'{flows} flows: {cnps:.0f} CNPs per second, not {expected_cnps:.0f}')
             require(close(queue, expected_queue, 30), f'{flows} flows: queue {queue:.0f}, not {expected_queue:.0f}')
 
+    def dcqcn_shares(scratch):
+        """A flow that begins late gets its share: C/n each, over the last quarter of the run."""
+        done = run(scratch, 'fairness', '--nodes', '2', '--iterations', '2000')
+        for flow in 'flow 1', 'flow 2':
+            last = sorted(done.curve(flow).items())[-5:]
+            rate = sum(value for _, value in last) / len(last)
+            require(close(rate, payload_rate / 2, 10), f'{flow}: {rate:.0f} MB/s of {payload_rate:.0f}')
+
+    def pfc_blocks_a_victim(scratch):
+        """Two others and the source share the busy node. With PFC the source is paused as a whole, and its flow to the
+        free node gets no more than a third, too; DCQCN leaves it the rest of the source's link."""
+        words = ['victim', '--nodes', '2', '--iterations', '200', '--repetitions', '1']
+        paused, controlled = (run(scratch, *words, settings=settings).curve('to the free node')[2]
+                              for settings in (NO_DCQCN, None))
+        require(close(paused, payload_rate / 3, 5), f'{paused} MB/s beside pauses')
+        require(controlled > 0.95 * payload_rate * 2 / 3, f'{controlled} MB/s with DCQCN')
+
     def refused(scratch):
         for settings, expected in REFUSED:
             done = Run(verbena, scratch, ['latency', '--quick'], settings)
@@ -168,4 +185,5 @@ def tests(verbena, require, close):
 
     return {'pfc-loses-nothing': pfc_loses_nothing, 'pfc-needs-headroom': pfc_needs_headroom,
             'lossy-goes-back': lossy_goes_back, 'dcqcn-keeps-queues-short': dcqcn_keeps_queues_short,
-            'dcqcn-fixed-point': dcqcn_fixed_point, 'ethernet-refused': refused}
+            'dcqcn-fixed-point': dcqcn_fixed_point, 'dcqcn-shares': dcqcn_shares,
+            'pfc-blocks-a-victim': pfc_blocks_a_victim, 'ethernet-refused': refused}
