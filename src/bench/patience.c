@@ -19,7 +19,8 @@ static struct watched watched[CONTROL_RANKS_MAX + 1];
 static unsigned int count = 1;
 static uint64_t sampled_at, lost;
 
-/* The time that a thread was runnable and did not run, since it exists; 0: the kernel does not tell. */
+/* The time that a thread was runnable and did not run, since it exists; 0: the kernel does not
+ * tell. */
 static uint64_t waited_for_core(int pid)
 {
     char path[40] = "/proc/thread-self/schedstat";

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* How long to wait for another rank. On a busy machine a rank is silent because it gets no core, not
- * because it hangs: only time counts in which the ranks of this host could have run. */
+/* How long to wait for another rank. On a busy machine a rank is silent because it gets no core,
+ * not because it hangs: only time counts in which the ranks of this host could have run. */
 #ifndef BENCH_PATIENCE_H
 #define BENCH_PATIENCE_H
 

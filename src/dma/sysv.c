@@ -15,8 +15,8 @@ static bool parse(const char *line, uint64_t addr, struct sysv_range *range)
                name) != 6 ||
         addr < start || addr >= end || strncmp(name, "/SYSV", 5) || rights[3] != 's')
         return false;
-    *range = (struct sysv_range){ (int)inode, start, end, offset,
-                                  rights[0] == 'r' && rights[1] == 'w' };
+    *range =
+        (struct sysv_range){ (int)inode, start, end, offset, rights[0] == 'r' && rights[1] == 'w' };
     return true;
 }
 

@@ -223,8 +223,8 @@ static unsigned count_mappings(pid_t pid, const char *name, const char *rights, 
     FILE *maps = fopen(path, "r");
     CHECK(maps, "%s: %s", path, strerror(errno));
     while (fgets(line, sizeof(line), maps))
-        if (sscanf(line, "%lx-%lx %7s", &start, &end, has) == 3 &&
-            strstr(line, name) && (!rights || !strcmp(has, rights)) &&
+        if (sscanf(line, "%lx-%lx %7s", &start, &end, has) == 3 && strstr(line, name) &&
+            (!rights || !strcmp(has, rights)) &&
             (!covering || (covering >= start && covering < end)))
             count++;
     fclose(maps);

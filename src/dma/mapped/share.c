@@ -264,8 +264,7 @@ static bool share_segment(struct shared_mr *mr)
     struct sysv_range range;
     struct backing *f;
 
-    if (!sysv_at(mr->addr, &range) || end > range.end || !range.writable ||
-        !(f = new_backing(mr)))
+    if (!sysv_at(mr->addr, &range) || end > range.end || !range.writable || !(f = new_backing(mr)))
         return false;
     f->map->count = 1;
     f->map->length = end - start;

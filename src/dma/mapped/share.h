@@ -17,8 +17,8 @@ void share_used(void);
 /* Around a call that may unmap, move or replace this memory, which then is not exchanged meanwhile.
  * Returns whether the other functions need to be called. */
 bool share_change_begin(uint64_t addr, uint64_t length);
-/* The call has succeeded for this memory: peers must no longer use their mappings, and all processes
- * access it through the kernel only. */
+/* The call has succeeded for this memory: peers must no longer use their mappings, and all
+ * processes access it through the kernel only. */
 void share_change_gone(uint64_t addr, uint64_t length);
 void share_change_end(void);
 /* The length of the System V segment that is attached there, if peers may map parts of any; else

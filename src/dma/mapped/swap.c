@@ -136,8 +136,7 @@ static int swap_piece(const struct swap *s, uint64_t addr, uint64_t length, uint
     return 0;
 
 move_back:
-    if (is_still_there(s, addr, length) &&
-        userfault_move(s->uffd, addr, s->staging, moved, &back))
+    if (is_still_there(s, addr, length) && userfault_move(s->uffd, addr, s->staging, moved, &back))
         log_error("cannot move %lu KiB at %#lx back: %s", (unsigned long)(moved - back) >> 10,
                   (unsigned long)(addr + back), strerror(errno));
     struct uffdio_range range = { addr, length };
