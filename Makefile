@@ -5,6 +5,7 @@
 #   make run        build, then run the quick tour of the suite
 #   make test       build, and run every test
 #   make test-long  the NAS kernels in classes A and B, live and in virtual time; all of MPI; the packages;
+#                   the programs of other groups, sanitized;
 #                   a build where paths have spaces; the documentation's commands that take minutes;
 #                   twelve calibrations; ten times the random traffic and kills
 #   make test-rxe   the suite on the kernel's RDMA stack, in virtual machines
@@ -56,7 +57,7 @@ test: packages-test all
 	@tests/run
 
 test-long: packages-long all
-	@tests/run build-long docs-long nas-long mpi-all mpi-seeds packages-long calibrate-long stress-long
+	@tests/run build-long check-long docs-long nas-long mpi-all mpi-seeds packages-long calibrate-long stress-long
 
 test-rxe: packages-test all
 	@tests/run rxe-all

@@ -2,6 +2,7 @@
 #include "check/objects.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #define BUCKETS         4096
@@ -17,6 +18,7 @@ static struct object *objects[BUCKETS]; /* by address */
 static struct object *gone[GONE_REMEMBERED];
 static uint32_t gone_count;
 static uint64_t made_count;
+static atomic_bool some_bad[CHECK_KINDS];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static struct object **bucket_of(const void *address)
@@ -52,6 +54,7 @@ void check_object_gone(enum check_kind kind, const void *address)
     if (object) {
         *link = object->next;
         object->gone = true;
+        atomic_store(&some_bad[kind], true);
         stacktrace_take(&object->destroyed);
         slot = &gone[gone_count++ % GONE_REMEMBERED];
         if (*slot)
@@ -106,6 +109,11 @@ static struct object *destroyed(const void *address)
             return object;
     }
     return NULL;
+}
+
+bool object_may_be_bad(enum check_kind kind)
+{
+    return atomic_load_explicit(&some_bad[kind], memory_order_relaxed);
 }
 
 bool object_at(enum check_kind kind, const void *address, struct object *copy)
@@ -170,8 +178,10 @@ void object_inherit_all(void)
 {
     pthread_mutex_init(&lock, NULL); /* a thread of the parent may have held it */
     for (int i = 0; i < BUCKETS; i++) {
-        for (struct object *object = objects[i]; object; object = object->next)
+        for (struct object *object = objects[i]; object; object = object->next) {
             object->inherited = true;
+            atomic_store(&some_bad[object->kind], true);
+        }
     }
 }
 

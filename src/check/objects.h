@@ -26,6 +26,10 @@ extern const char *const object_names[CHECK_KINDS]; /* with an article */
  * there was none, or too many were destroyed since. */
 bool object_find(enum check_kind kind, uint32_t number, struct object *copy);
 
+/* Whether an object of this kind may be of no use: one was destroyed, or inherited. Takes no lock, for
+ * calls that each message makes. */
+bool object_may_be_bad(enum check_kind kind);
+
 /* Copies the object of this kind at this address: the one that exists, or the last that did. False:
  * none is known. */
 bool object_at(enum check_kind kind, const void *address, struct object *copy);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* verbena check: run programs again and again in virtual time, each time a little differently,
  * until one run shows a bug. */
-#include "check_run.h"
+#include "check_report.h"
 #include "commands.h"
 #include "faultplan.h"
 #include "launch.h"
@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -105,6 +106,10 @@ static void shrink(const struct check_search *search, struct job *job,
     if (*failing->settings)
         shrink_settings(search, job, failing, kind);
     trial = *failing;
+    trial.first = 0;
+    if (failing->first && still_fails(search, job, &trial, kind))
+        *failing = trial;
+    trial = *failing;
     *trial.faults = '\0';
     if (*failing->faults && still_fails(search, job, &trial, kind))
         *failing = trial;
@@ -143,20 +148,27 @@ static void show_output(const struct check_search *search, unsigned number, unsi
                text[length - 1] == '\n' ? "" : "\n");
 }
 
-static void show_variation(const char *what, const struct check_variation *variation)
+/* Runs the failing variation once more, with a trace, and keeps what there is to see. */
+static void keep_report(const struct check_search *search, struct job *job,
+                        const struct check_variation *failing, const struct check_verdict *verdict,
+                        const char *directory)
 {
-    printf("%s:\n", what);
-    if (*variation->settings)
-        printf("  times: %s\n", variation->settings);
-    if (*variation->faults)
-        printf("  links: %s\n", variation->faults);
-    for (unsigned i = 0; i < variation->rows; i++)
-        printf("  fault: %s\n", variation->row[i]);
-    if (!*variation->settings && !*variation->faults && !variation->rows)
-        printf("  nothing: the programs fail on the adapter as it is\n");
+    static struct check_search traced;
+    char trace[PATH_MAX];
+
+    check_trace_path(directory, trace);
+    traced = *search;
+    traced.trace = trace;
+    if (!still_fails(&traced, job, failing, verdict->kind))
+        cli_error("the run with a trace did not fail");
+    if (check_report(search, failing, verdict, 0, directory))
+        cli_error("%s: %s", directory, strerror(errno));
+    else
+        printf("Report: %s/index.html, with a trace for Perfetto\n", directory);
 }
 
-static void report_failure(const struct check_search *search, struct job *job, unsigned number)
+static void report_failure(const struct check_search *search, struct job *job, unsigned number,
+                           const char *directory)
 {
     struct check_verdict verdict = *job->verdict;
     struct check_variation failing = job->variation;
@@ -166,7 +178,10 @@ static void report_failure(const struct check_search *search, struct job *job, u
         show_output(search, number, i);
     fflush(stdout);
     shrink(search, job, &failing, verdict.kind);
-    show_variation("What it takes to fail", &failing);
+    printf("What it takes to fail:\n");
+    check_write_variation(stdout, search, &failing);
+    if (directory)
+        keep_report(search, job, &failing, &verdict, directory);
     printf("Again: add --seed %llu --runs 1\n", (unsigned long long)failing.seed);
 }
 
@@ -177,6 +192,7 @@ struct progress {
     uint64_t begin_ns;
     double time; /* to search, 0: not limited */
     FILE *junit;
+    const char *report; /* directory, or NULL */
     bool failed;
     bool broken; /* a run could not be started */
 };
@@ -188,16 +204,6 @@ static bool is_over(const struct progress *progress)
            (progress->time > 0 && check_seconds_since(progress->begin_ns) > progress->time);
 }
 
-static void write_escaped(FILE *file, const char *text)
-{
-    for (; *text; text++) {
-        if (strchr("<>&\"", *text))
-            fprintf(file, "&#%d;", *text);
-        else if ((unsigned char)*text >= 0x20)
-            fputc(*text, file);
-    }
-}
-
 static void note_junit(FILE *file, const struct job *job)
 {
     if (!file)
@@ -206,7 +212,7 @@ static void note_junit(FILE *file, const struct job *job)
             (unsigned long long)job->variation.seed, job->verdict->seconds);
     if (job->verdict->failed) {
         fprintf(file, "><failure type=\"%s\" message=\"", job->verdict->kind);
-        write_escaped(file, job->verdict->reason);
+        check_write_escaped(file, job->verdict->reason);
         fprintf(file, "\"/></testcase>\n");
     } else {
         fprintf(file, "/>\n");
@@ -278,7 +284,7 @@ static void search_seeds(const struct check_search *search, struct progress *pro
                 busy--;
             if (isatty(STDERR_FILENO))
                 fprintf(stderr, "\n");
-            report_failure(search, &jobs[found], found);
+            report_failure(search, &jobs[found], found, progress->report);
             return;
         }
     }
@@ -374,6 +380,7 @@ static int prepare(const struct invocation *invocation, struct check_search *sea
     if (status)
         return status;
     search->errors = !option_value(invocation, "no-errors");
+    search->any_order = option_value(invocation, "any-order");
     search->inject = plan.count ? &plan : NULL;
     search->limit = option_number(invocation, "limit", 60);
     if (!launch_find(&launch) || launch_environment(&launch, LAUNCH_GUEST))
@@ -393,7 +400,7 @@ static unsigned job_count(const struct invocation *invocation)
     unsigned count = option_number(invocation, "jobs", 0);
 
     if (!count)
-        count = sysconf(_SC_NPROCESSORS_ONLN);
+        count = 2 * sysconf(_SC_NPROCESSORS_ONLN); /* a deadlock shows in real time, without work */
     return count < 1 ? 1 : count < JOBS_MAX ? count : JOBS_MAX;
 }
 
@@ -404,7 +411,8 @@ int cli_check(const struct invocation *invocation)
     const char *time_text = option_value(invocation, "time");
     struct progress progress = { .first = option_number(invocation, "seed", 0),
                                  .runs = option_number(invocation, "runs", 0),
-                                 .time = time_text ? strtod(time_text, NULL) : 0 };
+                                 .time = time_text ? strtod(time_text, NULL) : 0,
+                                 .report = option_value(invocation, "report") };
     struct check_verdict *verdicts;
     unsigned count = job_count(invocation);
     int status = prepare(invocation, &search);
@@ -414,6 +422,10 @@ int cli_check(const struct invocation *invocation)
     if (!progress.runs)
         progress.runs = time_text ? UINT64_MAX : 100;
     progress.junit = open_junit(invocation, &status);
+    if (progress.report && mkdir(progress.report, 0777) && errno != EEXIST) {
+        cli_error("%s: %s", progress.report, strerror(errno));
+        status = CLI_FAILED;
+    }
     verdicts = mmap(NULL, JOBS_MAX * sizeof(*verdicts), PROT_READ | PROT_WRITE,
                     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (verdicts == MAP_FAILED)

@@ -82,6 +82,18 @@ static void vary_errors(const struct check_search *search, uint64_t *random,
     }
 }
 
+/* Programs that do not use the connection manager do not notice. */
+static void vary_connections(const struct check_search *search, uint64_t *random,
+                             struct check_variation *out)
+{
+    static const char *const faults[] = { "addr_error", "route_error", "cm_reject", "cm_timeout",
+                                          "cm_disconnect" };
+
+    snprintf(next_row(out), sizeof(out->row[0]), "%s nth=%.0f node=%u",
+             faults[random_next(random) % (sizeof(faults) / sizeof(*faults))],
+             logarithmic(random, 1, 8), (unsigned)(random_next(random) % search->programs));
+}
+
 void check_vary(const struct check_search *search, uint64_t seed, struct check_variation *out)
 {
     uint64_t random = seed * 0x2545f4914f6cdd1dull;
@@ -97,6 +109,8 @@ void check_vary(const struct check_search *search, uint64_t seed, struct check_v
     pauses = happens(&random, 0.5);
     errors = happens(&random, 0.5);
     loss = happens(&random, 0.25);
+    if (search->any_order)
+        out->first = random_next(&random) % search->programs;
     if (search->inject)
         return;
     if (pauses)
@@ -110,6 +124,8 @@ void check_vary(const struct check_search *search, uint64_t seed, struct check_v
     if (loss)
         snprintf(out->faults, sizeof(out->faults), "drop=%.4f,seed=%llu",
                  logarithmic(&random, 1e-3, 3e-2), (unsigned long long)seed);
+    if (errors && happens(&random, 0.25))
+        vary_connections(search, &random, out);
 }
 
 /* ---- running ---- */
@@ -120,7 +136,7 @@ void check_output_path(const struct check_search *search, unsigned number, unsig
     snprintf(path, PATH_MAX, "%.*s/%u-%u", PATH_MAX - 32, search->directory, number, program);
 }
 
-static void findings_path(const struct check_search *search, unsigned number, char *path)
+void check_findings_path(const struct check_search *search, unsigned number, char *path)
 {
     snprintf(path, PATH_MAX, "%.*s/%u-findings", PATH_MAX - 32, search->directory, number);
 }
@@ -185,7 +201,7 @@ static void export_variation(const struct check_search *search,
     for (unsigned i = 0; i < variation->rows; i++)
         used += snprintf(plan + used, sizeof(plan) - used, ";%s", variation->row[i]);
     snprintf(fabric, sizeof(fabric), "check-%d-%u", (int)getppid(), number);
-    findings_path(search, number, path);
+    check_findings_path(search, number, path);
     setenv("VERBENA_FABRIC", fabric, 1);
     setenv("VERBENA_FINDINGS", path, 1);
     setenv("VERBENA_SEED", "1", 1);
@@ -199,11 +215,19 @@ static void export_variation(const struct check_search *search,
         free(settings);
     }
     set_or_unset("VERBENA_FAULTS", variation->faults);
+    set_or_unset("VERBENA_TRACE", search->trace ? search->trace : "");
     set_or_unset("VERBENA_INJECT", variation->rows ? plan : "");
     unsetenv("VERBENA_INJECT_FILE");
 }
 
-static pid_t start(const struct check_search *search, unsigned number, unsigned program)
+/* The number of programs that start before this one. */
+static unsigned place_of(unsigned program, unsigned first)
+{
+    return program == first ? 0 : program < first ? program + 1 : program;
+}
+
+static pid_t start(const struct check_search *search, unsigned number, unsigned program,
+                   unsigned before)
 {
     pid_t parent = getpid(), pid = fork();
     char path[PATH_MAX], place[32];
@@ -223,7 +247,7 @@ static pid_t start(const struct check_search *search, unsigned number, unsigned 
     dup2(out, STDOUT_FILENO);
     dup2(out, STDERR_FILENO);
     set_number("VERBENA_NODE", program);
-    snprintf(place, sizeof(place), "%u/%u", program, search->programs);
+    snprintf(place, sizeof(place), "%u/%u", before, search->programs);
     setenv("VERBENA_START", place, 1);
     execvp(search->words[program][0], search->words[program]);
     fprintf(stderr, "%s: %s\n", search->words[program][0], strerror(errno));
@@ -335,10 +359,11 @@ bool check_run(const struct check_search *search, const struct check_variation *
 
     isolate_network();
     export_variation(search, variation, number);
-    findings_path(search, number, path);
+    check_findings_path(search, number, path);
     unlink(path);
     guardian_begin();
-    while (started < search->programs && (pids[started] = start(search, number, started)) > 0)
+    while (started < search->programs &&
+           (pids[started] = start(search, number, started, place_of(started, variation->first))) > 0)
         started++;
     all = started == search->programs;
     in_time = wait_for_all(pids, started, all ? search->limit : 0, statuses);

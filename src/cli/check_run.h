@@ -22,6 +22,8 @@ struct check_search {
     bool errors;                      /* runs may inject errors, not only vary times */
     const struct plan *inject;        /* of the user, instead of random faults; or NULL */
     unsigned limit;                   /* real seconds for a run */
+    bool any_order;                   /* runs vary the order in which the programs start */
+    const char *trace;                /* file for a trace of the run, or NULL */
     char directory[PATH_MAX];         /* for the output of programs */
 };
 
@@ -30,6 +32,7 @@ struct check_variation {
     uint64_t seed;
     char settings[4096]; /* of the adapter */
     char faults[64];     /* of the links */
+    unsigned first;      /* the program that starts first; the others follow in the order given */
     unsigned rows;
     char row[PLAN_ROWS_MAX][PLAN_ROW_SIZE]; /* of the fault plan */
 };
@@ -55,6 +58,8 @@ void check_vary(const struct check_search *search, uint64_t seed, struct check_v
 bool check_run(const struct check_search *search, const struct check_variation *variation,
                unsigned number, struct check_verdict *verdict);
 
+/* The file with what the run found, one line of JSON each. */
+void check_findings_path(const struct check_search *search, unsigned number, char *path);
 /* The file with what program `program` of the run wrote. */
 void check_output_path(const struct check_search *search, unsigned number, unsigned program,
                        char *path);
