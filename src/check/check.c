@@ -39,6 +39,7 @@ __attribute__((constructor(102))) static void start(void)
     observer.keep_object = check_sanitizes ? object_keep : NULL;
     observer.cq_overrun = sanitize_overrun;
     pthread_atfork(NULL, NULL, object_inherit_all);
-    observer.strict_events = is_set("VERBENA_STRICT_EVENTS");
+    observer.strict_events = is_set("VERBENA_STRICT");
+    sanitize_strict = check_sanitizes && observer.strict_events;
     hca_observer = &observer;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "check/receives.h"
 
-#include "check/check.h"
 #include "check/finding.h"
 #include "check/posts.h"
 #include "check/sanitize.h"
@@ -196,7 +195,7 @@ bool receives_posted(struct hca_rq *rq, uint32_t slot, uint32_t pd)
     if (!receives)
         return false;
     post_take_stack(&receives[slot].posted);
-    if (!check_sanitizes)
+    if (!sanitize_strict)
         return false;
     pthread_mutex_lock(&lock);
     /* Two receives with the same memory: the program cannot mean to read either. */
@@ -230,7 +229,7 @@ void receives_completes(struct hca_rq *rq, uint32_t slot, enum ibv_wc_status sta
     struct receive *receives = rq->checked, *receive = receives ? &receives[slot] : NULL;
     bool changed = false;
 
-    if (!receive || !check_sanitizes)
+    if (!receive || !sanitize_strict)
         return;
     pthread_mutex_lock(&lock);
     if (is_watched(receive)) {

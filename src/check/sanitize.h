@@ -5,6 +5,10 @@
 
 #include "check/posts.h"
 
+/* The memory of receives is watched as well. Programs that work on every adapter may break these
+ * rules: their peers do not send before they have done so. */
+extern bool sanitize_strict;
+
 enum sanitize_rule {
     RULE_SEND_BUFFER,
     RULE_RECEIVE_BUFFER,

@@ -206,7 +206,7 @@ static void export_variation(const struct check_search *search,
     setenv("VERBENA_FINDINGS", path, 1);
     setenv("VERBENA_SEED", "1", 1);
     setenv("VERBENA_SANITIZE", "1", 1);
-    setenv("VERBENA_STRICT_EVENTS", "1", 1);
+    setenv("VERBENA_STRICT", "1", 1);
     set_number("VERBENA_NODES", search->programs);
     set_number("VERBENA_DEADLOCK", search->programs);
     if (asprintf(&settings, "%s;%s", search->settings ? search->settings : "",
