@@ -102,6 +102,8 @@
     { .name = "ranks-per-node", .argument = "N", .kind = OPTION_NUMBER, \
       .environment = "VERBENA_RANKS_PER_NODE", .minimum = 1, .maximum = 4096, \
       .help = "ranks per host, in blocks; by default they are spread evenly" }, \
+    { .name = "record", .argument = "FILE.goal", .kind = OPTION_PATH, .writes = true, \
+      .help = "write what each rank sends, receives and calculates to a schedule, for verbena replay" }, \
     { .name = "fabric", .argument = "NAME", .default_value = "private", .kind = OPTION_NAME, \
       .environment = "VERBENA_FABRIC", \
       .help = "fabric to join; needed only if two of these commands are to communicate" }, \

@@ -5,6 +5,7 @@
 #include "launch.h"
 #include "model.h"
 #include "probe.h"
+#include "record.h"
 #include "start.h"
 
 #include <sched.h>
@@ -45,7 +46,7 @@ static bool is_given(const struct invocation *invocation, const char *const *nam
 
 static const char *const software_options[] = { "adapter", "nodes", "ranks-per-node",
                                                 "fabric",  "wire",  NULL };
-static const char *const rail_options[] = { "policy", "qps", "ports", "devices", NULL };
+static const char *const rail_options[] = { "policy", "qps", "ports", "devices", "record", NULL };
 
 bool mpi_wants_rails(const struct invocation *invocation)
 {
@@ -200,6 +201,8 @@ int mpi_export_rails(const struct invocation *invocation, bool *software)
         return CLI_FAILED;
     status = *software ? export_software(invocation, &launch) : CLI_OK;
     if (!status)
+        status = record_export(invocation);
+    if (!status)
         status = export_component(invocation, &launch);
     if (!status)
         permit();
@@ -216,5 +219,5 @@ int mpi_run(const struct line *line, bool software)
     status = start_and_wait(line->words[0], (char **)line->words);
     if (software)
         guardian_end(status);
-    return model_finish(status);
+    return record_finish(model_finish(status));
 }

@@ -172,6 +172,8 @@ static mca_mtl_base_module_t *component_init(bool progress_threads, bool mpi_thr
     vtime_find();
     if (vtime.on)
         read_costs();
+    record_open();
+    record_start();
     if (mtl.parameters.signal_interval > mtl.parameters.window / 2)
         mtl.parameters.signal_interval = mtl.parameters.window / 2;
     limit_queue_pairs();
@@ -234,6 +236,7 @@ void mtl_join(void)
     vtime.barrier_end(1);
     if (started)
         started();
+    record_start();
 }
 
 /* In virtual time the thread that holds the lock runs only if time passes. */

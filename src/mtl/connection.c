@@ -106,6 +106,7 @@ struct connection *connection_new(struct endpoint *endpoint)
 
     if (!connection)
         return NULL;
+    record_work_begin();
     connection->endpoint = endpoint;
     rails_set_init(&connection->set, &mtl.traffic);
     if (allocate_memory(connection))
@@ -120,8 +121,10 @@ struct connection *connection_new(struct endpoint *endpoint)
     connection->next = connections;
     connections = connection;
     mtl.counters.connections++;
+    record_work_end();
     return connection;
 free_connection:
+    record_work_end();
     connection_free(connection);
     return NULL;
 }
@@ -225,7 +228,7 @@ static int connect_rails(struct connection *connection, const struct wireup_mess
     return 0;
 }
 
-void connection_wireup_arrived(const struct wireup_message *message)
+static void answer_wireup(const struct wireup_message *message)
 {
     opal_process_name_t name = { .jobid = message->name >> 32, .vpid = message->name };
     struct endpoint *endpoint = endpoint_of_name(&name);
@@ -248,6 +251,13 @@ void connection_wireup_arrived(const struct wireup_message *message)
     }
     if (!message->ready)
         send_wireup(connection);
+}
+
+void connection_wireup_arrived(const struct wireup_message *message)
+{
+    record_work_begin();
+    answer_wireup(message);
+    record_work_end();
 }
 
 /* The rail for an eager message. The policy is asked once for each message: if the rail has no free

@@ -47,6 +47,7 @@ static int begin_send(struct mtl_request *request, struct ompi_communicator_t *c
     request->receive.key = (struct match_key){ comm->c_contextid, comm->c_my_rank, tag };
     request->synchronous = mode == MCA_PML_BASE_SEND_SYNCHRONOUS;
     request->class = class_of(request, tag, blocking);
+    request->record = 0;
     protocol_send(request);
     mtl_leave();
     return OMPI_SUCCESS;
@@ -138,6 +139,13 @@ static void set_source(struct mtl_request *request, struct ompi_communicator_t *
                                            : proc->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_MTL];
 }
 
+/* Of a source, in the schedule that is recorded. */
+static uint32_t world_rank(struct ompi_communicator_t *comm, int source)
+{
+    return source == MPI_ANY_SOURCE ? UINT32_MAX
+                                    : ompi_comm_peer_lookup(comm, source)->super.proc_name.vpid;
+}
+
 static struct match_key key_of(struct ompi_communicator_t *comm, int source, int tag)
 {
     return (struct match_key){ comm->c_contextid, source == MPI_ANY_SOURCE ? MATCH_ANY : source,
@@ -154,6 +162,8 @@ static int module_irecv(mca_mtl_base_module_t *module, struct ompi_communicator_
     set_source(request, comm, source);
     request->receive.key = key_of(comm, source, tag);
     request->receive.link.queue = NULL;
+    if (unlikely(recording))
+        record_operation(request, world_rank(comm, source));
     protocol_receive(request);
     mtl_leave();
     return OMPI_SUCCESS;
@@ -169,6 +179,9 @@ static int module_imrecv(mca_mtl_base_module_t *module, struct opal_convertor_t 
     request_of_receive(request, convertor);
     request->endpoint = found->endpoint;
     request->receive.link.queue = NULL;
+    request->receive.key = found->match.key;
+    if (unlikely(recording))
+        record_operation(request, found->endpoint->name.vpid);
     protocol_receive_matched(request, found);
     mtl_leave();
     ompi_message_return(*message);
@@ -302,6 +315,8 @@ static int progress_in_virtual_time(void)
         changed = true;
     else if (sleeps && liveness_matters())
         check_alive_in_virtual_time();
+    if (unlikely(recording))
+        record_left();
     return count;
 }
 
@@ -359,6 +374,8 @@ static int module_del_comm(mca_mtl_base_module_t *module, struct ompi_communicat
 
 static int module_finalize(mca_mtl_base_module_t *module)
 {
+    if (recording)
+        record_close();
     bsend_remove();
     opal_progress_unregister(module_progress);
     if (mtl.parameters.report)

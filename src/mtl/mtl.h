@@ -5,6 +5,7 @@
 #define MTL_MTL_H
 
 #include "mtl/match.h"
+#include "mtl/record.h"
 #include "rails/rails.h"
 #include "util/spinlock.h"
 #include "util/vtime.h"
@@ -104,12 +105,16 @@ static inline void mtl_enter(void)
         mtl_join();
     if (mtl.threads)
         mtl_wait_for_lock();
+    if (unlikely(recording))
+        record_entered();
 }
 
 static inline void mtl_leave(void)
 {
     struct mtl_request *done = mtl.done;
 
+    if (unlikely(recording))
+        record_left();
     if (done) {
         mtl_report_done();
         return;

@@ -111,8 +111,18 @@ static bool send_rts(struct mtl_request *request)
     return endpoint_try_send(request->endpoint, &message, request->class);
 }
 
+static bool is_connected(const struct endpoint *endpoint)
+{
+    return endpoint->transport != TRANSPORT_RAILS ||
+           endpoint->connection->state == CONNECTION_READY;
+}
+
 bool protocol_send_queued(struct mtl_request *request)
 {
+    bool late = recording && !request->record && is_connected(request->endpoint);
+
+    if (late)
+        record_late_send(request);
     return is_eager(request) ? send_eager(request) : send_rts(request);
 }
 
@@ -136,9 +146,18 @@ static void copy_within(struct mtl_request *from, struct mtl_request *to)
     free(packed);
 }
 
+/* A receive has met a message. */
+static void receive_matched(struct mtl_request *request, const struct endpoint *endpoint,
+                            const struct match_key *key, uint64_t size)
+{
+    if (unlikely(recording))
+        record_matched(request, endpoint, size);
+    request_matched(request, key, size);
+}
+
 static void receive_own(struct mtl_request *receive, struct mtl_request *send)
 {
-    request_matched(receive, &send->receive.key, send->size);
+    receive_matched(receive, send->endpoint, &send->receive.key, send->size);
     copy_within(send, receive);
     request_done(receive, MPI_SUCCESS);
 }
@@ -197,6 +216,12 @@ void protocol_send(struct mtl_request *request)
     mtl_charge(mtl.costs.send);
     count(request);
     request->id = 0;
+    if (unlikely(recording)) {
+        if (is_connected(endpoint))
+            record_operation(request, endpoint->name.vpid);
+        else
+            record_send_waits();
+    }
     if (endpoint->failed) {
         request_done(request, mtl_unreachable());
     } else if (endpoint->transport == TRANSPORT_SELF) {
@@ -219,10 +244,10 @@ void protocol_receive_matched(struct mtl_request *request, struct unexpected *me
         receive_own(request, send);
         request_done(send, MPI_SUCCESS);
     } else if (message->has_rts) {
-        request_matched(request, &message->match.key, message->size);
+        receive_matched(request, message->endpoint, &message->match.key, message->size);
         rendezvous_receive(request, message->endpoint, &message->rts);
     } else {
-        request_matched(request, &message->match.key, message->size);
+        receive_matched(request, message->endpoint, &message->match.key, message->size);
         request_unpack(request, message->data, message->size);
         if (message->synchronous)
             rendezvous_send_ack(message->endpoint, message->send_id);
@@ -261,7 +286,7 @@ static void eager_arrived(struct endpoint *endpoint, const struct wire_header *h
     if (receive) {
         struct mtl_request *request = container_of(receive, struct mtl_request, receive);
 
-        request_matched(request, &key, size);
+        receive_matched(request, endpoint, &key, size);
         request_unpack(request, data, size);
         if (synchronous)
             rendezvous_send_ack(endpoint, send_id);
@@ -288,7 +313,7 @@ static void rts_arrived(struct endpoint *endpoint, const struct wire_header *hea
     if (receive) {
         struct mtl_request *request = container_of(receive, struct mtl_request, receive);
 
-        request_matched(request, &key, rts->size);
+        receive_matched(request, endpoint, &key, rts->size);
         rendezvous_receive(request, endpoint, rts);
         return;
     }

@@ -213,9 +213,11 @@ struct registration *registration_get(const void *start, uint64_t length)
 
     if (registration)
         return registration;
+    record_work_begin();
     deregister_retired();
     cover_neighbours(&from, &to);
     registration = make(from, to);
+    record_work_end();
     if (registration)
         insert(registration);
     return registration;

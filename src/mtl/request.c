@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "mtl/request.h"
 
+#include "mtl/record.h"
+
 #include <ompi/request/request.h>
 
 void request_of_send(struct mtl_request *request, struct opal_convertor_t *convertor)
@@ -75,6 +77,8 @@ void request_matched(struct mtl_request *request, const struct match_key *key, u
 void request_done(struct mtl_request *request, int error)
 {
     request->error = error;
+    if (unlikely(recording))
+        record_done(request);
     /* A receive may have MPI_ERR_TRUNCATE already; the status of a send is set only here. */
     if (request->super.ompi_req && (request->sending || error != MPI_SUCCESS))
         request->super.ompi_req->req_status.MPI_ERROR = error;

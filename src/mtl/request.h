@@ -22,6 +22,7 @@ struct mtl_request {
     uint64_t size;                     /* of the message, or of the receive buffer */
     struct match_receive receive;      /* a send uses its key, too */
     uint64_t id;                       /* of its transfer, or of a synchronous eager send */
+    uint32_t record;                   /* its operation in the recorded schedule, 0: none */
     enum rails_class class;
     int error; /* after completion */
     bool sending;

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Waits are not visible here. Instead, an operation requires all operations that were done when it
+ * began and that no earlier operation required: on the same adapter that gives the same times. */
+#include "mtl/record.h"
+
+#include "mtl/endpoint.h"
+#include "mtl/log.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define FIRST_CAPACITY 1024
+#define ANY            UINT32_MAX
+
+/* A schedule has one number for context and tag: 10 bits and 21. Tags of collectives are
+ * negative. */
+#define TAG_BITS        21
+#define COLLECTIVE_TAGS (1u << (TAG_BITS - 1))
+
+enum kind { KIND_SEND, KIND_RECV, KIND_CALC };
+
+struct operation {
+    enum kind kind;
+    uint32_t peer, tag;
+    uint64_t size;
+    uint32_t required_end; /* in required[]; those of the operation before end where it begins */
+};
+
+bool recording;
+
+static struct {
+    const char *path;
+    struct operation *operations;
+    uint32_t count, capacity;
+    uint32_t *required; /* operations, by number from 1 */
+    uint32_t required_count, required_capacity;
+    uint64_t started, left_at;
+    uint64_t calculations; /* recorded so far, in ns */
+    uint64_t waits_since;  /* when the first send began to wait for a connection; 0: none does */
+    uint64_t calculations_then;
+    uint64_t calculated; /* since the last operation */
+    uint64_t work_began;
+    uint32_t work_depth;
+} record;
+
+void record_open(void)
+{
+    record.path = getenv("VERBENA_RECORD");
+    recording = record.path != NULL;
+}
+
+void record_start(void)
+{
+    if (recording)
+        record.started = record.left_at = mtl_now();
+}
+
+static void give_up(const char *why)
+{
+    mtl_log("cannot record the schedule: %s", why);
+    recording = false;
+}
+
+void record_entered(void)
+{
+    uint64_t now = mtl_now();
+
+    if (now > record.left_at)
+        record.calculated += now - record.left_at;
+    record.left_at = now;
+}
+
+void record_left(void)
+{
+    record.left_at = mtl_now();
+}
+
+/* ---- operations ---- */
+
+static bool make_room(void **array, uint32_t count, uint32_t *capacity, size_t element)
+{
+    uint32_t larger = *capacity ? *capacity * 2 : FIRST_CAPACITY;
+    void *grown;
+
+    if (count < *capacity)
+        return true;
+    grown = realloc(*array, larger * element);
+    if (!grown) {
+        give_up("out of memory");
+        return false;
+    }
+    *array = grown;
+    *capacity = larger;
+    return true;
+}
+
+/* Returns the number of the new operation, which requires what has been done since the last one. */
+static uint32_t add(enum kind kind, uint32_t peer, uint32_t tag, uint64_t size)
+{
+    if (!make_room((void **)&record.operations, record.count, &record.capacity,
+                   sizeof(*record.operations)))
+        return 0;
+    record.operations[record.count] = (struct operation){
+        .kind = kind, .peer = peer, .tag = tag, .size = size, .required_end = record.required_count
+    };
+    return ++record.count;
+}
+
+static void add_calculation(uint64_t ns)
+{
+    if (ns)
+        add(KIND_CALC, 0, 0, ns);
+    record.calculations += ns;
+    record.calculated = 0;
+}
+
+static uint32_t tag_of(const struct match_key *key)
+{
+    uint32_t tag = key->tag < 0 ? COLLECTIVE_TAGS - key->tag : (uint32_t)key->tag;
+
+    if (key->tag == MATCH_ANY)
+        return ANY;
+    if (tag >> TAG_BITS || (key->tag >= 0 && tag >= COLLECTIVE_TAGS) ||
+        key->context >> (31 - TAG_BITS))
+        give_up("a tag is above 1048575, or a communicator has a context above 1023");
+    return key->context << TAG_BITS | tag;
+}
+
+void record_operation(struct mtl_request *request, uint32_t peer)
+{
+    add_calculation(record.calculated);
+    request->record = add(request->sending ? KIND_SEND : KIND_RECV, peer,
+                          tag_of(&request->receive.key), request->size);
+}
+
+void record_send_waits(void)
+{
+    if (record.waits_since)
+        return;
+    record.waits_since = mtl_now();
+    record.calculations_then = record.calculations;
+}
+
+void record_late_send(struct mtl_request *request)
+{
+    uint64_t known = record.calculations - record.calculations_then;
+    uint64_t waited = record.waits_since ? mtl_now() - record.waits_since : 0;
+
+    add_calculation(waited > known ? waited - known : 0);
+    record.waits_since = 0;
+    record_operation(request, request->endpoint->name.vpid);
+}
+
+void record_matched(const struct mtl_request *request, const struct endpoint *from, uint64_t size)
+{
+    struct operation *operation;
+
+    if (!request->record)
+        return;
+    operation = &record.operations[request->record - 1];
+    operation->peer = from->name.vpid;
+    operation->size = size;
+}
+
+void record_done(struct mtl_request *request)
+{
+    if (!request->record || !make_room((void **)&record.required, record.required_count,
+                                       &record.required_capacity, sizeof(*record.required)))
+        return;
+    record.required[record.required_count++] = request->record;
+    request->record = 0;
+}
+
+void record_work_begin(void)
+{
+    if (recording && !record.work_depth++)
+        record.work_began = mtl_now();
+}
+
+void record_work_end(void)
+{
+    if (recording && !--record.work_depth)
+        add_calculation(record.calculated + mtl_now() - record.work_began);
+}
+
+/* ---- the file ---- */
+
+static void write_operation(FILE *file, uint32_t index, uint32_t *required)
+{
+    const struct operation *operation = &record.operations[index];
+
+    fprintf(file, "l%u: ", index + 1);
+    if (operation->kind == KIND_CALC)
+        fprintf(file, "calc %" PRIu64 "\n", operation->size);
+    else
+        fprintf(file, "%s %" PRIu64 "b %s %u tag %u\n",
+                operation->kind == KIND_SEND ? "send" : "recv", operation->size,
+                operation->kind == KIND_SEND ? "to" : "from", operation->peer, operation->tag);
+    /* The program goes on when a calculation is over, and when a message has been posted. */
+    if (index)
+        fprintf(file, "l%u %s l%u\n", index + 1,
+                record.operations[index - 1].kind == KIND_CALC ? "requires" : "irequires", index);
+    for (; *required < operation->required_end; ++*required)
+        fprintf(file, "l%u requires l%u\n", index + 1, record.required[*required]);
+}
+
+static void write_all(FILE *file)
+{
+    uint32_t rank = OMPI_PROC_MY_NAME->vpid, required = 0;
+
+    if (!rank)
+        fprintf(file, "num_ranks %u\n", ompi_process_info.num_procs);
+    fprintf(file, "// took %" PRIu64 " ns\nrank %u {\n", record.left_at - record.started, rank);
+    for (uint32_t i = 0; i < record.count; i++)
+        write_operation(file, i, &required);
+    fprintf(file, "}\n");
+}
+
+void record_close(void)
+{
+    char path[4096];
+    FILE *file;
+
+    record_entered();
+    if (record.calculated || record.required_count)
+        add(KIND_CALC, 0, 0, record.calculated);
+    snprintf(path, sizeof(path), "%s.%u", record.path, OMPI_PROC_MY_NAME->vpid);
+    file = recording ? fopen(path, "w") : NULL;
+    if (file)
+        write_all(file);
+    if (recording && (!file || ferror(file) | fclose(file))) {
+        mtl_log("cannot record the schedule: %s: %s", path, strerror(errno));
+        remove(path);
+    }
+    free(record.operations);
+    free(record.required);
+    recording = false;
+}

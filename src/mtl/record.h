@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Records what this process does, as its part of a GOAL schedule (docs/scale.md): each send and
+ * receive, the time that the program spends outside MPI in between, and what it has waited for.
+ * The command that started the job joins the parts. */
+#ifndef MTL_RECORD_H
+#define MTL_RECORD_H
+
+#include "util/util.h"
+
+struct mtl_request;
+struct endpoint;
+
+extern bool recording;
+
+/* Reads VERBENA_RECORD, the path of the schedule. */
+void record_open(void);
+/* The clock starts. */
+void record_start(void);
+/* Writes PATH.RANK. */
+void record_close(void);
+
+/* The program enters and leaves the component. */
+void record_entered(void);
+void record_left(void);
+
+/* An operation begins; 'peer' and a receive's size may be unknown until it has matched. */
+void record_operation(struct mtl_request *request, uint32_t peer);
+/* A send waits until its connection is up; it can begin. A schedule knows no connections, so all
+ * time in between counts as calculation. */
+void record_send_waits(void);
+void record_late_send(struct mtl_request *request);
+void record_matched(const struct mtl_request *request, const struct endpoint *from, uint64_t size);
+void record_done(struct mtl_request *request);
+
+/* Brackets work that a schedule has no operation for: connecting, registering memory. */
+void record_work_begin(void);
+void record_work_end(void);
+
+#endif
