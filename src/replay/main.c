@@ -60,7 +60,10 @@ static void print_speed(const struct output *output)
 
     printf("wall time     %.3f s, %.2f million events/s\n", result->wall_seconds,
            result->events / result->wall_seconds / 1e6);
-    printf("peak memory   %.1f MiB, with the schedule\n", peak_memory() / 1048576.0);
+    printf("processor     %.3f s, %.2f million events/s\n", result->cpu_seconds,
+           result->events / result->cpu_seconds / 1e6);
+    printf("peak memory   %.1f MiB with the schedule, %.1f KiB per node\n",
+           peak_memory() / 1048576.0, peak_memory() / 1024.0 / result->nodes);
 }
 
 static void print_text(const struct output *output)
@@ -75,7 +78,6 @@ static void print_text(const struct output *output)
            result->messages, result->bytes, result->connections);
     printf("packets       %" PRIu64 "\n", result->packets);
     printf("events        %" PRIu64 "\n", result->events);
-    printf("model memory  %.1f KiB per node\n", result->memory_bytes / 1024.0 / result->nodes);
     if (times)
         printf("ranks finish  %.3f us the first, %.3f us the median, %.3f us the last\n",
                times[0] / 1e3, times[count / 2] / 1e3, times[count - 1] / 1e3);
@@ -117,8 +119,7 @@ static void print_json(const struct output *output)
 
     if (output->speed) {
         json_object_set_new(document, "wall_seconds", json_real(result->wall_seconds));
-        json_object_set_new(document, "events_per_second",
-                            json_real(result->events / result->wall_seconds));
+        json_object_set_new(document, "cpu_seconds", json_real(result->cpu_seconds));
         json_object_set_new(document, "peak_bytes", json_integer(peak_memory()));
     }
     for (uint32_t i = 0; i < output->goal->rank_count; i++) {

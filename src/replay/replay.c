@@ -133,11 +133,19 @@ static int collect(struct replay_result *result, char *error, size_t size)
     return 0;
 }
 
+static uint64_t cpu_ns(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
+    return ts.tv_sec * 1000000000ull + ts.tv_nsec;
+}
+
 static int play(const struct replay_settings *settings, struct replay_result *result, char *error,
                 size_t size)
 {
     struct replay_state *state = &replay_state;
-    uint64_t began = now_ns();
+    uint64_t began = now_ns(), cpu_began = cpu_ns();
 
     if (make_ranks(state->goal, error, size))
         return -1;
@@ -145,6 +153,7 @@ static int play(const struct replay_settings *settings, struct replay_result *re
         start_rank(&state->ranks[i]);
     run_events(settings);
     result->wall_seconds = (now_ns() - began) / 1e9;
+    result->cpu_seconds = (cpu_ns() - cpu_began) / 1e9;
     if (state->out_of_memory)
         return goal_fail(error, size, "out of memory after %" PRIu64 " events", sched->events_run);
     if (*state->failure)

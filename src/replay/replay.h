@@ -19,8 +19,8 @@ struct replay_result {
     uint64_t messages, bytes, packets;
     uint64_t connections;
     uint64_t events;
-    uint64_t memory_bytes; /* of the model and of the ranks, without the schedule */
-    double wall_seconds;
+    uint64_t memory_bytes; /* reserved for the model and the ranks, without the schedule */
+    double wall_seconds, cpu_seconds;
     struct replay_rank_result *ranks; /* to be freed */
 };
 
