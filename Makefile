@@ -67,6 +67,7 @@ bench: packages-test all
 	@bench/suite
 	@bench/mpi
 	@bench/model
+	@bench/replay
 	@bench/wire
 	@bench/nas
 

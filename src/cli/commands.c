@@ -185,6 +185,8 @@ static const struct option_row goal_options[] = {
       .minimum = 2, .maximum = 1 << 20, .help = "number of ranks" },
     { .name = "size", .argument = "BYTES", .kind = OPTION_NUMBER, .maximum = 1ull << 40,
       .help = "bytes; what they count depends on the pattern" },
+    { .name = "repeat", .argument = "N", .default_value = "1", .kind = OPTION_NUMBER, .minimum = 1, .maximum = 1 << 20,
+      .help = "how often the collective follows itself" },
     { .name = "output", .heading = "Output", .letter = 'o', .argument = "FILE.goal", .default_value = "-",
       .kind = OPTION_PATH, .writes = true, .takes_dash = true,
       .help = "file to write; - is standard output" },

@@ -17,6 +17,7 @@ int cli_goal(const struct invocation *invocation)
 {
     const char *output = option_value_or_default(invocation, "output");
     const struct generate_pattern *pattern;
+    struct generate_job job;
     struct file_text file;
     char error[256];
     FILE *out;
@@ -35,9 +36,10 @@ int cli_goal(const struct invocation *invocation)
         cli_error("out of memory");
         return CLI_FAILED;
     }
-    if (generate_write(pattern, option_number(invocation, "ranks", 2),
-                       option_number(invocation, "size", pattern->default_size), out, error,
-                       sizeof(error))) {
+    job = (struct generate_job){ .ranks = option_number(invocation, "ranks", 2),
+                                 .repeat = option_number(invocation, "repeat", 1),
+                                 .size = option_number(invocation, "size", pattern->default_size) };
+    if (generate_write(pattern, &job, out, error, sizeof(error))) {
         file_drop(&file);
         return cli_usage_error(invocation->command, "%s", error);
     }

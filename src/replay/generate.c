@@ -107,16 +107,17 @@ const struct generate_pattern *generate_find(const char *name)
 }
 
 /* Labels: r0 and s0 in the first step, and so on. */
-static void write_rank(const struct generate_pattern *pattern, uint32_t ranks, uint32_t rank,
-                       uint64_t bytes, FILE *out)
+static void write_rank(const struct generate_pattern *pattern, const struct generate_job *job,
+                       uint32_t rank, FILE *out)
 {
-    uint32_t steps = pattern->steps(ranks);
+    uint32_t steps = pattern->steps(job->ranks);
+    uint64_t bytes = pattern->bytes(job->ranks, job->size);
 
     fprintf(out, "rank %u {\n", rank);
-    for (uint32_t i = 0; i < steps; i++) {
+    for (uint32_t i = 0; i < steps * job->repeat; i++) {
         uint32_t to, from;
 
-        pattern->step(ranks, rank, i, &to, &from);
+        pattern->step(job->ranks, rank, i % steps, &to, &from);
         fprintf(out, "r%u: recv %" PRIu64 "b from %u\n", i, bytes, from);
         fprintf(out, "s%u: send %" PRIu64 "b to %u\n", i, bytes, to);
         fprintf(out, "s%u irequires r%u\n", i, i);
@@ -126,17 +127,16 @@ static void write_rank(const struct generate_pattern *pattern, uint32_t ranks, u
     fprintf(out, "}\n");
 }
 
-int generate_write(const struct generate_pattern *pattern, uint32_t ranks, uint64_t size, FILE *out,
-                   char *error, size_t error_size)
+int generate_write(const struct generate_pattern *pattern, const struct generate_job *job,
+                   FILE *out, char *error, size_t size)
 {
-    if (!pattern->steps(ranks)) {
-        snprintf(error, error_size, "%s needs %s%s ranks, not %u", pattern->name,
-                 pattern->needs ? pattern->needs : "", pattern->needs ? " of" : "two or more",
-                 ranks);
+    if (!pattern->steps(job->ranks)) {
+        snprintf(error, size, "%s: the number of ranks must be %s, not %u", pattern->name,
+                 pattern->needs ? pattern->needs : "2 or more", job->ranks);
         return -1;
     }
-    fprintf(out, "num_ranks %u\n", ranks);
-    for (uint32_t rank = 0; rank < ranks; rank++)
-        write_rank(pattern, ranks, rank, pattern->bytes(ranks, size), out);
+    fprintf(out, "num_ranks %u\n", job->ranks);
+    for (uint32_t rank = 0; rank < job->ranks; rank++)
+        write_rank(pattern, job, rank, out);
     return 0;
 }

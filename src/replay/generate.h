@@ -25,8 +25,14 @@ extern const struct generate_pattern generate_patterns[];
 /* NULL if there is none with that name. */
 const struct generate_pattern *generate_find(const char *name);
 
+struct generate_job {
+    uint32_t ranks;
+    uint32_t repeat; /* how often the collective follows itself */
+    uint64_t size;
+};
+
 /* Writes the schedule. Returns 0, or -1 with the reason in 'error'. */
-int generate_write(const struct generate_pattern *pattern, uint32_t ranks, uint64_t size, FILE *out,
-                   char *error, size_t error_size);
+int generate_write(const struct generate_pattern *pattern, const struct generate_job *job,
+                   FILE *out, char *error, size_t size);
 
 #endif
