@@ -61,7 +61,7 @@ KINDS = [
     (r'verbena nas ', prints(VERIFIED)),
     (r'^verbena reproduce', prints(MATCH)),
     (r'^verbena goal .*-o ', prints(r'\A\Z')),
-    (r'^verbena replay', prints(r'^total time |^rank,finish_ns')),
+    (r'verbena replay', prints(r'^total time |^rank,finish_ns')),
     (r'^verbena doctor$', prints(r'^library +yes', r'^The software adapter runs on this machine\.')),
 ]
 
@@ -140,6 +140,7 @@ CASES = {
             prints(r'InfiniBand +\d+ RC Send Only', needs=('tshark',)),
     },
     'docs/scale.md': {
+        "printf 'num_ranks 2; rank 0 { l1: recv 8b from 1 } rank 1 { l1: recv 8b from 0 }' > waits.goal": prints(r'\A\Z'),
         'verbena replay waits.goal': Case(statuses=(1,), exact=True),
     },
     'docs/mpi.md': {
