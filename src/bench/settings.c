@@ -191,7 +191,7 @@ const struct option_row settings_rows[] = {
     { .name = "ranks-per-node", .argument = "N", .default_value = "1", .kind = OPTION_NUMBER,
       .minimum = 1, .maximum = 256, AT(ranks_per_node), .help = "MPI processes on one host" },
     { .name = "ports", .argument = "N", .default_value = "1", .kind = OPTION_NUMBER, .minimum = 1,
-      .maximum = 4, AT(ports), .help = "ports per adapter that MPI uses" },
+      .maximum = 4, AT(ports), .help = "ports per adapter that MPI and swarm use" },
     { .name = "devices", .argument = "N", .default_value = "1", .kind = OPTION_NUMBER, .minimum = 1,
       .maximum = 8, AT(devices), .help = "software adapters per host that MPI uses" },
 

@@ -32,7 +32,7 @@ static const struct {
     const char *axis, *option;
 } axis_options[] = {
     { "QPs", "qps" },         { "connections", "qps" }, { "regions", "regions" },
-    { "threads", "threads" }, { "nodes", "nodes" },
+    { "threads", "threads" }, { "nodes", "nodes" },     { "emulated", "qps" },
 };
 
 const char *data_role_name(enum data_role role)
