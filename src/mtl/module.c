@@ -123,8 +123,8 @@ static int poll_all(void)
 
 /* ---- receives ---- */
 
-/* A receive from one process fails with it. Before the first message there may be no endpoint; it is
- * needed only in a job that outlives its processes. */
+/* A receive from one process fails with it. Before the first message there may be no endpoint; it
+ * is needed only in a job that outlives its processes. */
 static void set_source(struct mtl_request *request, struct ompi_communicator_t *comm, int source)
 {
     struct ompi_proc_t *proc;

@@ -146,7 +146,8 @@ const struct parameter_row parameter_rows[] = {
 
     { MEMBER(link.layer, enum link_layer), .unit = UNIT_CHOICE, .choices = "infiniband ethernet",
       .default_value = "infiniband",
-      .help = "infiniband: credits, nothing is lost; ethernet: pause frames (pfc) or loss" },
+      .help = "infiniband: credits, nothing is lost; ethernet: pause frames (pfc) or loss, and "
+              "captures of RoCEv2 packets" },
     COUNT(link.ports, REQUIRED, 1, 4, "ports of the adapter"),
     RATE(link.rate, REQUIRED, SLOWEST_GB_S, "a port, each direction, after line coding"),
     POWER(link.mtu, REQUIRED, 256, 4096, "largest payload of a packet"),

@@ -22,7 +22,7 @@ enum fabric_topology {
 
 enum link_layer {
     LAYER_INFINIBAND, /* credits: nothing is lost */
-    LAYER_ETHERNET,   /* pause frames, or loss */
+    LAYER_ETHERNET,   /* RoCEv2: pause frames, or loss */
 };
 
 /* Times are nanoseconds, rates bytes per nanosecond (GB/s), sizes bytes. */

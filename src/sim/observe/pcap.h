@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Captures the packets on the links in a file for tshark and Wireshark: ERF records of type 21,
- * InfiniBand, in a pcap file of link type 197. */
+ * InfiniBand, in a pcap file of link type 197, or Ethernet frames of RoCEv2, link type 1. */
 #ifndef SIM_OBSERVE_PCAP_H
 #define SIM_OBSERVE_PCAP_H
 
