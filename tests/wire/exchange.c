@@ -2,12 +2,13 @@
 /* Two ends of a reliable connection exchange messages of all kinds and sizes, several at once, and
  * check every byte.
  *
- *     exchange [--busy] PORT GID SEED ROUNDS            the target
- *     exchange [--busy] PORT GID SEED ROUNDS HOST       the initiator
+ *     exchange [--busy | --window] PORT GID SEED ROUNDS            the target
+ *     exchange [--busy | --window] PORT GID SEED ROUNDS HOST       the initiator
  *
  * Both ends derive each round from the seed. A TCP connection carries addresses and separates the
  * rounds; it is no witness for data. With --busy, all operations are one-sided, and the target
- * computes during a round: it makes no verbs call, and changes memory that the initiator reads. */
+ * computes during a round: it makes no verbs call, and changes memory that the initiator reads. With
+ * --window, the target's memory is accessed through a memory window, which it invalidates at last. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <infiniband/verbs.h>
@@ -48,6 +49,7 @@ struct step {
 };
 
 static struct ibv_context *context;
+static struct ibv_pd *pd;
 static struct ibv_cq *cq;
 static struct ibv_qp *qp;
 static struct ibv_mr *mr;
@@ -55,7 +57,7 @@ static uint8_t *lanes;      /* LANES * LANE_BYTES */
 static uint64_t *counters;  /* behind the lanes: one for each lane */
 static struct end own, peer;
 static int control;
-static bool initiator, busy;
+static bool initiator, busy, windowed;
 static uint64_t state;
 
 __attribute__((noreturn, format(printf, 1, 2))) static void fail(const char *format, ...)
@@ -136,14 +138,14 @@ static void open_device(int gid)
     context = list && list[0] ? ibv_open_device(list[0]) : NULL;
     if (!context)
         fail("no device");
-    struct ibv_pd *pd = ibv_alloc_pd(context);
+    pd = ibv_alloc_pd(context);
     cq = ibv_create_cq(context, 256, NULL, NULL, 0);
     lanes = aligned_alloc(4096, bytes);
     memset(lanes, 0, bytes);
     counters = (uint64_t *)(lanes + LANES * LANE_BYTES);
     mr = ibv_reg_mr(pd, lanes, bytes,
                     IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-                        IBV_ACCESS_REMOTE_ATOMIC);
+                        IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND);
     struct ibv_qp_init_attr init = {
         .send_cq = cq,
         .recv_cq = cq,
@@ -338,6 +340,70 @@ static void post_sends(const struct step *steps, unsigned round)
         fail("post_send");
 }
 
+/* ---- a memory window ---- */
+
+static struct ibv_wc execute(struct ibv_send_wr *wr)
+{
+    time_t started = time(NULL);
+    struct ibv_send_wr *bad;
+    struct ibv_wc wc;
+    int got;
+
+    wr->send_flags = IBV_SEND_SIGNALED;
+    if (ibv_post_send(qp, wr, &bad))
+        fail("post_send");
+    while (!(got = ibv_poll_cq(cq, 1, &wc)) && time(NULL) - started < PATIENCE_S)
+        ;
+    if (got != 1)
+        fail("no completion");
+    return wc;
+}
+
+/* The key of the window takes the place of the region's. */
+static void open_window(void)
+{
+    struct ibv_mw *mw = initiator ? NULL : ibv_alloc_mw(pd, IBV_MW_TYPE_2);
+
+    if (initiator) {
+        transfer(&peer.key, sizeof(peer.key), false);
+        return;
+    }
+    if (!mw)
+        fail("alloc_mw");
+    own.key = ibv_inc_rkey(mw->rkey);
+    struct ibv_send_wr bind = {
+        .opcode = IBV_WR_BIND_MW,
+        .bind_mw = { .mw = mw,
+                     .rkey = own.key,
+                     .bind_info = { .mr = mr,
+                                    .addr = own.address,
+                                    .length = mr->length,
+                                    .mw_access_flags = IBV_ACCESS_REMOTE_WRITE |
+                                                       IBV_ACCESS_REMOTE_READ |
+                                                       IBV_ACCESS_REMOTE_ATOMIC } },
+    };
+    if (execute(&bind).status != IBV_WC_SUCCESS)
+        fail("the window cannot be bound");
+    transfer(&own.key, sizeof(own.key), true);
+}
+
+static void close_window(void)
+{
+    struct ibv_send_wr invalidate = { .opcode = IBV_WR_LOCAL_INV, .invalidate_rkey = own.key };
+    struct ibv_sge sge = { (uintptr_t)lanes, 64, mr->lkey };
+    struct ibv_send_wr write = { .opcode = IBV_WR_RDMA_WRITE,
+                                 .sg_list = &sge,
+                                 .num_sge = 1,
+                                 .wr.rdma = { peer.address, peer.key } };
+
+    if (!initiator && execute(&invalidate).status != IBV_WC_SUCCESS)
+        fail("the window cannot be invalidated");
+    barrier();
+    if (initiator && execute(&write).status != IBV_WC_REM_ACCESS_ERR)
+        fail("a write through an invalidated window does not fail with an access error");
+    barrier();
+}
+
 static volatile uint64_t *hot_words(void)
 {
     return (uint64_t *)(lanes + HOT_OFFSET);
@@ -438,10 +504,11 @@ static void run_round(unsigned round)
 int main(int argc, char **argv)
 {
     busy = argc > 1 && !strcmp(argv[1], "--busy");
-    argv += busy;
-    argc -= busy;
+    windowed = argc > 1 && !strcmp(argv[1], "--window");
+    argv += busy || windowed;
+    argc -= busy || windowed;
     if (argc < 5) {
-        fprintf(stderr, "usage: exchange [--busy] PORT GID SEED ROUNDS [HOST]\n");
+        fprintf(stderr, "usage: exchange [--busy | --window] PORT GID SEED ROUNDS [HOST]\n");
         return 2;
     }
     unsigned rounds = atoi(argv[4]);
@@ -450,9 +517,13 @@ int main(int argc, char **argv)
     connect_control(argv[1], argv[5]);
     open_device(atoi(argv[2]));
     connect_qp(atoi(argv[2]));
+    if (windowed)
+        open_window();
     state = strtoull(argv[3], NULL, 0) << 32;
     for (unsigned round = 0; round < rounds; round++)
         run_round(round);
+    if (windowed)
+        close_window();
     printf("%u rounds\n", rounds);
     return 0;
 }
