@@ -9,7 +9,6 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#define BATCH_BYTES 65000 /* before it is cut: less than 64 KiB with the IP and UDP headers */
 #define SPARE_COUNT 8
 
 /* ---- buffers ---- */
@@ -26,7 +25,7 @@ static uint8_t *take_buffer(void)
     if (spare_count)
         buffer = spare[--spare_count];
     spin_unlock(&spare_lock);
-    return buffer ? buffer : malloc(BATCH_BYTES);
+    return buffer ? buffer : malloc(WIRE_BATCH_BYTES);
 }
 
 static void give_buffer(uint8_t *buffer)
@@ -116,7 +115,7 @@ static bool joins(const struct wire_batch *batch, const struct wire_gid *from,
                   const union netif_address *to, size_t length)
 {
     return batch->frames && wire_port.segmentation && !batch->closed &&
-           length <= batch->frame_bytes && batch->bytes + length <= BATCH_BYTES &&
+           length <= batch->frame_bytes && batch->bytes + length <= WIRE_BATCH_BYTES &&
            batch->frames < WIRE_BATCH_FRAMES && batch->from == from &&
            !memcmp(&batch->to, to, sizeof(*to));
 }

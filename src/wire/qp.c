@@ -15,8 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WINDOW_BYTES    (256u << 10) /* unacknowledged */
-#define ACKS_PER_WINDOW 4
+#define WINDOW_BYTES (256u << 10) /* unacknowledged */
 #define GATHER_BYTES    1024 /* the kernel takes longer payload from where it is */
 /* 537 ms. Probes repeat what is lost; the timeout only notices that the peer is gone, and the peer
  * is a process that a busy machine may not run for a while. */
@@ -35,7 +34,8 @@ static void start_transport(struct wire_qp *qp)
     struct transport_attributes attributes = work_attributes(qp->hca, wire_port_mtu());
 
     attributes.window = WINDOW_BYTES / attributes.path_mtu;
-    attributes.ack_every = attributes.window / ACKS_PER_WINDOW;
+    /* each acknowledgement makes room for a full batch */
+    attributes.ack_every = WIRE_BATCH_BYTES / (attributes.path_mtu + PACKET_MAX_HEADER_BYTES);
     if (attributes.timeout && attributes.timeout < MIN_TIMEOUT)
         attributes.timeout = MIN_TIMEOUT;
     if (attributes.max_reads > WINDOW_BYTES / WIRE_READ_BYTES)

@@ -54,6 +54,8 @@ bool wire_port_address(const struct wire_gid *from, const uint8_t gid[16],
 /* ---- sending: frames of one QP, in as few system calls as possible ---- */
 
 #define WIRE_BATCH_FRAMES 64 /* the kernel's limit */
+#define WIRE_BATCH_BYTES \
+    65000 /* before it is cut: less than 64 KiB with the IP and UDP headers */
 
 struct wire_batch {
     uint8_t *buffer; /* headers, copied payload, padding and ICRC */
