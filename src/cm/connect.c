@@ -238,7 +238,7 @@ int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *conn_param)
 
 /* ---- active side: REP received ---- */
 
-static int send_engine_packet_ready(struct cm_id *cm)
+static int send_rtu(struct cm_id *cm)
 {
     int err = 0;
 
@@ -257,7 +257,7 @@ void connect_finish_reply(struct cm_event *event)
     int err = qp_to_rts(cm, cm->id.qp);
 
     cm_lock();
-    if (cm->state == CM_REP_RCVD && (err || (err = send_engine_packet_ready(cm)))) {
+    if (cm->state == CM_REP_RCVD && (err || (err = send_rtu(cm)))) {
         send_plain(cm, CM_MSG_REJ, REJECT_CONSUMER, true);
         channel_unwatch(cm);
         cm->state = CM_DISCONNECTED;
@@ -274,7 +274,7 @@ int rdma_establish(struct rdma_cm_id *id)
     if (id->qp)
         return cm_fail(EINVAL);
     cm_lock();
-    err = send_engine_packet_ready(to_cm(id));
+    err = send_rtu(to_cm(id));
     cm_unlock();
     return cm_fail(err);
 }
