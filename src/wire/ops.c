@@ -323,8 +323,10 @@ static void complete(struct transport_qp *transport, uint32_t index, enum transp
         qp->sent = wqe; /* its payload is yet to be copied */
         return;
     }
-    if (status != TRANSPORT_SUCCESS)
+    if (status != TRANSPORT_SUCCESS) {
+        qp_set_error(qp->shared); /* before the program sees the completion */
         drop_parts(qp, wqe);
+    }
     wire_qp_complete(qp, wqe,
                      wqe->bad && status == TRANSPORT_LOCAL_LENGTH ? wqe->bad : work_status(status));
 }
