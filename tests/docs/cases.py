@@ -92,6 +92,8 @@ CASES = {
         'verbena bench latency --sizes 4K --iterations 10 --adapter hdr100 --stats --trace t.json --pcap t.pcap':
             prints(MEASURED, r'Model of hdr100', r'packets +out \d+'),
         'verbena bench bw --quick --adapter mt25208 --verify --faults drop=1e-2,seed=7': prints(MEASURED),
+        'verbena bench victim --quick --adapter roce40': prints(MEASURED),
+        'verbena replay doubling.goal --adapter ndr400': prints(r'ranks +1024 on 1024 nodes', r'total time'),
         'verbena reproduce': Case(long=REPRODUCES, prints=(ALL_MATCH,)),
         'verbena reproduce pcie --set link.rate=2GB/s': Case(long=REPRODUCES, prints=(r'BEFORE', MATCH)),
         'verbena report a.json b.json': prints(r'report\.html'),
