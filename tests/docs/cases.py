@@ -140,6 +140,8 @@ CASES = {
         'verbena run --adapter mt25208 --faults reorder=0.05,duplicate=0.01 -- ./program': prints(EXCHANGED),
         'tshark -r a.pcap --disable-protocol rpcordma --disable-protocol infiniband.eoib':
             prints(r'InfiniBand +\d+ RC Send Only', needs=('tshark',)),
+        'tshark -r b.pcap --disable-protocol rpcordma --disable-protocol infiniband.eoib':
+            prints(r'RRoCE +\d+ RC Send Only', needs=('tshark',)),
     },
     'docs/scale.md': {
         "printf 'num_ranks 2; rank 0 { l1: recv 8b from 1 } rank 1 { l1: recv 8b from 0 }' > waits.goal": prints(r'\A\Z'),
