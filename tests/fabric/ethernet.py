@@ -60,7 +60,7 @@ class Run:
 
 
 def fixed_point(flows, kmin=5 * 1024, kmax=200 * 1024, pmax=0.01):
-    """Where the fluid model of DCQCN rests (SIGCOMM 2015, section 5.1, equations 5 to 9): (probability of a mark,
+    """Where the fluid model of DCQCN rests (SIGCOMM 2015): (probability of a mark,
     alpha, queue). With all rates C/n, eliminating the target rate from dRT/dt = dRC/dt = 0 leaves
     alpha a^2 = tau^2 RAI RC (b + d)(c + e); its left side grows with p, its right side falls."""
     tau, tau_alpha, timer = 50e3, 55e3, 55e3

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The rate of a QP under DCQCN, step by step, against the equations of the paper (Zhu and others,
- * SIGCOMM 2015, section 3.1) with its parameters on its link of 40 Gbit/s. */
+ * SIGCOMM 2015) with its parameters on its link of 40 Gbit/s. */
 #include "sim/model/dcqcn.h"
 
 #include <setjmp.h>

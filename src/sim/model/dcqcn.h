@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* DCQCN at the sender, its reaction point: the rate of one QP. Zhu and others: Congestion Control for
- * Large-Scale RDMA Deployments, SIGCOMM 2015, section 3.1. It has no timers of its own: the state is
+ * Large-Scale RDMA Deployments, SIGCOMM 2015. It has no timers of its own: the state is
  * brought up to date when the QP sends and when a CNP arrives. */
 #ifndef SIM_MODEL_DCQCN_H
 #define SIM_MODEL_DCQCN_H
