@@ -48,12 +48,12 @@ static void print_trust(const struct trust *trust)
     printf("  parameters: %u known, %u fitted", trust->known, trust->fitted);
     if (*trust->fitted_to)
         printf(" (%s)", trust->fitted_to);
-    printf(", %u assumed; ", trust->assumed);
+    printf(", %u assumed\n", trust->assumed);
     if (trust->left_out)
-        printf("values left out: %u, median %.1f%%, nine in ten %.0f%%\n", trust->left_out,
-               trust->median, trust->nine_in_ten);
+        printf("  values left out of the fit: %u, median %.1f%% off, nine in ten within %.0f%%\n",
+               trust->left_out, trust->median, trust->nine_in_ten);
     else
-        puts("values left out: none");
+        puts("  values left out of a fit: none");
 }
 
 static void print_row_table(const struct listing *listing, const struct trust *trust)
