@@ -49,8 +49,7 @@ static void print_text(FILE *out, const struct advice_input *body, const struct 
         found++;
     }
     if (!found && !verbose)
-        fputs("No advice: the results lack what it needs ('--verbose' prints what is missing).\n",
-              out);
+        fputs("No advice follows from these results ('--verbose' says why).\n", out);
 }
 
 static void print_json(FILE *out, const struct advice *advices, bool verbose)
