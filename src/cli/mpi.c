@@ -23,6 +23,7 @@ static const struct {
     { "OMPI_ALLOW_RUN_AS_ROOT", "1" },
     { "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1" },
     { "OMPI_MCA_rmaps_base_oversubscribe", "1" },
+    { "PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe" }, /* Open MPI 5 */
 };
 
 static void permit(void)
@@ -110,6 +111,8 @@ static int export_component(const struct invocation *invocation, const struct la
     }
     snprintf(path, sizeof(path), "%s/" COMPONENTS ":SYSTEM_DEFAULT", launch->directory);
     setenv("OMPI_MCA_mca_base_component_path", path, 1);
+    /* Open MPI 5 would let PMIx search it, too, and PMIx warns of what it finds. */
+    setenv("PMIX_MCA_mca_base_component_path", "", 0);
     setenv("OMPI_MCA_pml", "cm", 1);
     setenv("OMPI_MCA_mtl", "verbena", 1);
     for (size_t i = 0; i < sizeof(parameters) / sizeof(*parameters); i++) {
@@ -130,16 +133,25 @@ static void share_one_core(void)
     CPU_SET(sched_getcpu(), &set);
     sched_setaffinity(0, sizeof(set), &set);
     setenv("OMPI_MCA_hwloc_base_binding_policy", "none", 1);
+    setenv("PRTE_MCA_hwloc_default_binding_policy", "none", 1); /* Open MPI 5 */
 }
 
-/* One-sided communication between hosts must go over rails: osc/rdma would copy memory within the
- * machine. osc/sm serves windows within a host; in virtual time only those that
- * MPI_Win_allocate_shared() creates. osc/pt2pt is for other PMLs and adapters without atomics. A
- * choice of the user is kept. */
+/* One-sided communication between hosts must go over rails: osc/rdma and osc/ucx would copy memory
+ * within the machine. osc/sm serves windows within a host; in virtual time only those that
+ * MPI_Win_allocate_shared() creates. Open MPI 4 also has osc/pt2pt, for other PMLs and adapters
+ * without atomics. A choice of the user is kept. */
 static void export_windows(bool modelled, unsigned long nodes)
 {
     if (modelled || nodes > 1)
-        setenv("OMPI_MCA_osc", "verbena,pt2pt,sm", 0);
+        setenv("OMPI_MCA_osc", "^rdma,ucx", 0);
+}
+
+/* coll/han, the first choice of Open MPI 5, asks PMIx which processes share a host. PMIx knows one
+ * machine only. */
+static void export_collectives(unsigned long nodes)
+{
+    if (nodes > 1)
+        setenv("OMPI_MCA_coll", "^han", 0);
 }
 
 /* Each host is one node. Its processes name their fabric themselves: interfaces of one network may
@@ -182,6 +194,7 @@ static int export_software(const struct invocation *invocation, const struct lau
     set_number("VERBENA_NODES", placement.nodes);
     set_number("VERBENA_RANKS_PER_NODE", placement.per_node);
     export_windows(modelled, placement.nodes);
+    export_collectives(placement.nodes);
     if (launch_environment(launch, modelled ? LAUNCH_MPI : NULL))
         return CLI_FAILED;
     if (modelled) {

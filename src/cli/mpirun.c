@@ -138,6 +138,15 @@ static int check_hosts(const struct invocation *invocation)
     return CLI_OK;
 }
 
+/* Open MPI 5 does not tell its processes; Open MPI 4 sets the same variable. */
+static void export_recovery(const struct invocation *invocation)
+{
+    for (int i = 0; i < invocation->operand_count; i++) {
+        if (!strcmp(invocation->operands[i], "--enable-recovery"))
+            setenv("OMPI_MCA_orte_enable_recovery", "1", 1);
+    }
+}
+
 static int run(const struct invocation *invocation, const char *before)
 {
     struct line line = { .count = 0 };
@@ -150,6 +159,7 @@ static int run(const struct invocation *invocation, const char *before)
         status = make_line(invocation, &line);
     if (status)
         return status;
+    export_recovery(invocation);
     if (option_value(invocation, "print")) {
         print(&line, before);
         return CLI_OK;

@@ -213,17 +213,18 @@ static bool any_stands_still(void)
 {
     unsigned left = load_acquire(&epoch_given_up);
 
-    for (unsigned p = 0; left && p < MAX_PROCS; p++)
-        for (unsigned t = 0; left && t < MAX_THREAD_LINES; t++) {
-            uint32_t epoch = load_relaxed(&given_up[p][t]);
-            if (!epoch)
-                continue;
-            if (stands_still(p, t, epoch))
-                return true;
-            left--;
-            if (atomic_compare_exchange_strong(&given_up[p][t], &epoch, 0))
-                atomic_fetch_sub(&epoch_given_up, 1);
-        }
+    for (unsigned i = 0; left && i < MAX_PROCS * MAX_THREAD_LINES; i++) {
+        unsigned proc = i / MAX_THREAD_LINES, index = i % MAX_THREAD_LINES;
+        uint32_t epoch = load_relaxed(&given_up[proc][index]);
+
+        if (!epoch)
+            continue;
+        if (stands_still(proc, index, epoch))
+            return true;
+        left--;
+        if (atomic_compare_exchange_strong(&given_up[proc][index], &epoch, 0))
+            atomic_fetch_sub(&epoch_given_up, 1);
+    }
     return false;
 }
 

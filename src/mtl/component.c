@@ -2,13 +2,13 @@
 /* The component as Open MPI sees it: registration, initialization, and the lock. */
 #include "mtl/connection.h"
 #include "mtl/log.h"
+#include "mtl/openmpi.h"
 #include "mtl/protocol.h"
 #include "mtl/rendezvous.h"
 #include "mtl/shared.h"
 
 #include <ompi/errhandler/errcode.h>
 #include <ompi/runtime/mpiruntime.h>
-#include <opal/mca/pmix/pmix.h>
 #include <opal/runtime/opal_progress.h>
 
 #include <dlfcn.h>
@@ -185,7 +185,7 @@ static mca_mtl_base_module_t *component_init(bool progress_threads, bool mpi_thr
         goto close_wireup;
     set_policy();
     fill_own_address(ud_qpn);
-    OPAL_MODEX_SEND(status, OPAL_PMIX_GLOBAL, &mca_mtl_verbena_component.mtl_version, &self,
+    OPAL_MODEX_SEND(status, OPENMPI_MODEX_GLOBAL, &mca_mtl_verbena_component.mtl_version, &self,
                     sizeof(self));
     if (status != OMPI_SUCCESS) {
         mtl_log("cannot publish the address of this process (modex)");
@@ -207,6 +207,16 @@ leave:
         vtime.leave();
     return NULL;
 }
+
+#if OMPI_MAJOR_VERSION >= 5
+static mca_mtl_base_module_t *component_init_5(bool progress_threads, bool mpi_threads,
+                                               bool *accelerator_support)
+{
+    *accelerator_support = false;
+    return component_init(progress_threads, mpi_threads);
+}
+#define component_init component_init_5
+#endif
 
 __attribute__((visibility("default"))) mca_mtl_base_component_2_0_0_t mca_mtl_verbena_component = {
     .mtl_version = {

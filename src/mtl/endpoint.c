@@ -3,6 +3,7 @@
 
 #include "mtl/connection.h"
 #include "mtl/log.h"
+#include "mtl/openmpi.h"
 #include "mtl/protocol.h"
 #include "mtl/rendezvous.h"
 #include "mtl/shared.h"
@@ -10,7 +11,6 @@
 #include <ompi/runtime/mpiruntime.h>
 #include <opal/mca/base/mca_base_var.h>
 #include <opal/mca/hwloc/hwloc-internal.h>
-#include <opal/mca/pmix/pmix.h>
 
 #include <stdlib.h>
 

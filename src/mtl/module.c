@@ -3,12 +3,12 @@
 #include "mtl/bsend.h"
 #include "mtl/connection.h"
 #include "mtl/log.h"
+#include "mtl/openmpi.h"
 #include "mtl/protocol.h"
 #include "mtl/rendezvous.h"
 #include "mtl/rma.h"
 #include "mtl/shared.h"
 
-#include <ompi/communicator/communicator.h>
 #include <ompi/message/message.h>
 #include <ompi/runtime/mpiruntime.h>
 #include <opal/runtime/opal_progress.h>
@@ -44,7 +44,7 @@ static int begin_send(struct mtl_request *request, struct ompi_communicator_t *c
         return OMPI_ERR_UNREACH;
     }
     request_of_send(request, convertor);
-    request->receive.key = (struct match_key){ comm->c_contextid, comm->c_my_rank, tag };
+    request->receive.key = (struct match_key){ openmpi_context(comm), comm->c_my_rank, tag };
     request->synchronous = mode == MCA_PML_BASE_SEND_SYNCHRONOUS;
     request->class = class_of(request, tag, blocking);
     request->record = 0;
@@ -148,7 +148,7 @@ static uint32_t world_rank(struct ompi_communicator_t *comm, int source)
 
 static struct match_key key_of(struct ompi_communicator_t *comm, int source, int tag)
 {
-    return (struct match_key){ comm->c_contextid, source == MPI_ANY_SOURCE ? MATCH_ANY : source,
+    return (struct match_key){ openmpi_context(comm), source == MPI_ANY_SOURCE ? MATCH_ANY : source,
                                tag == MPI_ANY_TAG ? MATCH_ANY : tag };
 }
 

@@ -12,7 +12,9 @@
 #include <opal/memoryhooks/memory.h>
 
 #include <errno.h>
+#include <malloc.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 static struct spinlock lock;
 static struct registration **table; /* sorted by address */
@@ -82,6 +84,39 @@ static void deregister_retired(void)
     }
 }
 
+struct heap {
+    char *end;
+    bool noticed;
+};
+
+static void notice(void *start, size_t length, void *cookie, bool from_alloc)
+{
+    struct heap *heap = cookie;
+
+    heap->noticed |= (char *)start < heap->end && (char *)start + length >= heap->end;
+}
+
+/* Lets the heap shrink, and returns whether Open MPI saw it. */
+static bool sees_heap_shrink(void)
+{
+    struct heap heap = { .end = sbrk(0) };
+
+    if (opal_mem_hooks_register_release(notice, &heap) != OPAL_SUCCESS)
+        return false;
+    malloc_trim(0);
+    opal_mem_hooks_unregister_release(notice);
+    return heap.noticed;
+}
+
+/* Open MPI 5 does not see it with the C library of Debian 13. What is freed then stays in the heap;
+ * the second call keeps what the first would change: large blocks come from the heap once one of
+ * their size was freed. */
+static void keep_heap(void)
+{
+    mallopt(M_TRIM_THRESHOLD, -1);
+    mallopt(M_MMAP_THRESHOLD, 32 << 20);
+}
+
 int registrations_init(uint32_t entries)
 {
     capacity = entries;
@@ -93,6 +128,8 @@ int registrations_init(uint32_t entries)
     hooked = mca_base_framework_open(&opal_memory_base_framework, 0) == OPAL_SUCCESS &&
              (opal_mem_hooks_support_level() & OPAL_MEMORY_FREE_SUPPORT) &&
              opal_mem_hooks_register_release(unmapped, NULL) == OPAL_SUCCESS;
+    if (hooked && !sees_heap_shrink())
+        keep_heap();
     return 0;
 }
 

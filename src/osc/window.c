@@ -4,6 +4,7 @@
 #include "osc/osc.h"
 
 #include "mtl/log.h"
+#include "mtl/openmpi.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -231,7 +232,7 @@ int osc_window_create(struct ompi_win_t *win, void **base, size_t size, int disp
         return status;
     }
     win->w_osc_module = &window->super;
-    snprintf(name, sizeof(name), "verbena window %d", ompi_comm_get_cid(window->comm));
+    snprintf(name, sizeof(name), "verbena window %u", openmpi_context(window->comm));
     ompi_win_set_name(win, name);
     return OMPI_SUCCESS;
 }

@@ -349,7 +349,7 @@ static int evaluate_check(const struct evaluation *evaluation, const struct pape
 static int evaluate_shape(const struct evaluation *evaluation, const struct paper_row *row,
                           struct outcome *out)
 {
-    char matched[sizeof(out->text)] = "";
+    struct outcome matched = { 0 };
     const json_t *check;
     size_t i;
 
@@ -361,10 +361,9 @@ static int evaluate_shape(const struct evaluation *evaluation, const struct pape
             return -1;
         if (out->verdict != VERDICT_MATCHES)
             return 0;
-        strncat(matched, i ? "; " : "", sizeof(matched) - strlen(matched) - 1);
-        strncat(matched, out->text, sizeof(matched) - strlen(matched) - 1);
+        say(&matched, "%s%s", i ? "; " : "", out->text);
     }
-    memcpy(out->text, matched, sizeof(out->text));
+    memcpy(out->text, matched.text, sizeof(out->text));
     return 0;
 }
 

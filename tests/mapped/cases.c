@@ -181,7 +181,7 @@ enum ibv_wc_status peer_add(const void *at, uint32_t key, uint64_t more)
 
 void peer_use(const void *at, uint32_t key, uint64_t value)
 {
-    uint64_t seen;
+    uint64_t seen = 0;
 
     desk->opcode = IBV_WR_RDMA_WRITE;
     desk->at = (uintptr_t)at;
