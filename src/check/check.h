@@ -53,6 +53,12 @@ static inline int check_call(enum plan_verb verb)
     return unlikely(check_injects) ? inject_errno(verb) : 0;
 }
 
+/* What the program has registered changes by this much. The errno with which the call has to fail. */
+static inline int check_registers(int regions, int64_t bytes)
+{
+    return unlikely(check_injects) ? inject_register(regions, bytes) : 0;
+}
+
 /* Whether the connection manager has to meet this fault now. */
 static inline bool check_cm(enum plan_fault fault)
 {

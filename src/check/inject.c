@@ -21,6 +21,7 @@ static struct {
      * others as they were. */
     uint64_t random;
 } state[PLAN_ROWS_MAX];
+static int64_t registered[LIMIT_COUNT];
 static atomic_bool device_gone;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -35,7 +36,8 @@ static uint64_t hash_of(const char *text)
 
 static bool concerns_us(const struct plan_row *row)
 {
-    return !*row->program || !strcmp(row->program, program_invocation_short_name);
+    return (!*row->program || !strcmp(row->program, program_invocation_short_name)) &&
+           (row->node < 0 || row->node == (int)segment_config()->node);
 }
 
 bool inject_start(void)
@@ -71,7 +73,7 @@ static bool try_row(unsigned index)
     bool struck;
     uint64_t number, times;
 
-    if (!concerns_us(row) || (row->node >= 0 && row->node != (int)segment_config()->node))
+    if (!concerns_us(row))
         return false;
     pthread_mutex_lock(&lock);
     struck = strikes(index);
@@ -84,6 +86,38 @@ static bool try_row(unsigned index)
         finding_end(finding);
     }
     return struck;
+}
+
+/* The row that does not allow this change; -1: none. The lock is held. */
+static int limit_reached(const int64_t *change)
+{
+    for (unsigned i = 0; i < plan.count; i++) {
+        const struct plan_row *row = &plan.rows[i];
+
+        if (row->fault == PLAN_LIMIT && concerns_us(row) && change[row->value] > 0 &&
+            (uint64_t)(registered[row->value] + change[row->value]) > row->limit)
+            return i;
+    }
+    return -1;
+}
+
+int inject_register(int regions, int64_t bytes)
+{
+    const int64_t change[LIMIT_COUNT] = { [LIMIT_REGIONS] = regions, [LIMIT_BYTES] = bytes };
+    uint64_t times = 0;
+    int row;
+
+    pthread_mutex_lock(&lock);
+    row = limit_reached(change);
+    for (int i = 0; i < LIMIT_COUNT && row < 0; i++)
+        registered[i] += change[i];
+    if (row >= 0)
+        times = ++state[row].struck;
+    pthread_mutex_unlock(&lock);
+    if (times && times <= REPORTS_PER_ROW)
+        finding_end(finding_begin("injected", "%s (%lld bytes more)", plan.rows[row].text,
+                                  (long long)bytes));
+    return row < 0 ? 0 : ENOMEM;
 }
 
 void inject_device_gone(void)

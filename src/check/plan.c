@@ -3,6 +3,7 @@
 
 #include "util/file.h"
 #include "util/nearest.h"
+#include "util/option.h"
 
 #include <errno.h>
 #include <infiniband/verbs.h>
@@ -70,10 +71,16 @@ static const struct word opcodes[] = {
     { NULL, 0 },
 };
 
+static const struct word limits[] = {
+    { "regions", LIMIT_REGIONS },
+    { "bytes", LIMIT_BYTES },
+    { NULL, 0 },
+};
+
 static const struct word faults[] = {
     { "fail", PLAN_CALL },           { "status", PLAN_STATUS },   { "qp_error", PLAN_QP_ERROR },
     { "port_down", PLAN_PORT_DOWN }, { "port_up", PLAN_PORT_UP }, { "device_fatal", PLAN_FATAL },
-    { "pause", PLAN_PAUSE },
+    { "pause", PLAN_PAUSE },         { "limit", PLAN_LIMIT },
     { "addr_error", PLAN_ADDR_ERROR },
     { "route_error", PLAN_ROUTE_ERROR },
     { "cm_reject", PLAN_CM_REJECT },
@@ -141,6 +148,18 @@ static int read_verb(struct reader *reader, struct plan_row *row)
         return -1;
     row->verb = verb;
     return read_word(reader, "errno", errnos, &row->value);
+}
+
+static int read_limit(struct reader *reader, struct plan_row *row)
+{
+    const char *text, *end;
+
+    if (read_word(reader, "thing to limit", limits, &row->value))
+        return -1;
+    text = strtok_r(NULL, " \t", &reader->position);
+    if (text && option_read_number(text, &end, &row->limit) && !*end)
+        return 0;
+    return refuse(reader, "limit takes a number such as 8 or 64M, not '%s'", text ? text : "");
 }
 
 /* A time such as 20us, 5ms or 1s. */
@@ -224,6 +243,12 @@ static int read_condition(struct reader *reader, char *word, struct plan_row *ro
     return unknown(reader, "condition", word, names);
 }
 
+/* A limit holds from the beginning to the end. */
+static bool has_moments(const struct plan_row *row)
+{
+    return row->nth || row->every || row->after || row->rate >= 0;
+}
+
 /* ---- rows ---- */
 
 static int read_row(struct reader *reader, const char *first, struct plan_row *row)
@@ -245,10 +270,14 @@ static int read_row(struct reader *reader, const char *first, struct plan_row *r
         return -1;
     if (fault == PLAN_PAUSE && read_pause(reader, row))
         return -1;
+    if (fault == PLAN_LIMIT && read_limit(reader, row))
+        return -1;
     while ((word = strtok_r(NULL, " \t", &reader->position))) {
         if (read_condition(reader, word, row))
             return -1;
     }
+    if (fault == PLAN_LIMIT && has_moments(row))
+        return refuse(reader, "limit takes the conditions node and program only: '%s'", row->text);
     return 0;
 }
 

@@ -33,6 +33,7 @@ enum plan_verb {
 
 enum plan_fault {
     PLAN_CALL,      /* the call fails with an errno */
+    PLAN_LIMIT,     /* registrations beyond a limit fail with ENOMEM */
     PLAN_STATUS,    /* the work request completes with an error */
     PLAN_QP_ERROR,  /* the QP of the work request moves to error */
     PLAN_PORT_DOWN, /* so do the others: before the work request is posted */
@@ -47,10 +48,14 @@ enum plan_fault {
     PLAN_CM_DISCONNECT, /* a connection ends as soon as it is established */
 };
 
+/* What a process may have registered at a time. */
+enum plan_limit { LIMIT_REGIONS, LIMIT_BYTES, LIMIT_COUNT };
+
 struct plan_row {
     enum plan_fault fault;
     enum plan_verb verb;
-    int value;         /* errno or status */
+    int value;         /* errno, status or what is limited */
+    uint64_t limit;
     int opcode;        /* of the work request, -1: any */
     uint64_t pause_ns;
     uint64_t nth;      /* strikes at this occurrence, 0: not limited to one */

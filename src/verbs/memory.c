@@ -133,6 +133,19 @@ static bool memory_is_there(const void *addr, size_t length, unsigned access)
     return !can_populate(page) && !madvise((void *)first, span, MADV_NORMAL);
 }
 
+/* What a registration pins, in whole pages as the kernel counts it. */
+static int64_t pinned_bytes(const void *addr, size_t length, unsigned access)
+{
+    uintptr_t page = sysconf(_SC_PAGESIZE), first = (uintptr_t)addr & ~(page - 1);
+
+    return access & IBV_ACCESS_ON_DEMAND ? 0 : round_up((uintptr_t)addr + length - first, page);
+}
+
+static int64_t pinned_by(const struct hca_mr *mr)
+{
+    return pinned_bytes(mr->ibv.addr, mr->ibv.length, mr->own->access);
+}
+
 static struct ibv_mr *new_mr(struct ibv_pd *pd, enum mr_kind kind, void *addr, uint64_t ref,
                              uint64_t iova, size_t length, unsigned access)
 {
@@ -162,6 +175,7 @@ EXPORT struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t len
 {
     int err = ensure_attached();
     bool implicit = !addr && length == SIZE_MAX && access & IBV_ACCESS_ON_DEMAND;
+    struct ibv_mr *mr;
 
     if (err || (err = check_call(VERB_REG_MR)))
         return fail(err);
@@ -180,8 +194,13 @@ EXPORT struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t len
                                   length, addr, access));
     if (access & IBV_ACCESS_ZERO_BASED)
         iova = 0;
+    if ((err = check_registers(1, pinned_bytes(addr, length, access))))
+        return fail(err);
     hca_charge(CALL_REGISTER, implicit ? 0 : length);
-    return new_mr(pd, MR_USER, addr, (uintptr_t)addr, iova, length, access);
+    mr = new_mr(pd, MR_USER, addr, (uintptr_t)addr, iova, length, access);
+    if (!mr)
+        check_registers(-1, -pinned_bytes(addr, length, access));
+    return mr;
 }
 
 #undef ibv_reg_mr
@@ -212,14 +231,24 @@ EXPORT int ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *
         errno = EINVAL;
         return IBV_REREG_MR_ERR_INPUT;
     }
-    bool moves = flags & IBV_REREG_MR_CHANGE_TRANSLATION;
-    if (!memory_is_there(moves ? addr : ibv->addr, moves ? length : ibv->length,
-                         flags & IBV_REREG_MR_CHANGE_ACCESS ? (unsigned)access
-                                                            : mr->own->access)) {
+    if (!(flags & IBV_REREG_MR_CHANGE_TRANSLATION)) {
+        addr = ibv->addr;
+        length = ibv->length;
+    }
+    if (!(flags & IBV_REREG_MR_CHANGE_ACCESS))
+        access = mr->own->access;
+    if (!memory_is_there(addr, length, access)) {
         errno = EFAULT;
         return IBV_REREG_MR_ERR_INPUT;
     }
+    int64_t pins_more = pinned_bytes(addr, length, access) - pinned_by(mr);
+    int err = check_registers(0, pins_more);
+    if (err) {
+        errno = err;
+        return IBV_REREG_MR_ERR_CMD;
+    }
     if (mr_invalidate(mr->own)) {
+        check_registers(0, -pins_more);
         errno = EBUSY;
         return IBV_REREG_MR_ERR_CMD;
     }
@@ -261,8 +290,12 @@ EXPORT int ibv_dereg_mr(struct ibv_mr *ibv)
     hca_charge(CALL_DEREGISTER, bounded ? mr->own->length : 0);
     if (hca_engine->deregistered && bounded)
         hca_engine->deregistered(mr->own->iova, mr->own->length);
+    bool pins = mr->own->kind == MR_USER && mr->own->proc == proc_self;
+    int64_t pinned = pins ? pinned_by(mr) : 0;
     if (mr->own->proc == proc_self && (err = mr_destroy(mr->own)))
         return err;
+    if (pins)
+        check_registers(-1, -pinned);
     check_gone(CHECK_MR, ibv);
     if (mr->dm)
         atomic_fetch_sub(&mr->dm->users, 1);

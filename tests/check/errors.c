@@ -109,6 +109,27 @@ static void unmapped(void)
     BED_NEED(!ibv_reg_mr(bed.pd, (void *)16, 4096, 0) && errno == EFAULT);
 }
 
+/* With the plan 'limit regions 3; limit bytes 64K': the bed has one region. */
+static void limits(void)
+{
+    static char memory[65536] __attribute__((aligned(4096)));
+    struct ibv_mr *first = ibv_reg_mr(bed.pd, memory, 4096, 0), *second;
+
+    second = ibv_reg_mr(bed.pd, memory, 4096, 0);
+    BED_NEED(first && second && !ibv_reg_mr(bed.pd, memory, 1, 0) && errno == ENOMEM);
+    BED_NEED(!ibv_dereg_mr(second));
+    BED_NEED(!ibv_reg_mr(bed.pd, memory, sizeof(memory), 0) && errno == ENOMEM);
+    second = ibv_reg_mr(bed.pd, memory, 4096, 0);
+    BED_NEED(second && ibv_rereg_mr(second, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, memory,
+                                    sizeof(memory), 0) == IBV_REREG_MR_ERR_CMD &&
+             errno == ENOMEM);
+    BED_NEED(!ibv_rereg_mr(second, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, memory, 32768, 0));
+    BED_NEED(!ibv_rereg_mr(first, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, memory, 16384, 0));
+    BED_NEED(!ibv_dereg_mr(first) && !ibv_dereg_mr(second));
+    second = ibv_reg_mr(bed.pd, memory, 49152, 0);
+    BED_NEED(second && !ibv_dereg_mr(second));
+}
+
 static void good(void)
 {
     BED_NEED(!bed_receive(&bed, 1, 512, 3));
@@ -125,6 +146,7 @@ static const struct bed_case cases[] = {
     { "silence", silence }, { "transition", transition },
     { "full-queue", full_queue }, { "busy", busy },
     { "unmapped", unmapped }, { "good", good },
+    { "limits", limits },
     { NULL, NULL },
 };
 
