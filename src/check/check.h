@@ -4,6 +4,7 @@
 #define CHECK_CHECK_H
 
 #include "check/inject.h"
+#include "hca/engine.h"
 #include "hca/objects.h"
 
 extern bool check_on; /* any check is */
@@ -63,6 +64,13 @@ static inline int check_registers(int regions, int64_t bytes)
 static inline bool check_cm(enum plan_fault fault)
 {
     return unlikely(check_injects) && inject_cm(fault);
+}
+
+/* Whether every work request is recorded: to watch it, to change its outcome, or to keep the whole
+ * stack, which in virtual time delays nobody. Otherwise a failed WQE alone must do to explain it. */
+static inline bool check_records(void)
+{
+    return check_injects || check_sanitizes || (check_explains && hca_engine->charge);
 }
 
 /* Where the program called the verb that posts. */

@@ -180,13 +180,17 @@ static enum ibv_wc_status send_completes(struct hca_qp *qp, const struct send_wq
                                          enum ibv_wc_status status)
 {
     const struct post *post = post_find(qp, wqe->sq_index);
+    struct post described;
 
     if (post && post->inject_status && status == IBV_WC_SUCCESS) {
         qp_set_error(qp->shared);
         return post->inject_status;
     }
-    if (check_explains && post && status != IBV_WC_SUCCESS && status != IBV_WC_WR_FLUSH_ERR)
-        explain_send(qp, post, status);
+    if (check_explains && status != IBV_WC_SUCCESS && status != IBV_WC_WR_FLUSH_ERR) {
+        if (!post)
+            post_describe(wqe, &described);
+        explain_send(qp, post ? post : &described, status);
+    }
     return status;
 }
 
@@ -195,7 +199,7 @@ static enum ibv_wc_status send_completes(struct hca_qp *qp, const struct send_wq
 static void receive_failed(const struct hca_rq *rq, uint32_t slot, uint32_t qpn,
                            enum ibv_wc_status status)
 {
-    const struct stacktrace *posted = receives_stack(rq, slot);
+    struct stacktrace posted;
     struct finding *finding;
 
     if (!check_explains || status == IBV_WC_WR_FLUSH_ERR)
@@ -203,8 +207,8 @@ static void receive_failed(const struct hca_rq *rq, uint32_t slot, uint32_t qpn,
     finding = finding_begin("work-request", "QP 0x%x: receive, wr_id 0x%llx, failed with %s: %s",
                             qpn, (unsigned long long)rq->receives[slot].wr_id,
                             ibv_wc_status_str(status), qp_status_cause(status));
-    if (posted)
-        finding_stack(finding, "posted", posted);
+    if (receives_stack(rq, slot, &posted))
+        finding_stack(finding, "posted", &posted);
     finding_end(finding);
 }
 

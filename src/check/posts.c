@@ -3,7 +3,6 @@
 
 #include "check/check.h"
 #include "check/sanitize.h"
-#include "hca/engine.h"
 
 #include <stdlib.h>
 
@@ -48,16 +47,24 @@ static struct checked_qp *make(const struct hca_qp *qp)
     return checked;
 }
 
-/* Live, a whole stack trace would cost several times what a short message does: the caller must
- * do. */
-void post_take_stack(struct stacktrace *trace)
+void post_describe(const struct send_wqe *wqe, struct post *post)
 {
-    if (hca_engine->charge) {
-        stacktrace_take(trace);
-        return;
+    post->wr_id = wqe->wr_id;
+    post->opcode = wqe->opcode;
+    post->is_inline = wqe->flags & IBV_SEND_INLINE;
+    post->is_signaled = wqe->flags & IBV_SEND_SIGNALED;
+    post->is_fenced = wqe->flags & IBV_SEND_FENCE;
+    post->remote_addr = wqe->remote_addr;
+    post->rkey = wqe->rkey;
+    post->num_sge = 0;
+    post->length = 0;
+    for (uint32_t i = 0; i < wqe->num_sge; i++) {
+        if (post->num_sge < POST_SGES)
+            post->sge[post->num_sge++] = wqe->sge[i];
+        post->length += wqe->sge[i].length;
     }
-    trace->count = 1;
-    trace->frames[0] = (void *)check_caller;
+    post->posted.count = 1;
+    post->posted.frames[0] = (void *)wqe->caller;
 }
 
 void check_posts(struct hca_qp *qp, const struct send_wqe *wqe, uint8_t status)
@@ -70,22 +77,11 @@ void check_posts(struct hca_qp *qp, const struct send_wqe *wqe, uint8_t status)
     post = &checked->posts[wqe->sq_index & checked->mask];
     post->used = true;
     post->index = wqe->sq_index;
-    post->wr_id = wqe->wr_id;
-    post->opcode = wqe->opcode;
-    post->is_inline = wqe->flags & IBV_SEND_INLINE;
-    post->is_signaled = wqe->flags & IBV_SEND_SIGNALED;
-    post->is_fenced = wqe->flags & IBV_SEND_FENCE;
     post->inject_status = status;
-    post->remote_addr = wqe->remote_addr;
-    post->rkey = wqe->rkey;
-    post->num_sge = 0;
-    post->length = 0;
-    for (uint32_t i = 0; i < wqe->num_sge; i++) {
-        if (post->num_sge < POST_SGES)
-            post->sge[post->num_sge++] = wqe->sge[i];
-        post->length += wqe->sge[i].length;
-    }
-    post_take_stack(&post->posted);
+    post_describe(wqe, post);
+    /* Live, a whole stack would cost several times what a short message does. */
+    if (hca_engine->charge)
+        stacktrace_take(&post->posted);
     if (check_sanitizes)
         sanitize_post(qp, wqe, post);
 }

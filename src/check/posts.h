@@ -25,8 +25,8 @@ struct post {
     struct stacktrace posted;
 };
 
-/* Where the program called ibv_post_send(), ibv_post_recv() or their kin. */
-void post_take_stack(struct stacktrace *trace);
+/* What a WQE that was not recorded tells about itself. */
+void post_describe(const struct send_wqe *wqe, struct post *post);
 
 /* The record of this work request, NULL: none. The send queue's lock is held. */
 struct post *post_find(const struct hca_qp *qp, uint32_t index);

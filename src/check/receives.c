@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "check/receives.h"
 
+#include "check/check.h"
 #include "check/finding.h"
-#include "check/posts.h"
 #include "check/sanitize.h"
 #include "hca/mr.h"
 #include "hca/rq.h"
@@ -27,7 +27,12 @@ struct receive {
     uint64_t saved_bytes;
     uint32_t lkey;
     bool peers_write; /* the region allows it */
-    struct stacktrace posted;
+    struct stacktrace posted; /* in virtual time */
+};
+
+struct checked_rq {
+    struct receive *receives; /* by slot; NULL: live, and their memory is not watched */
+    const void *callers[];    /* by slot: where the receive was posted */
 };
 
 /* The receives whose memory is watched: no two of them overlap. */
@@ -39,11 +44,17 @@ static void *watched;
 static uint64_t used_by_sends[1 << GRANULE_BITS >> 6];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-const struct stacktrace *receives_stack(const struct hca_rq *rq, uint32_t slot)
+bool receives_stack(const struct hca_rq *rq, uint32_t slot, struct stacktrace *posted)
 {
-    const struct receive *receives = rq->checked;
+    const struct checked_rq *checked = rq->checked;
 
-    return receives ? &receives[slot].posted : NULL;
+    if (!checked)
+        return false;
+    if (hca_engine->charge)
+        *posted = checked->receives[slot].posted;
+    else
+        *posted = (struct stacktrace){ 1, { (void *)checked->callers[slot] } };
+    return true;
 }
 
 /* ---- watching: with the lock held ---- */
@@ -185,40 +196,70 @@ void receives_not_here(uint64_t addr, uint64_t length)
 
 /* ---- receive queues ---- */
 
-bool receives_posted(struct hca_rq *rq, uint32_t slot, uint32_t pd)
+static struct checked_rq *make(const struct hca_rq *rq)
+{
+    struct checked_rq *checked = calloc(1, sizeof(*checked) + rq->depth * sizeof(void *));
+
+    if (!checked || (!hca_engine->charge && !sanitize_strict))
+        return checked;
+    checked->receives = calloc(rq->depth, sizeof(*checked->receives));
+    if (!checked->receives) {
+        free(checked);
+        return NULL;
+    }
+    return checked;
+}
+
+static __attribute__((noinline)) bool posted(struct hca_rq *rq, uint32_t slot, uint32_t pd)
 {
     const struct recv_wqe *wqe = rq_own_wqe(rq, slot);
-    struct receive *receives = rq->checked;
+    struct checked_rq *checked = rq->checked;
+    struct receive *receive;
 
-    if (!receives)
-        receives = rq->checked = calloc(rq->depth, sizeof(*receives));
-    if (!receives)
+    if (!checked && !(checked = rq->checked = make(rq)))
         return false;
-    post_take_stack(&receives[slot].posted);
+    checked->callers[slot] = check_caller;
+    if (!checked->receives)
+        return false;
+    receive = &checked->receives[slot];
+    if (hca_engine->charge)
+        stacktrace_take(&receive->posted);
     if (!sanitize_strict)
         return false;
     pthread_mutex_lock(&lock);
     /* Two receives with the same memory: the program cannot mean to read either. */
     if (!release_all_of(rq, wqe) && wqe->num_sge == 1)
-        watch(&receives[slot], pd, wqe);
+        watch(receive, pd, wqe);
     pthread_mutex_unlock(&lock);
     return true;
 }
 
+/* To explain errors must cost nothing that can be measured: the way through here is short. */
+bool receives_posted(struct hca_rq *rq, uint32_t slot, uint32_t pd)
+{
+    struct checked_rq *checked = rq->checked;
+
+    if (unlikely(!checked || checked->receives))
+        return posted(rq, slot, pd);
+    checked->callers[slot] = check_caller;
+    return false;
+}
+
 static void report(const struct hca_rq *rq, uint32_t slot, const struct receive *receive)
 {
-    struct stacktrace here;
+    struct stacktrace posted = { 0 }, here;
     struct finding *finding;
 
     if (sanitize_is_enough(RULE_RECEIVE_BUFFER))
         return;
     stacktrace_take(&here);
+    receives_stack(rq, slot, &posted);
     finding = finding_begin("receive-buffer-written",
                             "the memory of a receive, wr_id 0x%llx, at 0x%llx, was written between "
                             "post and completion",
                             (unsigned long long)rq->receives[slot].wr_id,
                             (unsigned long long)(receive->first - receive->before));
-    finding_stack(finding, "posted", &receive->posted);
+    finding_stack(finding, "posted", &posted);
     finding_stack(finding, "completion polled", &here);
     finding_end(finding);
 }
@@ -226,11 +267,13 @@ static void report(const struct hca_rq *rq, uint32_t slot, const struct receive 
 void receives_completes(struct hca_rq *rq, uint32_t slot, enum ibv_wc_status status,
                         uint32_t placed)
 {
-    struct receive *receives = rq->checked, *receive = receives ? &receives[slot] : NULL;
+    struct checked_rq *checked = rq->checked;
+    struct receive *receive;
     bool changed = false;
 
-    if (!receive || !sanitize_strict)
+    if (!checked || !sanitize_strict)
         return;
+    receive = &checked->receives[slot];
     pthread_mutex_lock(&lock);
     if (is_watched(receive)) {
         changed = status == IBV_WC_SUCCESS && restore(receive, placed) && !receive->peers_write;
@@ -244,20 +287,21 @@ void receives_completes(struct hca_rq *rq, uint32_t slot, enum ibv_wc_status sta
 
 void receives_dropped(struct hca_rq *rq, bool for_good)
 {
-    struct receive *receives = rq->checked;
+    struct checked_rq *checked = rq->checked;
 
-    if (!receives)
+    if (!checked)
         return;
     pthread_mutex_lock(&lock);
-    for (uint32_t i = 0; i < rq->depth; i++) {
-        if (is_watched(&receives[i]))
-            unwatch(&receives[i]);
+    for (uint32_t i = 0; checked->receives && i < rq->depth; i++) {
+        if (is_watched(&checked->receives[i]))
+            unwatch(&checked->receives[i]);
         if (for_good)
-            free(receives[i].saved);
+            free(checked->receives[i].saved);
     }
     pthread_mutex_unlock(&lock);
     if (for_good) {
-        free(receives);
+        free(checked->receives);
+        free(checked);
         rq->checked = NULL;
     }
 }

@@ -13,8 +13,8 @@ void receives_completes(struct hca_rq *rq, uint32_t slot, enum ibv_wc_status sta
                         uint32_t placed);
 void receives_dropped(struct hca_rq *rq, bool for_good);
 
-/* Where the receive in this slot was posted, NULL: it was not recorded. */
-const struct stacktrace *receives_stack(const struct hca_rq *rq, uint32_t slot);
+/* Where the receive in this slot was posted. False: it was not recorded. */
+bool receives_stack(const struct hca_rq *rq, uint32_t slot, struct stacktrace *posted);
 
 /* A request of a send queue uses this memory. */
 void receives_not_here(uint64_t addr, uint64_t length);

@@ -206,6 +206,7 @@ struct send_wqe {
     union ibv_gid dgid;
     struct ibv_mw *mw;
     struct ibv_mw_bind_info bind;
+    const void *caller; /* where the program called the verb that posted it */
 };
 
 /* A completion queue of a peer, and the ring with its tickets below `limit`. */

@@ -8,7 +8,7 @@
 
 static int take_one(struct hca_cq *cq)
 {
-    int n = unlikely(check_on) ? verbs_poll_checked(cq, 1, &cq->current, &cq->current_timestamp,
+    int n = unlikely(check_sanitizes) ? verbs_poll_checked(cq, 1, &cq->current, &cq->current_timestamp,
                                                     "ibv_start_poll()")
                                : verbs_poll(cq, 1, &cq->current, &cq->current_timestamp);
 

@@ -157,7 +157,7 @@ static inline bool send_fast(struct hca_qp *qp, const struct ibv_send_wr *wr)
     return true;
 }
 
-static inline int send_one(struct hca_qp *qp, struct ibv_send_wr *wr)
+static inline int send_one(struct hca_qp *qp, struct ibv_send_wr *wr, const void *caller)
 {
     struct send_wqe w;
     int err;
@@ -168,6 +168,7 @@ static inline int send_one(struct hca_qp *qp, struct ibv_send_wr *wr)
         return 0;
     if (unlikely((err = check_send(qp, wr)) || (err = translate(qp, wr, &w))))
         return err;
+    w.caller = caller;
     w.sq_index = next_index(qp);
     hca_engine->send(qp, &w);
     return 0;
@@ -198,20 +199,23 @@ int verbs_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_
 
     if (unlikely(!may_post_send(qp))) {
         *bad_wr = wr;
+        if (check_explains)
+            check_explain_post(qp, wr, EINVAL);
         return EINVAL;
     }
     charge_sends(wr);
     spin_lock(&qp->sq_lock);
-    for (; wr && !(err = send_one(qp, wr)); wr = wr->next)
+    for (; wr && !(err = send_one(qp, wr, __builtin_return_address(0))); wr = wr->next)
         ;
     spin_unlock(&qp->sq_lock);
-    if (unlikely(err))
+    if (unlikely(err)) {
         *bad_wr = wr;
+        if (check_explains)
+            check_explain_post(qp, wr, err);
+    }
     return err;
 }
 
-/* The checks look at every request before it is executed. One that the fast path takes has no error to
- * explain. */
 static int send_one_checked(struct hca_qp *qp, struct ibv_send_wr *wr, uint8_t status)
 {
     struct send_wqe w = { 0 };
@@ -219,12 +223,11 @@ static int send_one_checked(struct hca_qp *qp, struct ibv_send_wr *wr, uint8_t s
 
     if (!err && qp->sq_posted - load_relaxed(&qp->sq_freed) >= qp->cap.max_send_wr)
         err = ENOMEM;
-    if (!err && !check_injects && !check_sanitizes && send_fast(qp, wr))
-        return 0;
     if (err || (err = translate(qp, wr, &w)))
         return err;
     if (status)
         w.flags |= IBV_SEND_SIGNALED; /* errors always complete */
+    w.caller = check_caller;
     w.sq_index = next_index(qp);
     check_posts(qp, &w, status);
     hca_engine->send(qp, &w);
@@ -315,19 +318,20 @@ int verbs_post_send_all(struct hca_qp *qp, struct ibv_send_wr *list, const void 
 {
     struct ibv_send_wr *bad = list;
     uint32_t count = 0;
+    bool records = unlikely(check_on) && check_records();
     int err = may_post_send(qp) ? 0 : EINVAL;
 
-    if (likely(!check_on))
+    if (likely(!records))
         charge_sends(list);
     spin_lock(&qp->sq_lock);
     for (; bad && !err && !(err = check_send(qp, bad)); bad = bad->next)
         count++;
     if (!err && qp->sq_posted - load_relaxed(&qp->sq_freed) + count > qp->cap.max_send_wr)
         err = ENOMEM;
-    for (struct ibv_send_wr *wr = list; wr && !err && likely(!check_on); wr = wr->next)
-        err = send_one(qp, wr);
+    for (struct ibv_send_wr *wr = list; wr && !err && likely(!records); wr = wr->next)
+        err = send_one(qp, wr, caller);
     spin_unlock(&qp->sq_lock);
-    if (unlikely(check_on) && !err) {
+    if (unlikely(records) && !err) {
         if ((err = check_call(VERB_POST_SEND)))
             return err;
         check_caller = caller;
@@ -363,6 +367,13 @@ int verbs_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_
             check_explain_post_receive(&qp->rq, wr, false, err);
     }
     return err;
+}
+
+int verbs_post_recv_explained(struct ibv_qp *ibv, struct ibv_recv_wr *wr,
+                              struct ibv_recv_wr **bad_wr)
+{
+    check_caller = __builtin_return_address(0);
+    return verbs_post_recv(ibv, wr, bad_wr);
 }
 
 static int before_receives(void)
@@ -410,6 +421,13 @@ int verbs_post_srq_recv(struct ibv_srq *ibv, struct ibv_recv_wr *wr, struct ibv_
             check_explain_post_receive(&srq->rq, wr, false, err);
     }
     return err;
+}
+
+int verbs_post_srq_recv_explained(struct ibv_srq *ibv, struct ibv_recv_wr *wr,
+                                  struct ibv_recv_wr **bad_wr)
+{
+    check_caller = __builtin_return_address(0);
+    return verbs_post_srq_recv(ibv, wr, bad_wr);
 }
 
 int verbs_post_srq_recv_checked(struct ibv_srq *ibv, struct ibv_recv_wr *wr,

@@ -79,8 +79,12 @@ int verbs_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_w
 /* The same while a check is on. */
 int verbs_post_send_checked(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr);
 int verbs_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
+int verbs_post_recv_explained(struct ibv_qp *qp, struct ibv_recv_wr *wr,
+                              struct ibv_recv_wr **bad_wr);
 int verbs_post_recv_checked(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
 int verbs_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
+int verbs_post_srq_recv_explained(struct ibv_srq *srq, struct ibv_recv_wr *wr,
+                                  struct ibv_recv_wr **bad_wr);
 int verbs_post_srq_recv_checked(struct ibv_srq *srq, struct ibv_recv_wr *wr,
                                 struct ibv_recv_wr **bad_wr);
 /* Posts the whole list or nothing. */

@@ -109,6 +109,32 @@ static void unmapped(void)
     BED_NEED(!ibv_reg_mr(bed.pd, (void *)16, 4096, 0) && errno == EFAULT);
 }
 
+/* A request that was built with ibv_wr_start() and its kin. */
+static void extended(void)
+{
+    struct ibv_qp_init_attr_ex init = { .send_cq = bed.cq,
+                                        .recv_cq = bed.cq,
+                                        .cap = { 4, 4, 1, 1, 0 },
+                                        .qp_type = IBV_QPT_RC,
+                                        .pd = bed.pd,
+                                        .comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+                                        .send_ops_flags = IBV_QP_EX_WITH_RDMA_WRITE };
+    struct ibv_qp *qp = ibv_create_qp_ex(bed.context, &init), *peer = bed_qp(&bed);
+    struct ibv_qp_ex *ex = qp ? ibv_qp_to_qp_ex(qp) : NULL;
+
+    BED_NEED(ex);
+    bed_connect(qp, peer->qp_num, bed_lid(bed.context));
+    bed_connect(peer, qp->qp_num, bed_lid(bed.context));
+    register_read_only();
+    ibv_wr_start(ex);
+    ex->wr_id = 7;
+    ex->wr_flags = IBV_SEND_SIGNALED;
+    ibv_wr_rdma_write(ex, read_only->rkey, (uintptr_t)bed.memory);
+    ibv_wr_set_sge(ex, bed.mr->lkey, (uintptr_t)bed.memory, 64);
+    BED_NEED(!ibv_wr_complete(ex));
+    need_status(IBV_WC_REM_ACCESS_ERR);
+}
+
 /* With the plan 'limit regions 3; limit bytes 64K': the bed has one region. */
 static void limits(void)
 {
@@ -146,7 +172,7 @@ static const struct bed_case cases[] = {
     { "silence", silence }, { "transition", transition },
     { "full-queue", full_queue }, { "busy", busy },
     { "unmapped", unmapped }, { "good", good },
-    { "limits", limits },
+    { "extended", extended }, { "limits", limits },
     { NULL, NULL },
 };
 
