@@ -37,6 +37,18 @@ struct hca_observer {
 
 extern const struct hca_observer *hca_observer; /* NULL: nobody */
 
+/* Where the bytes begin that become visible first, of a write to this address; 0: all at once. The
+ * split is between cache lines: programs rely on those being written at once. */
+static inline uint64_t hca_tail_of(uint64_t address, uint64_t length)
+{
+    uint64_t from;
+
+    if (likely(!hca_observer || !hca_observer->tail_first))
+        return 0;
+    from = round_up(address + length / 2, CACHE_LINE) - address;
+    return from < length ? from : 0;
+}
+
 static inline void hca_free_object(void *object)
 {
     if (unlikely(hca_observer && hca_observer->keep_object))

@@ -7,12 +7,14 @@
 #include "hca/addr.h"
 #include "hca/epoch.h"
 #include "hca/mw.h"
+#include "hca/observer.h"
 #include "hca/proc.h"
 #include "hca/qp.h"
 #include "hca/responder.h"
 #include "util/log.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <string.h>
 
 /* ---- local memory ---- */
@@ -98,9 +100,48 @@ static int status_of_copy(int err)
 
 /* ---- operations ---- */
 
+/* Copies the bytes of a write from `from` to `end`. */
+static int write_part(const struct local_list *local, const struct mem_ref *ref, uint64_t from,
+                      uint64_t end)
+{
+    struct local_list part = { .unmapped = local->unmapped, .length = end - from };
+    struct mem_ref to = *ref;
+    uint64_t at = 0;
+
+    for (unsigned i = 0; i < local->count; at += local->iov[i++].iov_len) {
+        uint64_t first = from > at ? from - at : 0;
+        uint64_t last = end - at < local->iov[i].iov_len ? end - at : local->iov[i].iov_len;
+
+        if (at < end && first < last)
+            part.iov[part.count++] = (struct iovec){ (char *)local->iov[i].iov_base + first,
+                                                     last - first };
+    }
+    to.addr += from;
+    to.length = part.length;
+    return copy_out(&part, &to, 1);
+}
+
+/* RDMA promises no order of the bytes. Once in a while the first ones are late enough for a program
+ * that polls the last byte to notice. */
+#define LATE_NS    10000
+#define LATE_EVERY 32
+
+static int write_tail_first(const struct local_list *local, const struct mem_ref *ref, uint64_t from)
+{
+    static atomic_uint writes;
+    int err = write_part(local, ref, from, local->length);
+
+    if (!err && atomic_fetch_add(&writes, 1) % LATE_EVERY == 0) {
+        for (uint64_t until = now_ns() + LATE_NS; now_ns() < until;)
+            sched_yield();
+    }
+    return err ? err : write_part(local, ref, 0, from);
+}
+
 static int run_write(struct hca_qp *qp, const struct send_wqe *w, struct shared_qp *peer,
                      uint32_t *byte_len)
 {
+    uint64_t tail;
     struct local_list local;
     struct mem_ref ref;
     int status;
@@ -110,7 +151,11 @@ static int run_write(struct hca_qp *qp, const struct send_wqe *w, struct shared_
     if ((status = find_remote(peer, w, local.length, IBV_ACCESS_REMOTE_WRITE, &ref)))
         return status;
     *byte_len = local.length;
-    return local.length ? status_of_copy(copy_out(&local, &ref, 1)) : IBV_WC_SUCCESS;
+    if (!local.length)
+        return IBV_WC_SUCCESS;
+    tail = hca_tail_of(ref.addr, local.length);
+    return status_of_copy(unlikely(tail) ? write_tail_first(&local, &ref, tail)
+                                         : copy_out(&local, &ref, 1));
 }
 
 static int run_write_imm(struct hca_qp *qp, const struct send_wqe *w, struct shared_qp *peer,

@@ -4,8 +4,10 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 static struct bed bed;
@@ -196,6 +198,47 @@ static void last_byte_first(void)
     BED_NEED(wc.status == IBV_WC_SUCCESS && seen && target[0]);
 }
 
+static atomic_bool written, seen_late;
+
+/* Watches for a word at the end that is newer than the first, and stays so for longer than a copy
+ * takes. The end is read first. */
+static void *watch_order(void *unused)
+{
+    volatile uint64_t *words = (uint64_t *)(bed.memory + BED_BYTES / 2);
+
+    while (!written) {
+        uint64_t last = words[127], first = words[0];
+        struct timespec begin, now;
+
+        clock_gettime(CLOCK_MONOTONIC, &begin);
+        do
+            clock_gettime(CLOCK_MONOTONIC, &now);
+        while (words[0] < last && now.tv_sec == begin.tv_sec && now.tv_nsec - begin.tv_nsec < 2000);
+        if (first < last && words[0] < last)
+            seen_late = true;
+    }
+    return NULL;
+}
+
+/* The same, live: another thread has to look. */
+static void last_byte_first_live(void)
+{
+    uint64_t *source = (uint64_t *)bed.memory;
+    pthread_t thread;
+
+    BED_NEED(!pthread_create(&thread, NULL, watch_order, NULL));
+    for (uint64_t i = 1; i < 200000 && !seen_late; i++) {
+        for (int word = 0; word < 128; word++)
+            source[word] = i;
+        BED_NEED(!bed_rdma(&bed, IBV_WR_RDMA_WRITE, (uintptr_t)bed.memory + BED_BYTES / 2,
+                           bed.mr->rkey, 1024));
+        BED_NEED(bed_poll(&bed).status == IBV_WC_SUCCESS);
+        BED_NEED(!memcmp(bed.memory, bed.memory + BED_BYTES / 2, 1024));
+    }
+    written = true;
+    BED_NEED(!pthread_join(thread, NULL) && seen_late);
+}
+
 static void leak(void)
 {
     BED_NEED(!ibv_destroy_qp(bed.qp[0]) && !ibv_destroy_qp(bed.qp[1]));
@@ -238,6 +281,7 @@ static const struct bed_case cases[] = {
     { "deregister-twice", deregister_twice },
     { "use-from-threads", use_from_threads },
     { "last-byte-first", last_byte_first },
+    { "last-byte-first-live", last_byte_first_live },
     { "leak", leak },
     { "post-after-destroy", post_after_destroy },
     { "destroy-twice", destroy_twice },

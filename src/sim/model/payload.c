@@ -4,6 +4,7 @@
 #include "dma/copy.h"
 #include "dma/deliver.h"
 #include "hca/epoch.h"
+#include "hca/observer.h"
 #include "hca/proc.h"
 #include "hca/responder.h"
 #include "sim/model/hca.h"
@@ -354,16 +355,13 @@ static bool write_tail(const struct sim_packet *last, uint64_t from)
     return !copy_out(&list, &to, 1);
 }
 
-/* The split is between cache lines: programs rely on those being written at once. */
 void payload_show_tail(struct sim_packet *last)
 {
     const struct sim_wqe *wqe = last->wqe;
-    uint64_t address = wqe->transport.remote_address;
-    uint64_t from = round_up(address + wqe->length / 2, CACHE_LINE) - address;
+    uint64_t from = hca_tail_of(wqe->transport.remote_address, wqe->length);
     bool shown;
 
-    if (!is_write(wqe) || !from || from >= wqe->length || last->to->dead ||
-        !proc_word_alive(last->to->process))
+    if (!from || !is_write(wqe) || last->to->dead || !proc_word_alive(last->to->process))
         return;
     epoch_enter();
     shown = write_tail(last, from);

@@ -227,7 +227,7 @@ void receive_engine_processed(struct sim_packet *pkt)
         pkt->consumes_recv = qp->consumed_recv;
         visible = visible > qp->last_delivery_at ? visible : qp->last_delivery_at;
         qp->last_delivery_at = visible;
-        if (unlikely(hca_observer && hca_observer->tail_first))
+        if (unlikely(hca_observer != NULL))
             payload_show_tail(pkt);
         event_at(visible, EVENT_DELIVER, pkt, 0);
     } else {
