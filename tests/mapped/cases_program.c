@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What programs do to registered memory. */
 #include "cases.h"
+#include "hook.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/time.h>
@@ -156,6 +159,51 @@ static void unmapped(void)
     enum ibv_wc_status status = peer_write(memory + PAGE, mr->rkey, 1);
     CHECK(status == IBV_WC_REM_OP_ERR || status == IBV_WC_REM_ACCESS_ERR,
           "a write to unmapped memory gave '%s'", ibv_wc_status_str(status));
+}
+
+static pthread_mutex_t cache_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct ibv_mr *cached[2];
+static atomic_bool cache_locked, inside_munmap;
+
+static void drop_from_cache(void *addr)
+{
+    if (addr != cached[0]->addr)
+        return;
+    atomic_store(&inside_munmap, true);
+    pthread_mutex_lock(&cache_lock);
+    CHECK_INT(ibv_dereg_mr(cached[0]), 0);
+    pthread_mutex_unlock(&cache_lock);
+}
+
+static void *shrink_cache(void *unused)
+{
+    pthread_mutex_lock(&cache_lock);
+    atomic_store(&cache_locked, true);
+    while (!atomic_load(&inside_munmap))
+        sched_yield();
+    CHECK_INT(ibv_dereg_mr(cached[1]), 0);
+    pthread_mutex_unlock(&cache_lock);
+    return unused;
+}
+
+/* Another library deregisters memory, always with its lock held; once inside munmap(). */
+static void unmapped_under_other_locks(void)
+{
+    pthread_t thread;
+
+    owner_open("share", "share");
+    uint8_t *memory = fresh_pages(1);
+    cached[0] = must_register(memory, PAGE, RIG_ACCESS_ALL);
+    cached[1] = must_register(fresh_pages(1), PAGE, RIG_ACCESS_ALL);
+    check_both_ways(memory, cached[0]->rkey);
+    CHECK_INT(pthread_create(&thread, NULL, shrink_cache, NULL), 0);
+    while (!atomic_load(&cache_locked))
+        sched_yield();
+    hook_before_munmap = drop_from_cache;
+    CHECK_INT(munmap(memory, PAGE), 0);
+    hook_before_munmap = NULL;
+    CHECK(atomic_load(&inside_munmap), "the other library was not asked");
+    CHECK_INT(pthread_join(thread, NULL), 0);
 }
 
 static void replaced(void)
@@ -443,6 +491,7 @@ const struct mapped_case program_cases[] = {
     { "deregister-under-way", deregister_under_way },
     { "peers-let-go", peers_let_go },
     { "unmapped", unmapped },
+    { "unmapped-under-other-locks", unmapped_under_other_locks },
     { "replaced", replaced },
     { "moved-and-grown", moved_and_grown },
     { "grown-by-realloc", grown_by_realloc },

@@ -128,77 +128,108 @@ static struct ibv_mr *used_region(uint8_t *memory, int round)
     return mr;
 }
 
-static void deregistered_meanwhile(void)
+/* Each round makes the change at another instant of an exchange. */
+static void during_exchanges(void (*change)(uint8_t *memory, struct ibv_mr *mr))
 {
     owner_open("auto", "auto");
     for (int i = 0; i < ROUNDS; i++) {
         uint8_t *memory = fresh_pages(AREA_PAGES);
-        struct ibv_mr *mr = used_region(memory, i);
-        CHECK_INT(ibv_dereg_mr(mr), 0);
-        uint64_t last = *(volatile uint64_t *)memory;
-        CHECK_INT(peer_stopped(), IBV_WC_REM_ACCESS_ERR);
-        CHECK_INT(*(volatile uint64_t *)memory, last);
-        CHECK(has_pattern(memory, 8, AREA), "contents have changed");
+        change(memory, used_region(memory, i));
         munmap(memory, AREA);
         owner_reconnect();
     }
+}
+
+static void stop_peer(struct ibv_mr *mr)
+{
+    CHECK_INT(ibv_dereg_mr(mr), 0);
+    CHECK_INT(peer_stopped(), IBV_WC_REM_ACCESS_ERR);
+}
+
+static void check_zero(const uint8_t *memory, size_t from)
+{
+    usleep(2000);
+    for (size_t at = from; at < AREA; at++)
+        CHECK_INT(memory[at], 0);
+}
+
+static void deregister(uint8_t *memory, struct ibv_mr *mr)
+{
+    CHECK_INT(ibv_dereg_mr(mr), 0);
+    uint64_t last = *(volatile uint64_t *)memory;
+    CHECK_INT(peer_stopped(), IBV_WC_REM_ACCESS_ERR);
+    CHECK_INT(*(volatile uint64_t *)memory, last);
+    CHECK(has_pattern(memory, 8, AREA), "contents have changed");
+}
+
+static void deregistered_meanwhile(void)
+{
+    during_exchanges(deregister);
+}
+
+static void unmap(uint8_t *memory, struct ibv_mr *mr)
+{
+    CHECK_INT(munmap(memory, AREA), 0);
+    uint8_t *taken = mmap(memory, AREA, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    CHECK(taken == memory, "something was mapped there: %s", strerror(errno));
+    check_zero(memory, 8);
+    CHECK_INT(ibv_dereg_mr(mr), 0);
+    peer_stopped();
 }
 
 static void unmapped_meanwhile(void)
 {
-    owner_open("auto", "auto");
-    for (int i = 0; i < ROUNDS; i++) {
-        uint8_t *memory = fresh_pages(AREA_PAGES);
-        struct ibv_mr *mr = used_region(memory, i);
-        CHECK_INT(munmap(memory, AREA), 0);
-        uint8_t *taken = mmap(memory, AREA, PROT_READ | PROT_WRITE,
-                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
-        CHECK(taken == memory, "something was mapped there: %s", strerror(errno));
-        usleep(2000);
-        for (size_t at = 8; at < AREA; at++)
-            CHECK_INT(memory[at], 0);
-        CHECK_INT(ibv_dereg_mr(mr), 0);
-        peer_stopped();
-        munmap(memory, AREA);
-        owner_reconnect();
-    }
+    during_exchanges(unmap);
+}
+
+static void discard(uint8_t *memory, struct ibv_mr *mr)
+{
+    CHECK_INT(madvise(memory + PAGE, AREA - PAGE, MADV_DONTNEED), 0);
+    check_zero(memory, PAGE);
+    stop_peer(mr);
 }
 
 static void discarded_meanwhile(void)
 {
-    owner_open("auto", "auto");
-    for (int i = 0; i < ROUNDS; i++) {
-        uint8_t *memory = fresh_pages(AREA_PAGES);
-        struct ibv_mr *mr = used_region(memory, i);
-        CHECK_INT(madvise(memory + PAGE, AREA - PAGE, MADV_DONTNEED), 0);
-        usleep(2000);
-        for (size_t at = PAGE; at < AREA; at++)
-            CHECK_INT(memory[at], 0);
-        CHECK_INT(ibv_dereg_mr(mr), 0);
-        CHECK_INT(peer_stopped(), IBV_WC_REM_ACCESS_ERR);
-        munmap(memory, AREA);
-        owner_reconnect();
-    }
+    during_exchanges(discard);
+}
+
+static void protect(uint8_t *memory, struct ibv_mr *mr)
+{
+    int zeros = open("/dev/zero", O_RDONLY);
+
+    CHECK_INT(mprotect(memory, AREA, PROT_READ), 0);
+    usleep(2000);
+    for (size_t at = 0; at < AREA; at += PAGE)
+        CHECK_INT(read(zeros, memory + at, 1), -1);
+    close(zeros);
+    CHECK(has_pattern(memory, 8, AREA), "contents have changed");
+    CHECK_INT(ibv_dereg_mr(mr), 0);
+    peer_stopped();
+}
+
+static void protected_meanwhile(void)
+{
+    during_exchanges(protect);
+}
+
+static void fork_child(uint8_t *memory, struct ibv_mr *mr)
+{
+    int status = -1;
+    pid_t child = fork();
+
+    if (!child)
+        _exit(has_pattern(memory, 8, AREA) ? 0 : 1);
+    CHECK_INT(waitpid(child, &status, 0), child);
+    CHECK_INT(status, 0);
+    stop_peer(mr);
+    CHECK(has_pattern(memory, 8, AREA), "contents have changed");
 }
 
 static void forked_meanwhile(void)
 {
-    owner_open("auto", "auto");
-    for (int i = 0; i < ROUNDS; i++) {
-        uint8_t *memory = fresh_pages(AREA_PAGES);
-        struct ibv_mr *mr = used_region(memory, i);
-        int status = -1;
-        pid_t child = fork();
-        if (!child)
-            _exit(has_pattern(memory, 8, AREA) ? 0 : 1);
-        CHECK_INT(waitpid(child, &status, 0), child);
-        CHECK_INT(status, 0);
-        CHECK_INT(ibv_dereg_mr(mr), 0);
-        CHECK_INT(peer_stopped(), IBV_WC_REM_ACCESS_ERR);
-        CHECK(has_pattern(memory, 8, AREA), "contents have changed");
-        munmap(memory, AREA);
-        owner_reconnect();
-    }
+    during_exchanges(fork_child);
 }
 
 /* ---- System V segments ---- */
@@ -271,6 +302,23 @@ static void segment_detached(void)
     CHECK_INT(ibv_dereg_mr(mr), 0);
 }
 
+/* The peer is about to attach it. */
+static void segment_detached_meanwhile(void)
+{
+    owner_open("auto", "auto");
+    for (int i = 0; i < ROUNDS; i++) {
+        uint8_t *memory = fresh_segment(1, 0);
+        struct ibv_mr *mr = must_register(memory, PAGE, RIG_ACCESS_ALL);
+        peer_write_on(memory, mr->rkey);
+        while (*(volatile uint64_t *)memory < (uint64_t)i)
+            ;
+        CHECK_INT(shmdt(memory), 0);
+        CHECK(peer_stopped(), "detached memory was written");
+        CHECK_INT(ibv_dereg_mr(mr), 0);
+        owner_reconnect();
+    }
+}
+
 /* A child shares the segment with its parent, as without an adapter. */
 static void segment_forked(void)
 {
@@ -324,11 +372,13 @@ const struct mapped_case use_cases[] = {
     { "deregistered-meanwhile", deregistered_meanwhile },
     { "unmapped-meanwhile", unmapped_meanwhile },
     { "discarded-meanwhile", discarded_meanwhile },
+    { "protected-meanwhile", protected_meanwhile },
     { "forked-meanwhile", forked_meanwhile },
     { "segment-shared", segment_shared },
     { "segment-when-used", segment_when_used },
     { "segment-read-only", segment_read_only },
     { "segment-detached", segment_detached },
+    { "segment-detached-meanwhile", segment_detached_meanwhile },
     { "segment-forked", segment_forked },
     { "segment-in-other-namespace", segment_in_other_namespace },
     { 0 },

@@ -113,14 +113,27 @@ EXPORT int shmdt(const void *addr)
     return result;
 }
 
+EXPORT int mprotect(void *addr, size_t length, int prot)
+{
+    bool registered = share_change_begin((uintptr_t)addr, length);
+    int result = NEXT(mprotect)(addr, length, prot);
+
+    if (registered)
+        share_change_end();
+    return result;
+}
+
 EXPORT int madvise(void *addr, size_t length, int advice)
 {
+    bool discards = advice == MADV_DONTNEED || advice == MADV_FREE;
+    bool registered = discards && share_change_begin((uintptr_t)addr, length);
     int result;
 
-    if ((advice == MADV_DONTNEED || advice == MADV_FREE) &&
-        share_discard((uintptr_t)addr, length, advice, &result))
-        return result;
-    return NEXT(madvise)(addr, length, advice);
+    if (!discards || !share_discard((uintptr_t)addr, length, advice, &result))
+        result = NEXT(madvise)(addr, length, advice);
+    if (registered)
+        share_change_end();
+    return result;
 }
 
 #endif

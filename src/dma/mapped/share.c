@@ -34,7 +34,7 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct backing **backings[MR_CHUNKS]; /* guarded by the mutex */
 static atomic_uint outcomes[SHARE_REASONS];
 static _Atomic uint64_t bytes_exchanged;
-static atomic_uint segments_shared; /* regions in System V segments */
+static unsigned changes; /* calls between share_change_begin() and _end(); guarded by the mutex */
 
 /* The state of the lock's holder to restore. A signal handler that accessed memory under exchange,
  * or forked, would wait for itself; a cancelled thread would not release the lock. */
@@ -274,7 +274,6 @@ static bool share_segment(struct shared_mr *mr)
                                               .fd = -1,
                                               .ipc_namespace = sysv_namespace() };
     publish(mr, f->map);
-    atomic_fetch_add(&segments_shared, 1);
     return true;
 }
 
@@ -352,13 +351,13 @@ static bool is_used_enough(const struct shared_mr *mr, uint64_t *count)
 /* A region whose key is valid stays as it is while we hold the lock. */
 static void share_if_used(struct shared_mr *mr, void *context)
 {
-    struct candidate c = { mr_mode(), mr->addr, mr->length, mr->access, true };
     struct shared_mr *entry = mr_published(mr);
     uint64_t count;
 
     (void)context;
     if (!is_used_enough(mr, &count))
         return;
+    struct candidate c = { mr_mode(), mr->addr, mr->length, mr->access, true };
     enum share_reason reason = attach_locked(mr, &c, count & SHARE_EXAMINED);
     if (reason == WHY_UNUSED || reason == WHY_PINNED) {
         uint64_t times = reason == WHY_PINNED ? PINNED_PATIENCE : 1;
@@ -374,11 +373,14 @@ static void share_if_used(struct shared_mr *mr, void *context)
     note_outcome(mr, reason);
 }
 
+/* While the program changes memory, the request stays: share_change_end() repeats it. */
 void share_used(void)
 {
-    atomic_store(&proc_slot(proc_self)->share_asked, 0);
     share_lock();
-    mr_for_each_own(share_if_used, NULL);
+    if (!changes) {
+        atomic_store(&proc_slot(proc_self)->share_asked, 0);
+        mr_for_each_own(share_if_used, NULL);
+    }
     share_unlock();
 }
 
@@ -402,8 +404,6 @@ static bool undo(struct shared_mr *mr)
     if (!f)
         return false;
     bool mapped = load_acquire(&f->map->mapped);
-    if (!f->extents[0])
-        atomic_fetch_sub(&segments_shared, 1);
     *slot = NULL;
     store_relaxed(&mr->share, 0);
     for (unsigned i = 0; i < SHARE_PIECES && f->extents[i]; i++)
@@ -466,6 +466,8 @@ bool share_change_begin(uint64_t addr, uint64_t length)
     if (likely(!may_be_registered(addr, length)))
         return false;
     share_lock();
+    changes++;
+    share_unlock();
     return true;
 }
 
@@ -474,12 +476,14 @@ void share_change_gone(uint64_t addr, uint64_t length)
     struct range r = { addr, length, false };
     int err = errno;
 
+    share_lock();
     mr_for_each_own(hide_share, &r);
     if (r.found) {
         epoch_grace();
         r.found = false;
         mr_for_each_own(end_share, &r);
     }
+    share_unlock();
     if (r.found)
         tell_peers();
     errno = err;
@@ -489,7 +493,11 @@ void share_change_end(void)
 {
     int err = errno;
 
+    share_lock();
+    bool asked = !--changes && load_relaxed(&proc_slot(proc_self)->share_asked);
     share_unlock();
+    if (asked)
+        proc_attention(proc_self);
     errno = err;
 }
 
@@ -497,7 +505,7 @@ uint64_t share_segment_at(const void *addr)
 {
     struct sysv_range range;
     int err = errno;
-    bool found = load_relaxed(&segments_shared) && sysv_at((uintptr_t)addr, &range);
+    bool found = load_relaxed(&regions) && sysv_at((uintptr_t)addr, &range);
 
     errno = err;
     return found ? range.end - (uintptr_t)addr : 0;
@@ -510,7 +518,7 @@ bool share_discard(uint64_t addr, uint64_t length, int advice, int *result)
     struct vma vma;
     int view;
 
-    if ((!extent_count() && !may_be_registered(addr, length)) || addr % PAGE_BYTES || end < addr)
+    if (!extent_count() || addr % PAGE_BYTES || end < addr)
         return false;
     share_lock();
     view = vma_open();
@@ -541,7 +549,7 @@ void share_forget(void)
     memset(granules, 0, sizeof(granules));
     atomic_store(&wide_regions, 0);
     atomic_store(&regions, 0);
-    atomic_store(&segments_shared, 0);
+    changes = 0;
     release(true);
 }
 

@@ -14,22 +14,22 @@ void share_detach(struct shared_mr *mr);
 /* share_memory of struct hca_engine: lets peers map the regions that they have used enough. */
 void share_used(void);
 
-/* Around a call that may unmap, move or replace this memory, which then is not exchanged meanwhile.
- * Returns whether the other functions need to be called. */
+/* Around a call that changes how this memory is mapped; meanwhile, share_used() exchanges nothing.
+ * No lock is held during the call: other libraries deregister memory inside it, under locks of their
+ * own. Returns whether the other functions need to be called. */
 bool share_change_begin(uint64_t addr, uint64_t length);
 /* The call has succeeded for this memory: peers must no longer use their mappings, and all
  * processes access it through the kernel only. */
 void share_change_gone(uint64_t addr, uint64_t length);
 void share_change_end(void);
-/* The length of the System V segment that is attached there, if peers may map parts of any; else
- * 0. */
+/* The length of the System V segment that is attached there; 0: there is none, or no region. */
 uint64_t share_segment_at(const void *addr);
 
 /* madvise() calls that expect private memory; true: executed here. */
 bool share_discard(uint64_t addr, uint64_t length, int advice, int *result);
 
 /* Held while memory is exchanged and during fork(), with signals and cancellation blocked. A thread
- * may take it again: other libraries deregister memory inside munmap(). */
+ * may take it again: the program's malloc() may unmap memory while we hold it. */
 void share_lock(void);
 void share_unlock(void);
 /* In a forked child: forgets all regions and files of the parent, and releases the lock. */
