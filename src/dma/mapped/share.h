@@ -15,8 +15,8 @@ void share_detach(struct shared_mr *mr);
 void share_used(void);
 
 /* Around a call that changes how this memory is mapped; meanwhile, share_used() exchanges nothing.
- * No lock is held during the call: other libraries deregister memory inside it, under locks of their
- * own. Returns whether the other functions need to be called. */
+ * No lock is held during the call: other libraries deregister memory inside it, under locks of
+ * their own. Returns whether the other functions need to be called. */
 bool share_change_begin(uint64_t addr, uint64_t length);
 /* The call has succeeded for this memory: peers must no longer use their mappings, and all
  * processes access it through the kernel only. */
