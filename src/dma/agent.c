@@ -32,7 +32,7 @@
 
 #define TICK_NS      500000
 #define STACK_BYTES  (256 << 10)
-#define LOOK_SECONDS 1 /* how long memory of a dead peer may stay mapped */
+#define LOOK_SECONDS 1 /* how long memory of a dead peer may stay mapped, or damage unseen */
 
 static pthread_mutex_t start_mutex = PTHREAD_MUTEX_INITIALIZER;
 static atomic_bool sleeping;
@@ -54,11 +54,7 @@ static void sleep_until_needed(struct proc_slot *slot, uint32_t seen)
     bool waiting = load_relaxed(&hca_waiting);
     if (waiting)
         atomic_store(&sleeping, false);
-    syscall(SYS_futex, &slot->doorbell, FUTEX_WAIT, seen,
-            waiting           ? &tick
-            : peer_maps_any() ? &look
-                              : NULL,
-            NULL, 0);
+    syscall(SYS_futex, &slot->doorbell, FUTEX_WAIT, seen, waiting ? &tick : &look, NULL, 0);
     atomic_store(&sleeping, false);
 }
 
@@ -78,6 +74,7 @@ static void *serve(void *self)
         if (load_relaxed(&slot->share_asked) && hca_engine->share_memory)
             hca_engine->share_memory();
         proc_reap_periodically();
+        qp_look_for_damage();
         peer_drop_withdrawn();
         if (load_acquire(&slot->doorbell) == seen)
             sleep_until_needed(slot, seen);

@@ -34,13 +34,8 @@ struct mapping *_Atomic peer_mappings[MR_CHUNKS];
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static uint32_t *listed; /* indices of existing mappings */
 static unsigned listed_count, listed_capacity;
-static atomic_uint mapped_now, maps_made;
+static atomic_uint maps_made;
 static uint32_t drops_seen;
-
-bool peer_maps_any(void)
-{
-    return load_relaxed(&mapped_now);
-}
 
 unsigned peer_maps_made(void)
 {
@@ -206,7 +201,6 @@ static void make_mapping(struct mapping *m, const struct shared_mr *mr, uint64_t
         }
     }
     if (m->base) {
-        atomic_fetch_add(&mapped_now, 1);
         atomic_fetch_add(&maps_made, 1);
         atomic_store(&proc_slot(proc_self)->maps_memory, 1);
     } else {
@@ -317,7 +311,6 @@ void peer_drop_withdrawn(void)
         else
             syscall(SYS_munmap, m->base, m->length);
         m->base = m->attached = NULL;
-        atomic_fetch_sub(&mapped_now, 1);
     }
     listed_count = kept;
     pthread_mutex_unlock(&mutex);
@@ -330,6 +323,5 @@ void peer_forget(void)
         peer_mappings[c] = NULL;
     }
     listed_count = 0;
-    atomic_store(&mapped_now, 0);
     pthread_mutex_init(&mutex, NULL);
 }

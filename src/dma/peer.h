@@ -52,7 +52,6 @@ static inline char *peer_address(const struct mem_ref *ref, uint64_t length, boo
 
 /* Unmaps memory that its owner has withdrawn. Do not call it inside an epoch. */
 void peer_drop_withdrawn(void);
-bool peer_maps_any(void);
 /* How many regions were ever mapped. */
 unsigned peer_maps_made(void);
 /* In a forked child. */

@@ -518,6 +518,48 @@ void cq_purge(struct hca_cq *cq, struct hca_qp *qp)
     spin_unlock(&cq->lock);
 }
 
+bool cq_is_overwritten(struct hca_cq *cq, uint64_t *tail, bool *idle)
+{
+    struct shared_cq *shared = cq->shared;
+
+    spin_lock(&cq->lock);
+    *tail = load_acquire(&shared->tail);
+    uint64_t head = load_relaxed(&cq->head), waiting = *tail - head;
+    bool differs = shared->proc != proc_self || load_relaxed(&shared->head) != head ||
+                   load_relaxed(&shared->ring) != seg_offset(cq->ring) ||
+                   cq->ring->size != cq->ring_size ||
+                   (load_relaxed(&cq->ring->limit) & ~LIMIT_FROZEN) != cq->limit_published ||
+                   load_relaxed(&shared->capacity) != (uint32_t)cq->ibv.cqe ||
+                   waiting > 2 * HCA_MAX_CQE || (waiting && !is_published(cq, next_entry(cq)));
+    *idle = !waiting;
+    spin_unlock(&cq->lock);
+    return differs;
+}
+
+bool cq_skip_if_stuck(struct hca_cq *cq)
+{
+    spin_lock(&cq->lock);
+    bool stuck = load_relaxed(&cq->shared->tail) != load_relaxed(&cq->head) &&
+                 !is_published(cq, next_entry(cq));
+    if (stuck)
+        skip_abandoned(cq);
+    spin_unlock(&cq->lock);
+    return stuck;
+}
+
+void cq_restore(struct hca_cq *cq)
+{
+    store_relaxed(&cq->shared->capacity, cq->ibv.cqe);
+}
+
+void cq_wake(struct hca_cq *cq)
+{
+    struct hca_channel *channel = (struct hca_channel *)cq->ibv.channel;
+
+    if (channel)
+        notify_raise(proc_self, channel->ibv.fd, channel->id);
+}
+
 /* ---- polling ---- */
 
 static bool is_empty(struct hca_cq *cq)
@@ -582,16 +624,15 @@ static void idle(struct hca_cq *cq)
     if (unlikely(looks && looks % YIELD_AFTER == 0)) {
         notify_serve_if_wanted();
         proc_reap_periodically();
+        epoch_repair_own_line();
+        qp_look_for_damage();
         give_way_to_others();
     }
     if (unlikely(count_up(&cq->idle_polls) % LOOK_AT_TAIL == 0) &&
         load_relaxed(&cq->shared->tail) != load_relaxed(&cq->head) &&
         count_up(&cq->stuck_polls) >= STUCK_AFTER) {
         store_relaxed(&cq->stuck_polls, 0);
-        spin_lock(&cq->lock);
-        if (!is_published(cq, next_entry(cq)))
-            skip_abandoned(cq);
-        spin_unlock(&cq->lock);
+        cq_skip_if_stuck(cq);
     }
 }
 

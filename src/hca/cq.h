@@ -15,6 +15,16 @@ struct hca_cq *cq_create(struct hca_context *context, uint32_t cqe, struct hca_c
 void cq_destroy(struct hca_cq *cq);
 int cq_resize(struct hca_cq *cq, uint32_t cqe);
 
+/* Whether peers see something else than what this process, its owner, has published, or the next
+ * completion is not there. `tail` is the next ticket; `idle`: no completion waits in the ring. */
+bool cq_is_overwritten(struct hca_cq *cq, uint64_t *tail, bool *idle);
+/* Afterwards, cq_push_send() works whatever peers see. */
+void cq_restore(struct hca_cq *cq);
+/* Raises the channel's descriptor, armed or not. */
+void cq_wake(struct hca_cq *cq);
+/* Skips a completion whose producer cannot publish it any more. False: there is none to come. */
+bool cq_skip_if_stuck(struct hca_cq *cq);
+
 /* Returns the number of entries; timestamps may be NULL. */
 int cq_poll(struct hca_cq *cq, int entries, struct ibv_wc *wc, uint64_t *timestamps);
 int cq_arm(struct hca_cq *cq, bool solicited_only);

@@ -55,6 +55,9 @@ struct hca_engine {
     /* Peers have used regions of ours so much that they should map them. May be NULL. */
     void (*share_memory)(void);
 
+    /* The program is about to wait for events. May be NULL. */
+    void (*program_sleeps)(void);
+
     /* What has passed the port since the fabric exists. */
     void (*port_traffic)(uint16_t lid, struct traffic *sum);
 

@@ -17,6 +17,8 @@
 #define GRACE_LIMIT_NS 5000000000ull
 /* Every processor sees a plain store long before this. */
 #define STORE_SETTLES_US 10000
+/* A signal handler that interrupted an operation does not poll for so long. */
+#define OVERWRITTEN_NS 1000000000ull
 
 enum { AGENT_LINE = MAX_THREAD_LINES - 2, OVERFLOW_LINE = MAX_THREAD_LINES - 1 };
 
@@ -26,8 +28,20 @@ struct thread_line *epoch_overflow_line;
 static pthread_mutex_t overflow_mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_key_t line_key;
 static bool have_key;
+static atomic_bool claimed[MAX_THREAD_LINES]; /* as `used`, where no other process can write */
 
 /* ---- lines ---- */
+
+static bool claim_line(unsigned index)
+{
+    return !load_relaxed(&claimed[index]) && !atomic_exchange(&claimed[index], true);
+}
+
+static void release_line(struct thread_line *line)
+{
+    store_release(&line->used, 0);
+    store_release(&claimed[OVERFLOW_LINE - (epoch_overflow_line - line)], false);
+}
 
 /* Destructors of other keys may run after this one and use verbs: the thread then claims a line
  * again. In a forked child the value is a line of the parent, and epoch_line is not. */
@@ -36,7 +50,7 @@ static void return_line(void *line)
     if (line != epoch_line)
         return;
     epoch_line = NULL;
-    store_release(&((struct thread_line *)line)->used, 0);
+    release_line(line);
 }
 
 int epoch_init(void)
@@ -45,6 +59,7 @@ int epoch_init(void)
         return ENOMEM;
     have_key = true;
     epoch_line = NULL;
+    memset(claimed, 0, sizeof(claimed));
     epoch_overflow_line = &proc_slot(proc_self)->threads[OVERFLOW_LINE];
     return 0;
 }
@@ -61,20 +76,48 @@ void epoch_claim_line(void)
     slot = proc_slot(proc_self);
 
     for (unsigned i = 0; i < AGENT_LINE; i++) {
-        if (!load_relaxed(&slot->threads[i].used) && !atomic_exchange(&slot->threads[i].used, 1)) {
+        if (claim_line(i)) {
             epoch_line = &slot->threads[i];
+            atomic_store(&epoch_line->used, 1);
             pthread_setspecific(line_key, epoch_line);
             return;
         }
     }
     epoch_line = epoch_overflow_line;
+    store_relaxed(&claimed[OVERFLOW_LINE], true);
     store_relaxed(&epoch_line->used, 1);
 }
 
 void epoch_claim_agent_line(void)
 {
     epoch_line = &proc_slot(proc_self)->threads[AGENT_LINE];
+    store_relaxed(&claimed[AGENT_LINE], true);
     store_relaxed(&epoch_line->used, 1);
+}
+
+void epoch_repair_lines(void)
+{
+    struct thread_line *lines = proc_slot(proc_self)->threads;
+
+    for (unsigned i = 0; i < AGENT_LINE; i++)
+        if (load_relaxed(&lines[i].used) && claim_line(i))
+            release_line(&lines[i]);
+}
+
+void epoch_repair_own_line(void)
+{
+    static _Thread_local uint32_t seen;
+    static _Thread_local uint64_t since;
+    uint32_t epoch = epoch_line ? load_relaxed(&epoch_line->epoch) : 0;
+
+    if (likely(!(epoch & 1)) || epoch_line == epoch_overflow_line)
+        return;
+    if (epoch != seen) {
+        seen = epoch;
+        since = coarse_now_ns();
+    } else if (coarse_now_ns() - since > OVERWRITTEN_NS) {
+        store_release(&epoch_line->epoch, epoch + 1);
+    }
 }
 
 void epoch_shared_enter(void)

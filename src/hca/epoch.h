@@ -25,6 +25,10 @@ void epoch_forget(void);
 void epoch_claim_line(void);
 /* For a thread that others wait for inside an epoch: gives it a line of its own. */
 void epoch_claim_agent_line(void);
+/* Another process may have overwritten lines, for which grace periods then wait: those that no
+ * thread of this process uses, and that of the calling thread, which polls in vain. */
+void epoch_repair_lines(void);
+void epoch_repair_own_line(void);
 void epoch_shared_enter(void);
 void epoch_shared_exit(void);
 extern struct thread_line *epoch_overflow_line;

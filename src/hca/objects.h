@@ -265,6 +265,8 @@ struct hca_qp {
     struct ibv_qp_init_attr init;
     bool flushed;
     bool was_ready; /* has been in RTS */
+    uint8_t odd_looks; /* of qp_look_for_damage(), in a row, with the same counts */
+    uint64_t odd_counts;
     uint32_t async_taken;
     atomic_int opened; /* further handles of an XRC target */
     atomic_int groups; /* multicast groups it is attached to */

@@ -17,6 +17,7 @@
 #include "hca/traffic.h"
 #include "hca/observer.h"
 #include "util/list.h"
+#include "util/log.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -217,6 +218,100 @@ void qp_handle_errors(void)
     pthread_mutex_unlock(&qp_list_mutex);
     if (reaped)
         bounce_free_abandoned();
+}
+
+/* ---- damage ---- */
+
+#define DAMAGE_LOOK_NS 1000000000ull
+#define DAMAGE_LOOKS   3 /* that agree, before a grace period tells for sure */
+
+/* `counts` changes with each message that arrives. */
+static bool is_overwritten(struct hca_qp *qp, uint64_t *counts)
+{
+    const struct shared_qp *shared = qp->shared;
+    struct hca_cq *cq = (struct hca_cq *)qp->ibv.recv_cq;
+    uint32_t state = qp_state(qp);
+    uint64_t tail;
+    bool idle, differs = cq_is_overwritten(cq, &tail, &idle);
+
+    spin_lock(&qp->rq.lock);
+    uint32_t out = qp->rq.max_wr - qp->rq.free_count;
+    uint32_t posted = load_relaxed(&qp->rq.shared->posted);
+    uint32_t head = load_relaxed(&qp->rq.shared->head);
+    spin_unlock(&qp->rq.lock);
+    *counts = tail << 32 ^ (uint64_t)posted << 16 ^ head;
+    /* A receive that is not queued has a completion in the ring, unless a sender is about to write
+     * it. */
+    return differs || (idle && posted - head != out) ||
+           load_relaxed(&shared->qpn) != qp->ibv.qp_num || shared->proc != proc_self ||
+           (state != (uint32_t)qp->attr.qp_state && state != IBV_QPS_ERR) ||
+           load_relaxed(&shared->dest_qpn) != qp->attr.dest_qp_num ||
+           shared->recv_cq != seg_offset(cq->shared) || shared->rq != seg_offset(qp->rq.shared) ||
+           qp->rq.shared->depth != qp->rq.depth;
+}
+
+static bool may_be_looked_at(const struct hca_qp *qp)
+{
+    enum ibv_qp_state state = qp->attr.qp_state;
+
+    return qp->owner == proc_self && qp->ibv.qp_type == IBV_QPT_RC && qp->rq.shared &&
+           !qp->flushed && (state == IBV_QPS_RTR || state == IBV_QPS_RTS);
+}
+
+static bool is_damaged(struct hca_qp *qp)
+{
+    uint64_t counts, later;
+
+    if (likely(!may_be_looked_at(qp) || !is_overwritten(qp, &counts))) {
+        qp->odd_looks = 0;
+        return false;
+    }
+    qp->odd_looks = counts == qp->odd_counts ? qp->odd_looks + 1 : 1;
+    qp->odd_counts = counts;
+    if (qp->odd_looks < DAMAGE_LOOKS)
+        return false;
+    qp->odd_looks = 0;
+    if (cq_skip_if_stuck((struct hca_cq *)qp->ibv.recv_cq))
+        return false;
+    /* Without a grace period, a sender is stopped in the middle. */
+    return epoch_grace() && is_overwritten(qp, &later) && later == counts;
+}
+
+/* As flush(), by memory of this process alone. */
+static void fail_overwritten(struct hca_qp *qp)
+{
+    struct hca_cq *cq = (struct hca_cq *)qp->ibv.recv_cq;
+    uint32_t oldest = load_relaxed(&qp->rq.shared->posted);
+    uint64_t wr_id;
+
+    log_error("another process has overwritten QP 0x%06x in %s: it is in error now",
+              qp->ibv.qp_num, segment_path());
+    store_release(&qp->shared->state, IBV_QPS_ERR);
+    qp->flushed = true;
+    epoch_grace();
+    cq_restore(cq);
+    hca_engine->sq_flush(qp);
+    for (uint32_t i = 0; i < qp->rq.depth; i++)
+        if (rq_complete(&qp->rq, (oldest + i) & (qp->rq.depth - 1), &wr_id))
+            cq_push_send(cq, qp, wr_id, qp->sq_posted - 1, IBV_WC_WR_FLUSH_ERR, IBV_WC_RECV, 0);
+    async_raise(proc_self, &qp->shared->events, IBV_EVENT_QP_FATAL);
+    cq_wake(cq);
+}
+
+void qp_look_for_damage(void)
+{
+    static _Atomic uint64_t next;
+    uint64_t now = coarse_now_ns(), due = load_relaxed(&next);
+
+    if (now < due || hca_engine->charge || hca_is_ethernet() ||
+        !atomic_compare_exchange_strong(&next, &due, now + DAMAGE_LOOK_NS) ||
+        pthread_mutex_trylock(&qp_list_mutex))
+        return;
+    epoch_repair_lines();
+    for (struct hca_qp *qp = qp_list; qp; qp = qp->next)
+        if (unlikely(is_damaged(qp)))
+            fail_overwritten(qp);
+    pthread_mutex_unlock(&qp_list_mutex);
 }
 
 /* ---- creating and destroying ---- */

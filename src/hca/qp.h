@@ -52,6 +52,9 @@ void qp_explain_silence(const struct hca_qp *qp, char *text, size_t size);
  * qp_handle_errors(). */
 bool qp_needs_attention(void);
 void qp_handle_errors(void);
+/* Moves QPs to error if another process has overwritten what this one published of them: peers
+ * cannot reach them, and the program would wait for ever. Looks once in a second at most. */
+void qp_look_for_damage(void);
 
 /* Call after a receive was posted to a QP in error, with the receive queue's lock held. */
 void qp_flush_late_receive(struct hca_qp *qp);

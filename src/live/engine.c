@@ -253,5 +253,6 @@ const struct hca_engine live_engine = {
     .attach_memory = share_attach,
     .detach_memory = share_detach,
     .share_memory = share_used,
+    .program_sleeps = agent_serve, /* which looks for damage */
     .port_traffic = traffic_of_port,
 };

@@ -213,6 +213,8 @@ int verbs_poll_cq_checked(struct ibv_cq *cq, int entries, struct ibv_wc *wc)
 int verbs_req_notify_cq(struct ibv_cq *cq, int solicited_only)
 {
     hca_charge(CALL_EVENT, 0);
+    if (hca_engine->program_sleeps)
+        hca_engine->program_sleeps();
     return cq_arm((struct hca_cq *)cq, solicited_only);
 }
 
