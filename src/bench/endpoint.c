@@ -296,3 +296,18 @@ out:
     free(all);
     return status;
 }
+
+/* In round k, ranks whose sum is k modulo the number of ranks connect: each pair meets once. */
+int endpoints_connect_all(struct bench *bench, int ranks, struct endpoint *endpoints,
+                          unsigned int count)
+{
+    for (int round = 0; round < ranks; round++) {
+        int peer = (round - bench->rank + ranks) % ranks;
+        bool meets = bench->rank < ranks && peer != bench->rank;
+
+        if (endpoints_connect(bench, meets ? peer : -1,
+                              meets ? endpoints + (size_t)peer * count : NULL, count))
+            return BENCH_FAILED;
+    }
+    return BENCH_OK;
+}

@@ -75,6 +75,12 @@ struct ibv_ah_attr endpoint_path(const struct bench *bench, const struct endpoin
 int endpoints_connect(struct bench *bench, int peer, struct endpoint *endpoints,
                       unsigned int count);
 
+/* Collective. Connects each of the first 'ranks' ranks with all others of them. 'endpoints' has
+ * 'count' for each rank; those of the own rank, and all of a rank that does not take part, are not
+ * used. */
+int endpoints_connect_all(struct bench *bench, int ranks, struct endpoint *endpoints,
+                          unsigned int count);
+
 static inline int endpoint_post_receive(struct endpoint *endpoint, struct ibv_recv_wr *wr)
 {
     struct ibv_recv_wr *bad;

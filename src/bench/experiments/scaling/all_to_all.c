@@ -47,21 +47,6 @@ static int create_endpoints(struct exchange *exchange)
     return BENCH_OK;
 }
 
-/* In round k, ranks whose sum is k modulo the number of ranks connect: each pair meets once. */
-static int connect_all(struct exchange *exchange)
-{
-    struct bench *bench = exchange->bench;
-
-    for (int round = 0; round < exchange->ranks; round++) {
-        int peer = (round - bench->rank + exchange->ranks) % exchange->ranks;
-        bool meets = takes_part(exchange) && peer != bench->rank;
-
-        if (endpoints_connect(bench, meets ? peer : -1, &exchange->endpoints[meets ? peer : 0], 1))
-            return BENCH_FAILED;
-    }
-    return BENCH_OK;
-}
-
 /* Each rank writes to a block of its own in the memory of its peers. */
 static int open_memory(struct exchange *exchange)
 {
@@ -103,7 +88,9 @@ static int open_exchange(struct exchange *exchange)
         (completions_open(bench, exchange->window, WAIT_POLL, &exchange->completions) ||
          create_endpoints(exchange)))
         return BENCH_FAILED;
-    return connect_all(exchange) || open_memory(exchange) ? BENCH_FAILED : BENCH_OK;
+    if (endpoints_connect_all(bench, exchange->ranks, exchange->endpoints, 1))
+        return BENCH_FAILED;
+    return open_memory(exchange);
 }
 
 static int post(struct exchange *exchange, uint64_t number)

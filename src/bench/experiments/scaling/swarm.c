@@ -116,22 +116,6 @@ static int create_endpoints(struct swarm *swarm)
     return BENCH_OK;
 }
 
-/* In round k, ranks whose sum is k modulo the number of ranks connect: each pair meets once. */
-static int connect_all(struct swarm *swarm)
-{
-    struct bench *bench = swarm->bench;
-
-    for (int round = 0; round < bench->ranks; round++) {
-        int peer = (round - bench->rank + bench->ranks) % bench->ranks;
-
-        if (endpoints_connect(bench, peer == bench->rank ? -1 : peer,
-                              &swarm->endpoints[index_of(swarm, peer, 0, 0)],
-                              swarm->threads * swarm->emulated))
-            return BENCH_FAILED;
-    }
-    return BENCH_OK;
-}
-
 static int open_memory(struct swarm *swarm)
 {
     struct bench *bench = swarm->bench;
@@ -165,8 +149,10 @@ static int open_swarm(struct swarm *swarm)
     if (!swarm->endpoints || !swarm->completions || !swarm->sources || !swarm->targets ||
         !swarm->remotes)
         return bench_fail(swarm->bench, "out of memory");
-    return create_endpoints(swarm) || connect_all(swarm) || open_memory(swarm) ? BENCH_FAILED
-                                                                               : BENCH_OK;
+    if (create_endpoints(swarm) ||
+        endpoints_connect_all(swarm->bench, machines, swarm->endpoints, threads * swarm->emulated))
+        return BENCH_FAILED;
+    return open_memory(swarm);
 }
 
 static void close_swarm(struct swarm *swarm)
