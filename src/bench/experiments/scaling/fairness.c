@@ -10,7 +10,7 @@
 
 #define SLOTS      20
 #define FLOWS_MAX  32
-#define STAGGER_BY 4 /* the last flow starts after this part of the time that all take together */
+#define STAGGER_BY 4 /* all flows start within this part of the time that they take together */
 
 /* Arrivals of one flow, in ticks of rank 0. */
 struct arrivals {

@@ -146,7 +146,7 @@ const struct experiment experiments_scaling[] = {
     {
         .name = "fairness",
         .title = "How soon do n nodes that begin one after the other share the link of one node?",
-        .source = "this suite, after DCQCN (SIGCOMM 2015) section 6.1",
+        .source = "this suite, after DCQCN (SIGCOMM 2015)",
         .options = "--nodes 4 --sizes 64K --window 16 --iterations 4000",
         .quick = "--nodes 2 --iterations 200",
         .layout = LAYOUT_ALL_APART,
@@ -156,7 +156,7 @@ const struct experiment experiments_scaling[] = {
     {
         .name = "victim",
         .title = "What does a flow to a free node keep while others crowd another node?",
-        .source = "this suite, after DCQCN (SIGCOMM 2015) section 2.2",
+        .source = "this suite, after DCQCN (SIGCOMM 2015)",
         .options = "--nodes 0..4:1 --sizes 64K --window 16 --iterations 400",
         .quick = "--nodes 0,2 --iterations 100 --repetitions 3",
         .layout = LAYOUT_ALL_APART,
