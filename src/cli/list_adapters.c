@@ -78,9 +78,13 @@ static void print_row(const char *name, void *context)
     struct trust trust;
 
     if (parameters_find(name, path, sizeof(path), error, sizeof(error)) ||
-        parameters_read(path, NULL, &listing->adapter, error, sizeof(error)) ||
-        trust_read(&listing->papers, name, &trust)) {
+        parameters_read(path, NULL, &listing->adapter, error, sizeof(error))) {
         cli_error("%s", error);
+        listing->failed++;
+        return;
+    }
+    if (trust_read(&listing->papers, name, &trust)) {
+        cli_error("%s: the file has gone", path);
         listing->failed++;
         return;
     }
