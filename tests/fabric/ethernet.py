@@ -18,6 +18,7 @@ LOSSY = 'pfc.xoff=0B;pfc.xon=0B;pfc.headroom=0B'
 REFUSED = [
     ('link.layer=infiniband', 'pfc.xoff needs link.layer = ethernet'),
     ('pfc.xon=600KB', 'pfc.xon exceeds pfc.xoff'),
+    ('pfc.xoff=1KB;pfc.xon=0B;pfc.headroom=0B', 'pfc.xoff and pfc.headroom hold less than one packet'),
     ('ecn.kmax=4KB', 'ecn.kmax is below ecn.kmin'),
     ('ecn.kmax=0B', 'dcqcn.enabled = yes needs ecn.kmax'),
     ('ecn.pmax=1.5', 'ecn.pmax exceeds 1'),

@@ -450,6 +450,9 @@ static int check_consistency(struct reading *reading)
         { !ethernet && out->ecn.kmax, "ecn.kmax", "needs link.layer = ethernet" },
         { out->dcqcn.enabled && !out->ecn.kmax, "dcqcn.enabled", "= yes needs ecn.kmax" },
         { out->pfc.xoff && out->pfc.xon > out->pfc.xoff, "pfc.xon", "exceeds pfc.xoff" },
+        /* An empty buffer that refuses a packet would pause its sender forever. */
+        { out->pfc.xoff && out->pfc.xoff + out->pfc.headroom < packet, "pfc.xoff",
+          "and pfc.headroom hold less than one packet of link.mtu and link.header" },
         { out->ecn.kmax && out->ecn.kmin > out->ecn.kmax, "ecn.kmax", "is below ecn.kmin" },
         { out->ecn.pmax > 1, "ecn.pmax", "exceeds 1" },
         { !(out->dcqcn.g > 0) || out->dcqcn.g >= 1, "dcqcn.g", "is not between 0 and 1" },
