@@ -46,7 +46,7 @@ static void test_cut(void **state)
 {
     struct dcqcn flow = { 0 };
 
-    dcqcn_cut(&flow, &paper, 0);
+    expect(dcqcn_cut(&flow, &paper, 0), 1);
     expect(flow.current_rate, LINE / 2);
     expect(flow.target_rate, LINE);
     expect(flow.alpha, 1);
@@ -78,7 +78,7 @@ static void test_cut_by_alpha(void **state)
     dcqcn_cut(&flow, &paper, 0);
     dcqcn_advance(&flow, &paper, 100 * 55 * US);
     rate = flow.current_rate;
-    dcqcn_cut(&flow, &paper, 100 * 55 * US);
+    expect(dcqcn_cut(&flow, &paper, 100 * 55 * US), alpha);
     expect(flow.current_rate, rate * (1 - alpha / 2));
     expect(flow.alpha, (1 - 1.0 / 256) * alpha + 1.0 / 256);
 }
@@ -134,6 +134,9 @@ static void test_byte_counter(void **state)
     dcqcn_advance(&flow, &paper, 6 * 55 * US);
     /* five of the six expirations of the timer found six of the byte counter: additive */
     expect(flow.target_rate, LINE / 2 + 0.005 + 5 * 0.005 + 0.05);
+    /* the timer's seventh finds six of the byte counter, i = 1; the byte counter's seventh: i = 2 */
+    dcqcn_sent(&flow, &paper, 7 * 55 * US, 10 << 20);
+    expect(flow.target_rate, LINE / 2 + 0.005 + 5 * 0.005 + 0.05 + 0.05 + 2 * 0.05);
 }
 
 static void test_bounds(void **state)

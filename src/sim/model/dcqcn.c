@@ -38,20 +38,24 @@ void dcqcn_advance(struct dcqcn *flow, const struct parameters *p, uint64_t now)
     }
 }
 
-void dcqcn_cut(struct dcqcn *flow, const struct parameters *p, uint64_t now)
+double dcqcn_cut(struct dcqcn *flow, const struct parameters *p, uint64_t now)
 {
+    double alpha;
+
     if (!flow->limited)
         *flow = (struct dcqcn){ .limited = true, .current_rate = p->link.rate, .alpha = 1 };
     else
         dcqcn_advance(flow, p, now);
+    alpha = flow->alpha;
     flow->target_rate = flow->current_rate;
-    flow->current_rate *= 1 - flow->alpha / 2;
+    flow->current_rate *= 1 - alpha / 2;
     if (flow->current_rate < p->dcqcn.min_rate)
         flow->current_rate = p->dcqcn.min_rate;
-    flow->alpha = (1 - p->dcqcn.g) * flow->alpha + p->dcqcn.g;
+    flow->alpha = (1 - p->dcqcn.g) * alpha + p->dcqcn.g;
     flow->alpha_at = now + interval(p->dcqcn.alpha_interval);
     flow->timer_at = now + interval(p->dcqcn.timer);
     flow->bytes = flow->timeouts = flow->counts = 0;
+    return alpha;
 }
 
 void dcqcn_sent(struct dcqcn *flow, const struct parameters *p, uint64_t now, uint32_t bytes)

@@ -21,8 +21,8 @@ struct dcqcn {
 /* Brings rates and alpha up to date. */
 void dcqcn_advance(struct dcqcn *flow, const struct parameters *p, uint64_t now);
 
-/* A CNP has arrived. */
-void dcqcn_cut(struct dcqcn *flow, const struct parameters *p, uint64_t now);
+/* A CNP has arrived. Returns alpha as the CNP found it. */
+double dcqcn_cut(struct dcqcn *flow, const struct parameters *p, uint64_t now);
 
 /* A packet was sent. */
 void dcqcn_sent(struct dcqcn *flow, const struct parameters *p, uint64_t now, uint32_t bytes);

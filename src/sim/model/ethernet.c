@@ -138,9 +138,7 @@ bool ethernet_notified(struct sim_packet *pkt)
 
     if (pkt->packet.opcode == OPCODE_CNP) {
         model->ethernet.cnps++;
-        dcqcn_advance(&qp->dcqcn, &model->parameters, sched->now);
-        model->ethernet.alpha_sum += qp->dcqcn.limited ? qp->dcqcn.alpha : 1;
-        dcqcn_cut(&qp->dcqcn, &model->parameters, sched->now);
+        model->ethernet.alpha_sum += dcqcn_cut(&qp->dcqcn, &model->parameters, sched->now);
         return true;
     }
     /* A UD QP has no peer whose rate could be limited. */
