@@ -253,7 +253,9 @@ void payload_of_packet(const struct sim_packet *pkt, uint8_t *to)
 
     if (!payload->length)
         return;
-    if (!wqe)
+    if (pkt->from->owner)
+        good = false; /* its payload has a length only */
+    else if (!wqe)
         good = fetch_read_response(pkt, to);
     else if (saved)
         good = memcpy(to, saved + payload->offset, payload->length);
