@@ -34,11 +34,12 @@ static void encode_lrh(const struct frame_path *path, size_t words, uint8_t *out
     bytes_put(out + 6, 2, path->source_lid);
 }
 
-static void encode_grh(const struct frame_path *path, size_t length, uint8_t *out)
+void frame_encode_grh(const struct frame_path *path, uint8_t next, size_t length,
+                      uint8_t out[GRH_BYTES])
 {
     bytes_put(out, 4, (uint32_t)GRH_VERSION << 28 | path->traffic_class << 20 | path->flow_label);
     bytes_put(out + 4, 2, length);
-    out[6] = GRH_NEXT_IBA;
+    out[6] = next;
     out[7] = path->hop_limit;
     memcpy(out + 8, path->source_gid, 16);
     memcpy(out + 24, path->destination_gid, 16);
@@ -78,7 +79,7 @@ size_t frame_encode(const struct frame_path *path, const struct packet *packet, 
         return 0;
     encode_lrh(path, (total - VCRC_BYTES) / 4, out);
     if (path->global)
-        encode_grh(path, total - VCRC_BYTES - routing, out + LRH_BYTES);
+        frame_encode_grh(path, GRH_NEXT_IBA, total - VCRC_BYTES - routing, out + LRH_BYTES);
     size_t header_bytes = packet_encode(packet, headers);
     uint8_t *at = out + routing;
     memcpy(at, headers, header_bytes);

@@ -26,6 +26,10 @@ struct frame_path {
 
 size_t frame_bytes(const struct frame_path *path, const struct packet *packet);
 
+/* `next` is what follows the GRH, `length` bytes with all checksums but the link's. */
+void frame_encode_grh(const struct frame_path *path, uint8_t next, size_t length,
+                      uint8_t out[GRH_BYTES]);
+
 /* `payload` has the bytes that the packet references. Returns the frame's length, or 0 if it
  * exceeds `capacity`. */
 size_t frame_encode(const struct frame_path *path, const struct packet *packet, const void *payload,

@@ -19,7 +19,7 @@
 /* The token shows that the sender can read the fabric's segment, so is a process of this user. */
 struct forwarded {
     uint64_t token;
-    struct wire_flow flow;
+    struct roce_flow flow;
     uint8_t gid[16]; /* at which it arrived */
 };
 
@@ -53,7 +53,7 @@ int wire_forward_open(void)
 /* The socket takes only a few packets (net.unix.max_dgram_qlen): let the owner run. To wait for it
  * without a limit might be to wait for each other. A packet that is lost here is repeated by its
  * sender, if the service is reliable. */
-void wire_forward_send(unsigned proc, unsigned gid, const struct wire_flow *flow,
+void wire_forward_send(unsigned proc, unsigned gid, const struct roce_flow *flow,
                        const uint8_t *bytes, size_t length)
 {
     struct sockaddr_un name;
@@ -82,7 +82,7 @@ static bool find_gid(const uint8_t raw[16], unsigned *gid)
     return false;
 }
 
-size_t wire_forward_take(uint8_t *buffer, size_t size, unsigned *gid, struct wire_flow *flow,
+size_t wire_forward_take(uint8_t *buffer, size_t size, unsigned *gid, struct roce_flow *flow,
                          const uint8_t **frame)
 {
     for (;;) {

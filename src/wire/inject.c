@@ -19,7 +19,7 @@ static struct {
     struct wire_arrival arrival;
     size_t length;
     uint16_t identification;
-    uint8_t bytes[WIRE_MAX_FRAME];
+    uint8_t bytes[ROCE_MAX_DATAGRAM];
 } held;
 
 int wire_inject_read(void)
@@ -55,7 +55,7 @@ void wire_inject(struct wire_arrival *arrival, const uint8_t *bytes, size_t leng
                  void (*deliver)(struct wire_arrival *arrival, const uint8_t *bytes, size_t length,
                                  uint16_t identification))
 {
-    uint8_t corrupted[WIRE_MAX_FRAME];
+    uint8_t corrupted[ROCE_MAX_DATAGRAM];
     bool release = held.full;
 
     if (faults_strike(&faults, FAULT_DROP))

@@ -23,7 +23,7 @@ bool wire_mad_send(const struct hca_mad *mad)
         .payload.length = MAD_BYTES,
     };
     size_t headers = opcode_info(SEND_ONLY)->header_bytes;
-    struct wire_flow flow = { .source_port = WIRE_UDP_PORT };
+    struct roce_flow flow = { .source_port = ROCE_UDP_PORT };
     struct wire_batch batch;
     union netif_address to;
     uint16_t identification;
@@ -41,8 +41,8 @@ bool wire_mad_send(const struct hca_mad *mad)
     if (frame) {
         packet_encode(&packet, frame);
         memcpy(frame + headers, mad->bytes, MAD_BYTES);
-        wire_batch_add_written(&batch,
-                               wire_frame_seal(&flow, frame, headers, MAD_BYTES, identification));
+        wire_batch_add_written(
+            &batch, roce_datagram_seal(&flow, frame, headers, MAD_BYTES, identification));
     }
     wire_batch_end(&batch);
     return frame;

@@ -106,10 +106,10 @@ static enum transport_status receive_place(struct transport_qp *transport, uint3
 }
 
 /* In front of a datagram: its IPv6 header, or in the last 20 bytes its IPv4 header. */
-static void make_grh(const struct wire_flow *flow, uint32_t length, uint8_t grh[HCA_GRH_BYTES])
+static void make_grh(const struct roce_flow *flow, uint32_t length, uint8_t grh[HCA_GRH_BYTES])
 {
     memset(grh, 0, HCA_GRH_BYTES);
-    if (wire_flow_is_ipv4(flow)) {
+    if (roce_flow_is_ipv4(flow)) {
         grh[20] = 0x45;
         bytes_put(grh + 22, 2, 20 + 8 + length);
         grh[26] = 0x40;
@@ -156,7 +156,7 @@ static void complete_receive(struct wire_qp *qp, const struct packet *last, uint
     if (delivery.datagram) {
         uint8_t grh[HCA_GRH_BYTES];
 
-        if (wire_flow_is_ipv4(&qp->arrival->flow))
+        if (roce_flow_is_ipv4(&qp->arrival->flow))
             send.sl = SL_OF_IPV4;
         make_grh(&qp->arrival->flow, length, grh);
         if (scatter(&qp->target, 0, grh, sizeof(grh)))

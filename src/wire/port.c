@@ -35,7 +35,7 @@ static void gid_of(const union netif_address *address, uint8_t gid[16])
         memcpy(gid, &address->v6.sin6_addr, 16);
         return;
     }
-    memcpy(gid, WIRE_IPV4_PREFIX, 12);
+    memcpy(gid, ROCE_IPV4_PREFIX, 12);
     memcpy(gid + 12, &address->v4.sin_addr, 4);
 }
 
@@ -94,7 +94,7 @@ static void log_refused(const struct wire_gid *gid, int err)
         log_debug("wire: %s is not usable yet", text);
         return;
     }
-    log_error("UDP port %d of %s: %s%s", WIRE_UDP_PORT, text, strerror(err),
+    log_error("UDP port %d of %s: %s%s", ROCE_UDP_PORT, text, strerror(err),
               err == EADDRINUSE ? " (by another user, or by the kernel's own RoCE driver)" : "");
 }
 
@@ -103,9 +103,9 @@ static void log_refused(const struct wire_gid *gid, int err)
 static void set_port_number(union netif_address *address)
 {
     if (address->any.sa_family == AF_INET)
-        address->v4.sin_port = htons(WIRE_UDP_PORT);
+        address->v4.sin_port = htons(ROCE_UDP_PORT);
     else
-        address->v6.sin6_port = htons(WIRE_UDP_PORT);
+        address->v6.sin6_port = htons(ROCE_UDP_PORT);
 }
 
 static struct wire_gid *find_gid(const uint8_t raw[16])
@@ -274,17 +274,17 @@ uint32_t wire_port_mtu(void)
 bool wire_port_address(const struct wire_gid *from, const uint8_t gid[16],
                        union netif_address *address)
 {
-    if (wire_gid_is_ipv4(gid) != wire_gid_is_ipv4(from->raw))
+    if (roce_gid_is_ipv4(gid) != roce_gid_is_ipv4(from->raw))
         return false;
     memset(address, 0, sizeof(*address));
-    if (wire_gid_is_ipv4(gid)) {
+    if (roce_gid_is_ipv4(gid)) {
         address->v4.sin_family = AF_INET;
-        address->v4.sin_port = htons(WIRE_UDP_PORT);
+        address->v4.sin_port = htons(ROCE_UDP_PORT);
         memcpy(&address->v4.sin_addr, gid + 12, 4);
         return true;
     }
     address->v6.sin6_family = AF_INET6;
-    address->v6.sin6_port = htons(WIRE_UDP_PORT);
+    address->v6.sin6_port = htons(ROCE_UDP_PORT);
     memcpy(&address->v6.sin6_addr, gid, 16);
     if (IN6_IS_ADDR_LINKLOCAL(&address->v6.sin6_addr))
         address->v6.sin6_scope_id = wire_port.netif.index;

@@ -277,7 +277,7 @@ static bool copy_payload(const struct wire_qp *qp, const struct packet *packet,
 }
 
 static void fill_frame(struct wire_batch *batch, struct wire_qp *qp, const struct packet *packet,
-                       const struct wire_wqe *wqe, uint8_t *frame, const struct wire_flow *flow,
+                       const struct wire_wqe *wqe, uint8_t *frame, const struct roce_flow *flow,
                        uint16_t identification)
 {
     size_t headers = packet_encode(packet, frame);
@@ -287,7 +287,7 @@ static void fill_frame(struct wire_batch *batch, struct wire_qp *qp, const struc
     if (memory) {
         uint8_t *end = frame + headers;
         size_t end_bytes =
-            wire_frame_end(flow, frame, headers, memory, length, identification, end);
+            roce_datagram_end(flow, frame, headers, memory, length, identification, end);
 
         wire_batch_add_written(batch, headers);
         wire_batch_add_memory(batch, memory, length);
@@ -300,7 +300,7 @@ static void fill_frame(struct wire_batch *batch, struct wire_qp *qp, const struc
         frame[0] = 0xff;
         qp_set_error(qp->shared);
     }
-    wire_batch_add_written(batch, wire_frame_seal(flow, frame, headers, length, identification));
+    wire_batch_add_written(batch, roce_datagram_seal(flow, frame, headers, length, identification));
 }
 
 static void add_frame(struct wire_batch *batch, struct wire_qp *qp, const struct packet *packet,
@@ -309,7 +309,7 @@ static void add_frame(struct wire_batch *batch, struct wire_qp *qp, const struct
     bool datagram = qp->hca->ibv.qp_type == IBV_QPT_UD;
     const struct wire_gid *from = datagram ? &wire_port.gids[wqe->send.sgid_index] : qp->from;
     const union netif_address *to = datagram ? &wqe->to : &qp->to;
-    struct wire_flow flow = { .source_port = WIRE_UDP_PORT };
+    struct roce_flow flow = { .source_port = ROCE_UDP_PORT };
     uint16_t identification;
 
     if (to->any.sa_family == AF_UNSPEC)

@@ -79,7 +79,7 @@ static void deliver(struct wire_arrival *arrival, const uint8_t *bytes, size_t l
                     uint16_t identification)
 {
     const char *wrong =
-        wire_frame_decode(&arrival->flow, bytes, length, identification, &arrival->packet);
+        roce_datagram_decode(&arrival->flow, bytes, length, identification, &arrival->packet);
     struct shared_qp *qp;
 
     if (wrong) {
@@ -101,14 +101,14 @@ static void deliver(struct wire_arrival *arrival, const uint8_t *bytes, size_t l
 
 /* ---- datagrams ---- */
 
-static void set_source(struct wire_flow *flow, const union netif_address *from)
+static void set_source(struct roce_flow *flow, const union netif_address *from)
 {
     if (from->any.sa_family == AF_INET6) {
         memcpy(flow->source, &from->v6.sin6_addr, 16);
         flow->source_port = ntohs(from->v6.sin6_port);
         return;
     }
-    memcpy(flow->source, WIRE_IPV4_PREFIX, 12);
+    memcpy(flow->source, ROCE_IPV4_PREFIX, 12);
     memcpy(flow->source + 12, &from->v4.sin_addr, 4);
     flow->source_port = ntohs(from->v4.sin_port);
 }

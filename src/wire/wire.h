@@ -9,9 +9,9 @@
 
 #include "dma/deliver.h"
 #include "hca/engine.h"
+#include "transport/roce_datagram.h"
 #include "transport/transport.h"
 #include "util/netif.h"
-#include "wire/frame.h"
 
 #include <sys/uio.h>
 
@@ -84,7 +84,7 @@ void wire_batch_end(struct wire_batch *batch);
 /* A packet that has arrived, and how. */
 struct wire_arrival {
     const struct wire_gid *to;
-    struct wire_flow flow;
+    struct roce_flow flow;
     struct packet packet;
 };
 
@@ -98,12 +98,12 @@ void wire_receive_answer(void);
 void wire_receive_touch(uint32_t qpn);
 
 /* Passes a packet to the process that owns its QP. */
-void wire_forward_send(unsigned proc, unsigned gid, const struct wire_flow *flow,
+void wire_forward_send(unsigned proc, unsigned gid, const struct roce_flow *flow,
                        const uint8_t *bytes, size_t length);
 int wire_forward_open(void);
 /* Takes a forwarded packet from the socket. Returns the length of the frame, which has been
  * checked by the process that received it, or 0. */
-size_t wire_forward_take(uint8_t *buffer, size_t size, unsigned *gid, struct wire_flow *flow,
+size_t wire_forward_take(uint8_t *buffer, size_t size, unsigned *gid, struct roce_flow *flow,
                          const uint8_t **frame);
 
 /* ---- queue pairs ---- */

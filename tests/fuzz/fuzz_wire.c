@@ -2,9 +2,9 @@
 /* Whatever arrives from the network: frames as they come, and frames with the right ICRC for a QP
  * with requests of its own outstanding. The driver below trusts the transport as the wire engine
  * does, and stops where that trust is misplaced. */
+#include "transport/roce_datagram.h"
 #include "transport/transport.h"
 #include "util/util.h"
-#include "wire/frame.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,10 +17,10 @@
 #define RECEIVE      9000u
 #define STEP_NS      100000
 
-static const struct wire_flow flow = {
-    .source = WIRE_IPV4_PREFIX "\x0a\x00\x00\x01",
-    .destination = WIRE_IPV4_PREFIX "\x0a\x00\x00\x02",
-    .source_port = WIRE_UDP_PORT,
+static const struct roce_flow flow = {
+    .source = ROCE_IPV4_PREFIX "\x0a\x00\x00\x01",
+    .destination = ROCE_IPV4_PREFIX "\x0a\x00\x00\x02",
+    .source_port = ROCE_UDP_PORT,
 };
 
 static struct transport_qp qp;
@@ -204,20 +204,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct packet packet;
     uint64_t now = 0;
 
-    wire_frame_decode(&flow, data, size, 0, &packet);
+    roce_datagram_decode(&flow, data, size, 0, &packet);
     if (!size)
         return 0;
     begin(data[0]);
     for (size_t at = 1; at + 2 <= size; now += STEP_NS) {
         size_t length = data[at] | (data[at + 1] & 0x1f) << 8, left = size - at - 2;
-        uint8_t *frame = malloc(WIRE_MAX_FRAME);
+        uint8_t *frame = malloc(ROCE_MAX_DATAGRAM);
 
         length = length < left ? length : left;
         drain(now);
-        if (length >= BTH_BYTES && length <= WIRE_MAX_FRAME - 8) {
+        if (length >= BTH_BYTES && length <= ROCE_MAX_DATAGRAM - 8) {
             memcpy(frame, data + at + 2, length);
-            length = wire_frame_seal(&flow, frame, length, 0, 0);
-            if (!wire_frame_decode(&flow, frame, length, 0, &packet))
+            length = roce_datagram_seal(&flow, frame, length, 0, 0);
+            if (!roce_datagram_decode(&flow, frame, length, 0, &packet))
                 transport_receive(&qp, now, &packet);
             length -= ICRC_BYTES;
         }

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Packets as the bytes that a cable carries. */
+/* Packets as the bytes that a cable carries: frames of InfiniBand, or of RoCEv2 on Ethernet. */
 #ifndef SIM_MODEL_CABLE_H
 #define SIM_MODEL_CABLE_H
 
-#include "transport/frame.h"
+#include "transport/roce_frame.h"
 
 struct sim_packet;
 
+#define CABLE_MAX_BYTES ROCE_FRAME_MAX_BYTES /* more than FRAME_MAX_BYTES */
+
 /* Writes the frame of a packet, with the bytes that the sender's memory holds now; returns its
  * length. */
-size_t cable_frame(const struct sim_packet *pkt, uint8_t bytes[FRAME_MAX_BYTES]);
+size_t cable_frame(const struct sim_packet *pkt, uint8_t bytes[CABLE_MAX_BYTES]);
 
 /* The packet passes a cable that may flip bits. If the checksums of the frame notice it, the packet
  * is corrupted. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "wire/icrc.h"
+#include "transport/roce_icrc.h"
 
 #include "util/bytes.h"
 
@@ -21,7 +21,7 @@
 
 /* ---- the headers, with ones where routers may change them ---- */
 
-static uint8_t *put_ipv4(uint8_t *at, const struct wire_flow *flow, size_t length,
+static uint8_t *put_ipv4(uint8_t *at, const struct roce_flow *flow, size_t length,
                          uint16_t identification, uint16_t fragment)
 {
     memset(at, 0xff, IPV4_BYTES);
@@ -35,7 +35,7 @@ static uint8_t *put_ipv4(uint8_t *at, const struct wire_flow *flow, size_t lengt
     return at + IPV4_BYTES;
 }
 
-static uint8_t *put_ipv6(uint8_t *at, const struct wire_flow *flow, size_t length)
+static uint8_t *put_ipv6(uint8_t *at, const struct roce_flow *flow, size_t length)
 {
     memset(at, 0xff, IPV6_BYTES);
     at[0] = 0x6f;
@@ -47,17 +47,17 @@ static uint8_t *put_ipv6(uint8_t *at, const struct wire_flow *flow, size_t lengt
 }
 
 /* The CRC of everything up to the BTH of a packet of `length` bytes. */
-static uint32_t crc_of_heads(const struct wire_flow *flow, const uint8_t *bth, size_t length,
+static uint32_t crc_of_heads(const struct roce_flow *flow, const uint8_t *bth, size_t length,
                              uint16_t identification, uint16_t fragment)
 {
     uint8_t head[LRH_ONES + IPV6_BYTES + UDP_BYTES + BTH_BYTES], *at = head + LRH_ONES;
     size_t datagram = length + ICRC_BYTES;
 
     memset(head, 0xff, LRH_ONES);
-    at = wire_flow_is_ipv4(flow) ? put_ipv4(at, flow, datagram, identification, fragment)
+    at = roce_flow_is_ipv4(flow) ? put_ipv4(at, flow, datagram, identification, fragment)
                                  : put_ipv6(at, flow, datagram);
     bytes_put(at, 2, flow->source_port);
-    bytes_put(at + 2, 2, WIRE_UDP_PORT);
+    bytes_put(at + 2, 2, ROCE_UDP_PORT);
     bytes_put(at + 4, 2, UDP_BYTES + datagram);
     memset(at + 6, 0xff, 2);
     at += UDP_BYTES;
@@ -67,14 +67,14 @@ static uint32_t crc_of_heads(const struct wire_flow *flow, const uint8_t *bth, s
     return libdeflate_crc32(0, head, at - head);
 }
 
-static uint32_t crc_of(const struct wire_flow *flow, const uint8_t *bytes, size_t length,
+static uint32_t crc_of(const struct roce_flow *flow, const uint8_t *bytes, size_t length,
                        uint16_t identification, uint16_t fragment)
 {
     return libdeflate_crc32(crc_of_heads(flow, bytes, length, identification, fragment),
                             bytes + BTH_BYTES, length - BTH_BYTES);
 }
 
-uint32_t wire_icrc(const struct wire_flow *flow, const uint8_t *headers, size_t header_bytes,
+uint32_t roce_icrc(const struct roce_flow *flow, const uint8_t *headers, size_t header_bytes,
                    const uint8_t *payload, size_t payload_bytes, uint16_t identification)
 {
     static const uint8_t zeros[4];
@@ -132,7 +132,7 @@ static bool two_bytes_explain(uint32_t difference, size_t bytes_to_end)
     return !(difference >> 16);
 }
 
-bool wire_icrc_matches(const struct wire_flow *flow, const uint8_t *bytes, size_t length,
+bool roce_icrc_matches(const struct roce_flow *flow, const uint8_t *bytes, size_t length,
                        uint32_t received, uint16_t guess)
 {
     static const uint16_t fragments[] = { DONT_FRAGMENT, 0 };
@@ -141,7 +141,7 @@ bool wire_icrc_matches(const struct wire_flow *flow, const uint8_t *bytes, size_
 
     if (!difference)
         return true;
-    if (!wire_flow_is_ipv4(flow))
+    if (!roce_flow_is_ipv4(flow))
         return false;
     for (int i = 0; i < 2; i++)
         if (two_bytes_explain(received ^ crc_of(flow, bytes, length, 0, fragments[i]), to_end))

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* RoCEv2 frames: sealed and read back, whatever identification they got on the way, and anything at
- * all. */
+/* RoCEv2 packets: sealed and read back, whatever identification they got on the way, and anything
+ * at all. */
 
+#include "transport/roce_frame.h"
 #include "util/util.h"
-#include "wire/frame.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,15 +12,15 @@
 
 #include <cmocka.h>
 
-static const struct wire_flow ipv4 = {
-    .source = WIRE_IPV4_PREFIX "\x0a\x00\x00\x01",
-    .destination = WIRE_IPV4_PREFIX "\x0a\x00\x00\x02",
+static const struct roce_flow ipv4 = {
+    .source = ROCE_IPV4_PREFIX "\x0a\x00\x00\x01",
+    .destination = ROCE_IPV4_PREFIX "\x0a\x00\x00\x02",
     .source_port = 49200,
 };
-static const struct wire_flow ipv6 = {
+static const struct roce_flow ipv6 = {
     .source = "\xfd\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01",
     .destination = "\xfd\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02",
-    .source_port = WIRE_UDP_PORT,
+    .source_port = ROCE_UDP_PORT,
 };
 
 static uint64_t random_state = 88172645463325252ull;
@@ -33,7 +33,7 @@ static uint64_t random_bits(unsigned bits)
     return random_state >> (64 - bits);
 }
 
-static size_t make(const struct wire_flow *flow, uint8_t *frame, uint32_t payload, uint16_t id)
+static size_t make(const struct roce_flow *flow, uint8_t *frame, uint32_t payload, uint16_t id)
 {
     struct packet packet = { .opcode = SERVICE_RC | OPCODE_SEND_ONLY,
                              .pkey = 0xffff,
@@ -44,7 +44,7 @@ static size_t make(const struct wire_flow *flow, uint8_t *frame, uint32_t payloa
 
     for (uint32_t i = 0; i < payload; i++)
         frame[headers + i] = random_bits(8);
-    return wire_frame_seal(flow, frame, headers, payload, id);
+    return roce_datagram_seal(flow, frame, headers, payload, id);
 }
 
 /* Computed from the definition, by zlib's crc32(). */
@@ -57,33 +57,33 @@ static void a_known_frame_has_its_icrc(void **state)
                              .psn = 0x22,
                              .syndrome = ACK_NO_CREDITS,
                              .msn = 1 };
-    uint8_t frame[WIRE_MAX_FRAME];
+    uint8_t frame[ROCE_MAX_DATAGRAM];
     size_t headers = packet_encode(&packet, frame);
 
-    assert_int_equal(wire_frame_seal(&ipv4, frame, headers, 0, 0x1234), 20);
+    assert_int_equal(roce_datagram_seal(&ipv4, frame, headers, 0, 0x1234), 20);
     assert_memory_equal(frame + 16, expected, 4);
 }
 
 static void frames_come_back_whatever_their_identification(void **state)
 {
-    uint8_t frame[WIRE_MAX_FRAME];
+    uint8_t frame[ROCE_MAX_DATAGRAM];
     struct packet packet;
 
     for (int i = 0; i < 2000; i++) {
         uint32_t payload = i < 8 ? (uint32_t)i : random_bits(32) % 4097;
         size_t length = make(&ipv4, frame, payload, random_bits(16));
 
-        assert_null(wire_frame_decode(&ipv4, frame, length, 0, &packet));
+        assert_null(roce_datagram_decode(&ipv4, frame, length, 0, &packet));
         assert_int_equal(packet.payload.length, payload);
         assert_int_equal(packet.destination_qpn, 0x1234);
         length = make(&ipv6, frame, payload, 0);
-        assert_null(wire_frame_decode(&ipv6, frame, length, 0, &packet));
+        assert_null(roce_datagram_decode(&ipv6, frame, length, 0, &packet));
     }
 }
 
 static void a_changed_byte_is_noticed(void **state)
 {
-    uint8_t frame[WIRE_MAX_FRAME];
+    uint8_t frame[ROCE_MAX_DATAGRAM];
     struct packet packet;
     int unnoticed = 0;
 
@@ -93,7 +93,7 @@ static void a_changed_byte_is_noticed(void **state)
         if (at == 4) /* routers may change this one */
             continue;
         frame[at] ^= 1 + random_bits(32) % 255;
-        unnoticed += !wire_frame_decode(&ipv4, frame, length, 0, &packet);
+        unnoticed += !roce_datagram_decode(&ipv4, frame, length, 0, &packet);
     }
     /* 16 bits are left to notice them. At some distances from the identification, a changed byte
      * looks like another identification more often than at random. */
@@ -102,17 +102,47 @@ static void a_changed_byte_is_noticed(void **state)
 
 static void addresses_and_ports_belong_to_the_icrc(void **state)
 {
-    struct wire_flow other = ipv6;
-    uint8_t frame[WIRE_MAX_FRAME];
+    struct roce_flow other = ipv6;
+    uint8_t frame[ROCE_MAX_DATAGRAM];
     struct packet packet;
     size_t length = make(&ipv6, frame, 100, 0);
 
     other.source[15]++;
-    assert_non_null(wire_frame_decode(&other, frame, length, 0, &packet));
+    assert_non_null(roce_datagram_decode(&other, frame, length, 0, &packet));
     other = ipv6;
     other.source_port++;
-    assert_non_null(wire_frame_decode(&other, frame, length, 0, &packet));
-    assert_null(wire_frame_decode(&ipv6, frame, length, 0, &packet));
+    assert_non_null(roce_datagram_decode(&other, frame, length, 0, &packet));
+    assert_null(roce_datagram_decode(&ipv6, frame, length, 0, &packet));
+}
+
+static void every_flipped_bit_of_a_frame_is_noticed(void **state)
+{
+    struct frame_path path = { .source_lid = 0x102,
+                               .destination_lid = 0x304,
+                               .global = true,
+                               .hop_limit = 64,
+                               .source_gid = "\xfe\x80\0\0\0\0\0\0\0\0\0\0\0\0\0",
+                               .destination_gid = "\xfe\x80\0\0\0\0\0\0\0\0\0\0\0\0\1" };
+    struct packet packet = { .opcode = SERVICE_RC | OPCODE_SEND_ONLY,
+                             .pkey = 0xffff,
+                             .destination_qpn = 0x1234,
+                             .psn = 77,
+                             .payload = { .length = 5 } };
+    uint8_t frame[ROCE_FRAME_MAX_BYTES];
+    size_t length = roce_frame_encode(&path, &packet, "abcde", frame);
+    struct packet decoded;
+
+    assert_int_equal(length, 14 + 40 + 8 + 12 + 8 + 4 + 4);
+    assert_int_equal(length, roce_frame_bytes(&packet));
+    assert_memory_equal(frame, "\x02\0\0\0\x03\x04\x02\0\0\0\x01\x02\x86\xdd", 14);
+    assert_null(roce_frame_decode(&decoded, frame, length));
+    assert_int_equal(decoded.psn, 77);
+    assert_int_equal(decoded.payload.length, 5);
+    for (size_t bit = 0; bit < 8 * length; bit++) {
+        frame[bit / 8] ^= 1 << bit % 8;
+        assert_non_null(roce_frame_decode(&decoded, frame, length));
+        frame[bit / 8] ^= 1 << bit % 8;
+    }
 }
 
 static void anything_may_arrive(void **state)
@@ -125,7 +155,7 @@ static void anything_may_arrive(void **state)
 
         for (size_t k = 0; k < length; k++)
             bytes[k] = random_bits(8);
-        wire_frame_decode(i & 1 ? &ipv4 : &ipv6, bytes, length, 0, &packet);
+        roce_datagram_decode(i & 1 ? &ipv4 : &ipv6, bytes, length, 0, &packet);
         free(bytes);
     }
 }
@@ -137,6 +167,7 @@ int main(void)
         cmocka_unit_test(frames_come_back_whatever_their_identification),
         cmocka_unit_test(a_changed_byte_is_noticed),
         cmocka_unit_test(addresses_and_ports_belong_to_the_icrc),
+        cmocka_unit_test(every_flipped_bit_of_a_frame_is_noticed),
         cmocka_unit_test(anything_may_arrive),
     };
 

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#ifndef WIRE_ICRC_H
-#define WIRE_ICRC_H
+#ifndef TRANSPORT_ROCE_ICRC_H
+#define TRANSPORT_ROCE_ICRC_H
 
 /* The invariant CRC of RoCEv2 (IBA annex A17): it covers the IP and UDP headers as well, except the
  * fields that routers change. */
 
-#include "wire/frame.h"
+#include "transport/roce_datagram.h"
 
 /* Of a packet that is about to be sent, padding included. */
-uint32_t wire_icrc(const struct wire_flow *flow, const uint8_t *headers, size_t header_bytes,
+uint32_t roce_icrc(const struct roce_flow *flow, const uint8_t *headers, size_t header_bytes,
                    const uint8_t *payload, size_t payload_bytes, uint16_t identification);
 
 /* `bytes` begins with the BTH and ends before the ICRC. Over IPv4 the ICRC covers the packet's
  * identification, which a UDP socket does not tell: a packet is accepted if some identification
  * explains its ICRC. `guess` is tried first. */
-bool wire_icrc_matches(const struct wire_flow *flow, const uint8_t *bytes, size_t length,
+bool roce_icrc_matches(const struct roce_flow *flow, const uint8_t *bytes, size_t length,
                        uint32_t received, uint16_t guess);
 
 #endif
