@@ -123,8 +123,11 @@ static void ask_for_short_slices(void)
         int32_t nice;
         uint32_t priority;
         uint64_t runtime, deadline, period;
-    } attr = { .size = sizeof(attr), .policy = SCHED_OTHER, .runtime = SLICE_NS };
+    } attr;
 
+    if (syscall(SYS_sched_getattr, 0, &attr, sizeof(attr), 0) || attr.policy != SCHED_OTHER)
+        return;
+    attr.runtime = SLICE_NS;
     syscall(SYS_sched_setattr, 0, &attr, 0);
 }
 
