@@ -217,19 +217,33 @@ static void post_when_room(struct rma_rail *rail, struct rma_work *work)
     work_lost(work);
 }
 
+/* Requests of a failed rail, which come back one by one, go before all later ones. */
+static bool is_draining(const struct rma_rail *rail)
+{
+    return !rail->up && rail->outstanding;
+}
+
+static bool must_wait(const struct rma_peer *peer, const struct rma_rail *rail)
+{
+    for (uint32_t i = 0; i < peer->rail_count; i++) {
+        if (is_draining(&peer->rail[i]))
+            return true;
+    }
+    return lost || (rail && !has_room(rail));
+}
+
 static void post_in_order(struct rma_op *op, struct rma_work *work)
 {
     struct rma_rail *rail;
 
     if (!work)
         return;
-    while (lost)
+    while (rail = ordered_rail(op->peer), must_wait(op->peer, rail))
         rma_wait();
-    rail = ordered_rail(op->peer);
     work->ordered = true;
     work->rail = rail ? rail : op->peer->rail;
     if (rail)
-        post_when_room(rail, work);
+        post(rail, work);
     else
         work_done(work, false);
 }
@@ -237,6 +251,7 @@ static void post_in_order(struct rma_op *op, struct rma_work *work)
 static void post_stripe(struct rma_op *op, enum ibv_wr_opcode opcode, const struct rma_copy *copy,
                         const struct rails_stripe *stripe, struct rma_plan *plan)
 {
+    struct rma_rail *rail = &op->peer->rail[stripe->rail];
     struct rma_copy part = *copy;
     struct rma_work *work;
 
@@ -247,12 +262,14 @@ static void post_stripe(struct rma_op *op, enum ibv_wr_opcode opcode, const stru
     if (!work)
         return;
     work->stripe = *stripe;
-    work->planned = true;
     work->plan = plan;
     if (plan)
         plan->left++;
-    rails_given(&op->peer->set, stripe, plan ? mtl_now() : 0);
-    post_when_room(&op->peer->rail[stripe->rail], work);
+    /* The rail may have failed while an earlier stripe waited for room. */
+    work->planned = rail->up;
+    if (work->planned)
+        rails_given(&op->peer->set, stripe, plan ? mtl_now() : 0);
+    post_when_room(rail, work);
 }
 
 /* Short copies have one stripe, and the policy does not measure them. */
@@ -383,7 +400,7 @@ int rma_progress(void)
         struct rma_rail *rail = other_rail(work);
 
         next = work->next;
-        if (rail && !has_room(rail)) {
+        if (is_draining(work->rail) || (rail && !has_room(rail))) {
             queue_lost(work);
             continue;
         }
