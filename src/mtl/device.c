@@ -212,6 +212,43 @@ void device_path_ah_attr(const struct path *path, const struct path_address *to,
     };
 }
 
+struct ibv_qp *device_create_qp(const struct path *path, uint32_t sends, uint32_t receives,
+                                int access)
+{
+    const struct device *device = path->device;
+    struct ibv_qp_init_attr init = {
+        .send_cq = device->cq,
+        .recv_cq = device->cq,
+        .cap = { .max_send_wr = sends,
+                 .max_recv_wr = receives,
+                 .max_send_sge = 1,
+                 .max_recv_sge = 1,
+                 .max_inline_data = mtl.parameters.inline_limit },
+        .qp_type = IBV_QPT_RC,
+    };
+    struct ibv_qp_attr attr = {
+        .qp_state = IBV_QPS_INIT,
+        .port_num = path->port,
+        .qp_access_flags = access,
+    };
+    struct ibv_qp *qp = ibv_create_qp(device->pd, &init);
+    int err;
+
+    if (!qp) {
+        mtl_log("cannot create a queue pair with %u send and %u receive entries on %s: %s", sends,
+                receives, ibv_get_device_name(device->context->device), strerror(errno));
+        return NULL;
+    }
+    err = ibv_modify_qp(qp, &attr,
+                        IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+    if (!err)
+        return qp;
+    mtl_log("cannot use queue pair %u on %s port %u: %s", qp->qp_num,
+            ibv_get_device_name(device->context->device), path->port, strerror(err));
+    ibv_destroy_qp(qp);
+    return NULL;
+}
+
 int device_connect_qp(const struct path *path, const struct path_address *to, struct ibv_qp *qp,
                       uint32_t qp_num)
 {

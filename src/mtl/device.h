@@ -51,6 +51,11 @@ void devices_close(void);
 /* Grows the CQ for this many more completions. Returns 0 or an errno value. */
 int device_reserve(struct device *device, uint32_t completions);
 
+/* Creates an RC queue pair on the path, in the INIT state. 'access' is what the peer may do.
+ * Returns NULL after logging why. */
+struct ibv_qp *device_create_qp(const struct path *path, uint32_t sends, uint32_t receives,
+                                int access);
+
 /* Connects an RC queue pair in the INIT state to a peer's. Returns 0, or an errno value after
  * logging why. */
 int device_connect_qp(const struct path *path, const struct path_address *to, struct ibv_qp *qp,

@@ -27,34 +27,10 @@ static uint32_t recv_depth(const struct connection *connection)
     return connection->polls_slots ? 1 : connection->window;
 }
 
-static int create_qp(struct rail_link *link)
+static struct ibv_qp *create_qp(const struct rail_link *link)
 {
-    struct device *device = link->path->device;
-    uint32_t sends = send_depth(link->connection), receives = recv_depth(link->connection);
-    struct ibv_qp_init_attr init = {
-        .send_cq = device->cq,
-        .recv_cq = device->cq,
-        .cap = { .max_send_wr = sends,
-                 .max_recv_wr = receives,
-                 .max_send_sge = 1,
-                 .max_recv_sge = 1,
-                 .max_inline_data = mtl.parameters.inline_limit },
-        .qp_type = IBV_QPT_RC,
-    };
-    struct ibv_qp_attr attr = {
-        .qp_state = IBV_QPS_INIT,
-        .port_num = link->path->port,
-        .qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ,
-    };
-
-    link->qp = ibv_create_qp(device->pd, &init);
-    if (!link->qp) {
-        mtl_log("cannot create a queue pair with %u send and %u receive entries on %s: %s", sends,
-                receives, ibv_get_device_name(device->context->device), strerror(errno));
-        return errno;
-    }
-    return ibv_modify_qp(link->qp, &attr,
-                         IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+    return device_create_qp(link->path, send_depth(link->connection), recv_depth(link->connection),
+                            IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ);
 }
 
 int rail_create(struct rail_link *link)
@@ -63,23 +39,20 @@ int rail_create(struct rail_link *link)
 
     if (device_reserve(link->path->device, send_depth(connection) + recv_depth(connection)))
         return ENOMEM;
-    return create_qp(link);
+    link->qp = create_qp(link);
+    return link->qp ? 0 : ENOMEM;
 }
 
 /* The new queue pair is created before the old one is destroyed, so that their numbers differ:
  * late completions of the old one are recognized by its number. */
 int rail_renew(struct rail_link *link)
 {
-    struct ibv_qp *old = link->qp;
-    int err = create_qp(link);
+    struct ibv_qp *qp = create_qp(link);
 
-    if (err) {
-        if (link->qp)
-            ibv_destroy_qp(link->qp);
-        link->qp = old;
-        return err;
-    }
-    ibv_destroy_qp(old);
+    if (!qp)
+        return ENOMEM;
+    ibv_destroy_qp(link->qp);
+    link->qp = qp;
     link->posted = link->completed = link->peer_consumed = link->arrived = 0;
     link->consumed = link->reported = 0;
     link->credits_posted = 0;

@@ -125,36 +125,14 @@ static void peer_free(struct rma_peer *peer)
     free(peer);
 }
 
-static int open_rail(struct rma_rail *rail)
+static bool open_rail(struct rma_rail *rail)
 {
-    struct device *device = rail->path->device;
-    struct ibv_qp_init_attr init = {
-        .send_cq = device->cq,
-        .recv_cq = device->cq,
-        .cap = { .max_send_wr = RMA_DEPTH,
-                 .max_recv_wr = 1,
-                 .max_send_sge = 1,
-                 .max_recv_sge = 1,
-                 .max_inline_data = mtl.parameters.inline_limit },
-        .qp_type = IBV_QPT_RC,
-    };
-    struct ibv_qp_attr attr = {
-        .qp_state = IBV_QPS_INIT,
-        .port_num = rail->path->port,
-        .qp_access_flags =
-            IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC,
-    };
-
-    if (device_reserve(device, RMA_DEPTH))
-        return ENOMEM;
-    rail->qp = ibv_create_qp(device->pd, &init);
-    if (!rail->qp) {
-        mtl_log("cannot create a queue pair for windows on %s: %s",
-                ibv_get_device_name(device->context->device), strerror(errno));
-        return errno;
-    }
-    return ibv_modify_qp(rail->qp, &attr,
-                         IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+    if (device_reserve(rail->path->device, RMA_DEPTH))
+        return false;
+    rail->qp = device_create_qp(rail->path, RMA_DEPTH, 1,
+                                IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+                                    IBV_ACCESS_REMOTE_ATOMIC);
+    return rail->qp;
 }
 
 static struct rma_peer *make(struct endpoint *endpoint)
@@ -162,8 +140,10 @@ static struct rma_peer *make(struct endpoint *endpoint)
     struct rma_peer *peer = calloc(1, sizeof(*peer)), **bucket = bucket_of(&endpoint->name);
     uint32_t paths = endpoint->address.path_count, rails;
 
-    if (!peer)
+    if (!peer) {
+        mtl_log("out of memory: no rails for windows to process %u", endpoint->name.vpid);
         return NULL;
+    }
     if (paths > devices.path_count)
         paths = devices.path_count;
     rails = paths * (endpoint->address.qps < (uint32_t)mtl.parameters.qps ? endpoint->address.qps
@@ -177,7 +157,7 @@ static struct rma_peer *make(struct endpoint *endpoint)
         *rail =
             (struct rma_rail){ .peer = peer, .path = &devices.path[index % paths], .index = index };
         rails_add(&peer->set, rail->path->device->index, rail->path->port, index / paths);
-        if (open_rail(rail)) {
+        if (!open_rail(rail)) {
             peer_free(peer);
             return NULL;
         }
