@@ -69,6 +69,15 @@ void rma_deregister(struct ibv_mr *regions[DEVICES_MAX])
     }
 }
 
+struct rma_keys rma_keys_of(struct ibv_mr *const regions[DEVICES_MAX])
+{
+    struct rma_keys keys = { { 0 } };
+
+    for (uint32_t i = 0; i < devices.count; i++)
+        keys.rkey[i] = regions[i] ? regions[i]->rkey : 0;
+    return keys;
+}
+
 int rma_buffers_open(void)
 {
     size_t size = (size_t)BUFFERS * RMA_BUFFER_SIZE;

@@ -43,12 +43,17 @@ struct rma_op {
     bool failed;
 };
 
+/* What names registered memory to a peer, on each device. */
+struct rma_keys {
+    uint32_t rkey[DEVICES_MAX];
+};
+
 /* Registered local memory, and memory of the peer. */
 struct rma_copy {
     void *local;
     struct ibv_mr *const *regions; /* one for each device; NULL if the data fit inline */
     uint64_t remote;
-    const uint32_t *rkeys;
+    struct rma_keys keys;
     uint64_t length;
 };
 
@@ -73,6 +78,7 @@ void rma_free(void);
  */
 int rma_register(void *start, size_t length, struct ibv_mr *regions[DEVICES_MAX]);
 void rma_deregister(struct ibv_mr *regions[DEVICES_MAX]);
+struct rma_keys rma_keys_of(struct ibv_mr *const regions[DEVICES_MAX]);
 
 /* Registered buffers of RMA_BUFFER_SIZE bytes. rma_buffer_get() may wait until one is free. */
 int rma_buffers_open(void);

@@ -168,12 +168,12 @@ static void post(struct rma_rail *rail, struct rma_work *work)
 
     if (is_atomic(work)) {
         wr.wr.atomic.remote_addr = copy->remote;
-        wr.wr.atomic.rkey = copy->rkeys[device];
+        wr.wr.atomic.rkey = copy->keys.rkey[device];
         wr.wr.atomic.compare_add = work->compare_add;
         wr.wr.atomic.swap = work->swap;
     } else {
         wr.wr.rdma.remote_addr = copy->remote;
-        wr.wr.rdma.rkey = copy->rkeys ? copy->rkeys[device] : 0;
+        wr.wr.rdma.rkey = copy->keys.rkey[device];
     }
     if (work->opcode == IBV_WR_RDMA_WRITE && copy->length &&
         copy->length <= (uint64_t)mtl.parameters.inline_limit)

@@ -37,7 +37,7 @@ static void transfer(struct update *update, struct rma_op *op, enum osc_directio
         .local = data_of(update),
         .regions = update->is_short ? rma_buffer_regions() : update->packed.regions,
         .remote = update->place.address,
-        .rkeys = update->place.rkeys,
+        .keys = update->place.keys,
         .length = update->size,
     };
 
@@ -51,7 +51,7 @@ static void swap_lock(struct update *update, struct rma_op *op, uint64_t from, u
         .local = update->buffer + WORD_OFFSET,
         .regions = rma_buffer_regions(),
         .remote = update->target->info.state + offsetof(struct osc_state, accumulating),
-        .rkeys = update->target->info.state_rkeys,
+        .keys = update->target->info.state_keys,
     };
 
     rma_compare_swap(op, &word, from, to);

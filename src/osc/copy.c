@@ -231,7 +231,7 @@ static int start(struct osc_window *window, struct osc_target *target,
     else
         mtl.counters.gets++;
     copy.remote = place.address;
-    copy.rkeys = place.rkeys;
+    copy.keys = place.keys;
     op->request = request;
     if (choose_memory(op, transfer, &copy))
         osc_layout_transfer(&op->rma, &copy, transfer->target_count, transfer->target_type,

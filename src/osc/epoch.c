@@ -121,7 +121,7 @@ static int tell(struct osc_window *window, struct osc_target *target, uint64_t w
     struct rma_copy copy = { .local = buffer,
                              .regions = rma_buffer_regions(),
                              .remote = where,
-                             .rkeys = target->info.state_rkeys,
+                             .keys = target->info.state_keys,
                              .length = sizeof(count) };
 
     if (!op) {

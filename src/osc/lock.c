@@ -16,7 +16,7 @@ static struct rma_copy lock_word(struct osc_target *target, void *buffer)
     return (struct rma_copy){ .local = buffer,
                               .regions = rma_buffer_regions(),
                               .remote = target->info.state + offsetof(struct osc_state, lock),
-                              .rkeys = target->info.state_rkeys };
+                              .keys = target->info.state_keys };
 }
 
 /* Adds to the lock word; nobody waits. */

@@ -20,12 +20,12 @@
 /* Memory that a process has attached to a dynamic window. */
 struct osc_region {
     uint64_t base, size;
-    uint32_t rkeys[DEVICES_MAX];
+    struct rma_keys keys;
 };
 
 /* The owner's side of it. */
 struct osc_attached {
-    const void *base;
+    uintptr_t start, end;
     struct ibv_mr *regions[DEVICES_MAX];
 };
 
@@ -45,7 +45,7 @@ struct osc_info {
     uint64_t base, size, state;
     uint32_t disp_unit;
     uint32_t failed;
-    uint32_t rkeys[DEVICES_MAX], state_rkeys[DEVICES_MAX];
+    struct rma_keys keys, state_keys;
 };
 
 enum osc_lock { OSC_UNLOCKED, OSC_SHARED, OSC_EXCLUSIVE, OSC_NOCHECK };
@@ -200,7 +200,7 @@ int osc_rget_accumulate(const void *origin, int origin_count, ompi_datatype_t *o
 
 struct osc_place {
     uint64_t address;
-    const uint32_t *rkeys;
+    struct rma_keys keys;
 };
 
 /* Where a displacement is, if 'count' elements fit there. Returns an error code of Open MPI. */

@@ -14,9 +14,7 @@ static struct osc_region *own_regions(struct osc_window *window)
 static bool read_state(struct osc_target *target, uint64_t address, void *to, uint64_t length)
 {
     struct osc_packed packed;
-    struct rma_copy copy = { .remote = address,
-                             .rkeys = target->info.state_rkeys,
-                             .length = length };
+    struct rma_copy copy = { .remote = address, .keys = target->info.state_keys, .length = length };
     struct osc_sync_op op;
     bool ok;
 
@@ -40,7 +38,8 @@ static bool read_version(struct osc_target *target, uint64_t version[2])
                       2 * sizeof(uint64_t));
 }
 
-/* Reads the table again until it has not changed meanwhile. */
+/* Reads the table again until it has not changed meanwhile. Another thread may do the same, so the
+ * new table becomes the target's only when it is complete. */
 static int update_regions(struct osc_window *window, struct osc_target *target)
 {
     uint64_t before[2], after[2];
@@ -53,18 +52,23 @@ static int update_regions(struct osc_window *window, struct osc_target *target)
         memcpy(before, after, sizeof(before));
         if (before[1] > REGIONS_MAX)
             return OMPI_ERROR;
-        regions = realloc(target->regions, (before[1] + 1) * sizeof(*regions));
+        regions = malloc((before[1] + 1) * sizeof(*regions));
         if (!regions)
             return OMPI_ERR_OUT_OF_RESOURCE;
+        if ((before[1] && !read_state(target, osc_regions(window, target), regions,
+                                      before[1] * sizeof(*regions))) ||
+            !read_version(target, after)) {
+            free(regions);
+            return mtl_unreachable();
+        }
+        if (before[0] % 2 || before[0] != after[0]) {
+            free(regions);
+            continue;
+        }
+        free(target->regions);
         target->regions = regions;
         target->region_count = before[1];
-        if (before[1] &&
-            !read_state(target, osc_regions(window, target), regions, before[1] * sizeof(*regions)))
-            return mtl_unreachable();
-        if (!read_version(target, after))
-            return mtl_unreachable();
-        if (before[0] % 2 == 0 && before[0] == after[0])
-            target->version = after[0];
+        target->version = after[0];
     }
     return OMPI_SUCCESS;
 }
@@ -80,7 +84,7 @@ static int place_dynamic(struct osc_window *window, struct osc_target *target, u
         const struct osc_region *region = &target->regions[i];
 
         if (first >= region->base && end <= region->base + region->size) {
-            place->rkeys = region->rkeys;
+            place->keys = region->keys;
             return OMPI_SUCCESS;
         }
     }
@@ -99,7 +103,7 @@ int osc_place(struct osc_window *window, struct osc_target *target, ptrdiff_t di
         return place_dynamic(window, target, disp + first, disp + end, place);
     }
     place->address = info->base + disp * (int64_t)info->disp_unit;
-    place->rkeys = info->rkeys;
+    place->keys = info->keys;
     first += disp * (int64_t)info->disp_unit;
     end += disp * (int64_t)info->disp_unit;
     return first >= 0 && end >= first && (uint64_t)end <= info->size ? OMPI_SUCCESS
@@ -119,22 +123,22 @@ static void change_end(struct osc_state *state)
     store_release(&state->version, load_relaxed(&state->version) + 1);
 }
 
-/* An operation may cover several regions that touch: the entry of a new one covers its neighbours.
- */
+/* An operation may cover several regions that touch: the entry of a new one covers its neighbours,
+ * as they were attached. What else their entries cover may be gone. */
 static void cover_neighbours(struct osc_window *window, uintptr_t *start, uintptr_t *end)
 {
-    const struct osc_region *regions = own_regions(window);
     bool grown = true;
 
     while (grown) {
         grown = false;
         for (uint64_t i = 0; i < window->state->region_count; i++) {
-            uintptr_t base = regions[i].base, bound = base + regions[i].size;
+            const struct osc_attached *other = &window->attached[i];
 
-            if (base > *end || bound < *start || (base >= *start && bound <= *end))
+            if (other->start > *end || other->end < *start ||
+                (other->start >= *start && other->end <= *end))
                 continue;
-            *start = base < *start ? base : *start;
-            *end = bound > *end ? bound : *end;
+            *start = other->start < *start ? other->start : *start;
+            *end = other->end > *end ? other->end : *end;
             grown = true;
         }
     }
@@ -145,7 +149,6 @@ int osc_attach(struct ompi_win_t *win, void *base, size_t size)
     struct osc_window *window = osc_window_of(win);
     struct osc_state *state = window->state;
     struct osc_attached *attached;
-    struct osc_region *region;
     uintptr_t start = (uintptr_t)base, end = start + size;
     uint64_t index;
 
@@ -161,12 +164,12 @@ int osc_attach(struct ompi_win_t *win, void *base, size_t size)
         mtl_leave();
         return OMPI_ERR_RMA_ATTACH;
     }
-    attached->base = base;
+    attached->start = (uintptr_t)base;
+    attached->end = attached->start + size;
     change_begin(state);
-    region = &own_regions(window)[index];
-    *region = (struct osc_region){ .base = start, .size = end - start };
-    for (uint32_t i = 0; i < devices.count; i++)
-        region->rkeys[i] = attached->regions[i]->rkey;
+    own_regions(window)[index] = (struct osc_region){ .base = start,
+                                                      .size = end - start,
+                                                      .keys = rma_keys_of(attached->regions) };
     state->region_count = index + 1;
     change_end(state);
     mtl_leave();
@@ -196,7 +199,7 @@ int osc_detach(struct ompi_win_t *win, const void *base)
     if (window->flavor != MPI_WIN_FLAVOR_DYNAMIC)
         return OMPI_ERR_RMA_FLAVOR;
     mtl_enter();
-    while (index < window->state->region_count && window->attached[index].base != base)
+    while (index < window->state->region_count && window->attached[index].start != (uintptr_t)base)
         index++;
     if (index < window->state->region_count)
         remove_region(window, index);

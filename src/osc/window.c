@@ -82,11 +82,9 @@ static void fill_info(struct osc_window *window, const void *base, size_t size, 
     *info = (struct osc_info){ .base = (uintptr_t)base,
                                .size = size,
                                .state = (uintptr_t)window->state,
-                               .disp_unit = disp_unit };
-    for (uint32_t i = 0; i < devices.count; i++) {
-        info->rkeys[i] = window->regions[i] ? window->regions[i]->rkey : 0;
-        info->state_rkeys[i] = window->state_regions[i]->rkey;
-    }
+                               .disp_unit = disp_unit,
+                               .keys = rma_keys_of(window->regions),
+                               .state_keys = rma_keys_of(window->state_regions) };
 }
 
 /* ---- peers ---- */
