@@ -98,7 +98,7 @@ static bool write_long(struct update *update)
     return osc_sync_end(&op);
 }
 
-/* Releases the lock, and the buffer when that is done. */
+/* Releases the lock, and the buffer when that is done; end() does both if this fails before. */
 static bool write_and_unlock(struct update *update, bool writes)
 {
     bool ok = !writes || update->is_short || write_long(update);
@@ -144,11 +144,24 @@ static int begin(struct update *update, struct ompi_win_t *win, int rank, ptrdif
     return OMPI_SUCCESS;
 }
 
+/* Something has failed, perhaps after the lock was taken. If this process does not hold it, nothing
+ * changes. */
+static void unlock_after_failure(struct update *update)
+{
+    struct osc_sync_op op;
+
+    osc_sync_begin(&op, update->target);
+    swap_lock(update, &op.op, own_mark(update), 0);
+    osc_sync_end(&op);
+}
+
 static void end(struct update *update)
 {
-    update->target->accumulating = false;
-    if (update->buffer)
+    if (update->buffer) {
+        unlock_after_failure(update);
         rma_buffer_put(update->buffer);
+    }
+    update->target->accumulating = false;
     if (!update->is_short)
         osc_packed_put(&update->packed);
 }
