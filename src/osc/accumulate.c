@@ -47,12 +47,9 @@ static void transfer(struct update *update, struct rma_op *op, enum osc_directio
 
 static void swap_lock(struct update *update, struct rma_op *op, uint64_t from, uint64_t to)
 {
-    struct rma_copy word = {
-        .local = update->buffer + WORD_OFFSET,
-        .regions = rma_buffer_regions(),
-        .remote = update->target->info.state + offsetof(struct osc_state, accumulating),
-        .keys = update->target->info.state_keys,
-    };
+    struct rma_copy word = osc_word(
+        update->target, update->target->info.state + offsetof(struct osc_state, accumulating),
+        update->buffer + WORD_OFFSET);
 
     rma_compare_swap(op, &word, from, to);
 }

@@ -98,6 +98,29 @@ void osc_async_end(struct osc_async_op *op)
     rma_end(&op->rma);
 }
 
+/* ---- words of a target's state ---- */
+
+struct rma_copy osc_word(const struct osc_target *target, uint64_t where, void *buffer)
+{
+    return (struct rma_copy){ .local = buffer,
+                              .regions = rma_buffer_regions(),
+                              .remote = where,
+                              .keys = target->info.state_keys,
+                              .length = sizeof(uint64_t) };
+}
+
+struct osc_async_op *osc_async_begin_word(struct osc_window *window, struct osc_target *target,
+                                          uint64_t where, struct rma_copy *word)
+{
+    void *buffer = rma_buffer_get();
+    struct osc_async_op *op = osc_async_begin(window, target, buffer);
+
+    if (!op)
+        rma_buffer_put(buffer);
+    *word = osc_word(target, where, buffer);
+    return op;
+}
+
 /* ---- packed data ---- */
 
 /* The largest heap memory so far: registering memory costs more than copying it. */
@@ -296,53 +319,35 @@ static int move_with_request(struct transfer *transfer, struct ompi_win_t *win,
 int osc_put(const void *origin, int origin_count, ompi_datatype_t *origin_type, int target,
             ptrdiff_t disp, int target_count, ompi_datatype_t *target_type, struct ompi_win_t *win)
 {
-    struct transfer transfer = { osc_layout(origin, origin_count, origin_type),
-                                 target,
-                                 disp,
-                                 target_count,
-                                 target_type,
-                                 OSC_WRITE };
-
-    return move(&transfer, win, NULL);
+    return move(&(struct transfer){ osc_layout(origin, origin_count, origin_type), target, disp,
+                                    target_count, target_type, OSC_WRITE },
+                win, NULL);
 }
 
 int osc_get(void *origin, int origin_count, ompi_datatype_t *origin_type, int target,
             ptrdiff_t disp, int target_count, ompi_datatype_t *target_type, struct ompi_win_t *win)
 {
-    struct transfer transfer = { osc_layout(origin, origin_count, origin_type),
-                                 target,
-                                 disp,
-                                 target_count,
-                                 target_type,
-                                 OSC_READ };
-
-    return move(&transfer, win, NULL);
+    return move(&(struct transfer){ osc_layout(origin, origin_count, origin_type), target, disp,
+                                    target_count, target_type, OSC_READ },
+                win, NULL);
 }
 
 int osc_rput(const void *origin, int origin_count, ompi_datatype_t *origin_type, int target,
              ptrdiff_t disp, int target_count, ompi_datatype_t *target_type, struct ompi_win_t *win,
              struct ompi_request_t **request)
 {
-    struct transfer transfer = { osc_layout(origin, origin_count, origin_type),
-                                 target,
-                                 disp,
-                                 target_count,
-                                 target_type,
-                                 OSC_WRITE };
-
-    return move_with_request(&transfer, win, request);
+    return move_with_request(&(struct transfer){ osc_layout(origin, origin_count, origin_type),
+                                                 target, disp, target_count, target_type,
+                                                 OSC_WRITE },
+                             win, request);
 }
 
 int osc_rget(void *origin, int origin_count, ompi_datatype_t *origin_type, int target,
              ptrdiff_t disp, int target_count, ompi_datatype_t *target_type, struct ompi_win_t *win,
              struct ompi_request_t **request)
 {
-    struct transfer transfer = { osc_layout(origin, origin_count, origin_type),
-                                 target,
-                                 disp,
-                                 target_count,
-                                 target_type,
-                                 OSC_READ };
-
-    return move_with_request(&transfer, win, request);
+    return move_with_request(&(struct transfer){ osc_layout(origin, origin_count, origin_type),
+                                                 target, disp, target_count, target_type,
+                                                 OSC_READ },
+                             win, request);
 }

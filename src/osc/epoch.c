@@ -72,6 +72,12 @@ int osc_wait_counter(struct osc_target *target, const _Atomic uint64_t *counter,
 
 /* ---- fence ---- */
 
+void osc_leave_fence(struct osc_window *window)
+{
+    if (window->access == OSC_FENCED && !window->fence_used)
+        window->access = OSC_NO_ACCESS;
+}
+
 static int barrier(struct osc_window *window)
 {
     return window->comm->c_coll->coll_barrier(window->comm,
@@ -116,20 +122,13 @@ static int *ranks_of(struct osc_window *window, ompi_group_t *group)
 static int tell(struct osc_window *window, struct osc_target *target, uint64_t where,
                 uint64_t count)
 {
-    uint64_t *buffer = rma_buffer_get();
-    struct osc_async_op *op = osc_async_begin(window, target, buffer);
-    struct rma_copy copy = { .local = buffer,
-                             .regions = rma_buffer_regions(),
-                             .remote = where,
-                             .keys = target->info.state_keys,
-                             .length = sizeof(count) };
+    struct rma_copy word;
+    struct osc_async_op *op = osc_async_begin_word(window, target, where, &word);
 
-    if (!op) {
-        rma_buffer_put(buffer);
+    if (!op)
         return OMPI_ERR_OUT_OF_RESOURCE;
-    }
-    *buffer = count;
-    rma_write(osc_async_rma(op), &copy, RMA_IN_ORDER);
+    *(uint64_t *)word.local = count;
+    rma_write(osc_async_rma(op), &word, RMA_IN_ORDER);
     osc_async_end(op);
     return OMPI_SUCCESS;
 }
@@ -172,8 +171,7 @@ int osc_start(struct ompi_group_t *group, int assert, struct ompi_win_t *win)
     struct osc_window *window = osc_window_of(win);
     int status = OMPI_SUCCESS;
 
-    if (window->access == OSC_FENCED && !window->fence_used)
-        window->access = OSC_NO_ACCESS;
+    osc_leave_fence(window);
     if (window->access != OSC_NO_ACCESS)
         return OMPI_ERR_RMA_SYNC;
     window->start_ranks = ranks_of(window, group);

@@ -11,25 +11,19 @@ static uint64_t exclusive(const struct osc_window *window)
     return (uint64_t)(window->rank + 1) << 32;
 }
 
-static struct rma_copy lock_word(struct osc_target *target, void *buffer)
+static uint64_t lock_of(const struct osc_target *target)
 {
-    return (struct rma_copy){ .local = buffer,
-                              .regions = rma_buffer_regions(),
-                              .remote = target->info.state + offsetof(struct osc_state, lock),
-                              .keys = target->info.state_keys };
+    return target->info.state + offsetof(struct osc_state, lock);
 }
 
 /* Adds to the lock word; nobody waits. */
 static int add(struct osc_window *window, struct osc_target *target, uint64_t value)
 {
-    void *buffer = rma_buffer_get();
-    struct osc_async_op *op = osc_async_begin(window, target, buffer);
-    struct rma_copy word = lock_word(target, buffer);
+    struct rma_copy word;
+    struct osc_async_op *op = osc_async_begin_word(window, target, lock_of(target), &word);
 
-    if (!op) {
-        rma_buffer_put(buffer);
+    if (!op)
         return OMPI_ERR_OUT_OF_RESOURCE;
-    }
     rma_fetch_add(osc_async_rma(op), &word, value);
     osc_async_end(op);
     return OMPI_SUCCESS;
@@ -40,7 +34,7 @@ static bool try(struct osc_window *window, struct osc_target *target, enum osc_l
                 uint64_t *old)
 {
     void *buffer = rma_buffer_get();
-    struct rma_copy word = lock_word(target, buffer);
+    struct rma_copy word = osc_word(target, lock_of(target), buffer);
     struct osc_sync_op op;
     bool ok;
 
@@ -98,8 +92,7 @@ int osc_lock(int type, int rank, int assert, struct ompi_win_t *win)
     int status = OMPI_ERR_RMA_SYNC;
 
     mtl_enter();
-    if (window->access == OSC_FENCED && !window->fence_used)
-        window->access = OSC_NO_ACCESS;
+    osc_leave_fence(window);
     if ((window->access == OSC_NO_ACCESS || window->access == OSC_LOCKED) &&
         target->lock == OSC_UNLOCKED) {
         status = osc_lock_take(window, target, assert &MPI_MODE_NOCHECK ? OSC_NOCHECK : kind);
@@ -137,8 +130,7 @@ int osc_lock_all(int assert, struct ompi_win_t *win)
     int status = OMPI_ERR_RMA_SYNC;
 
     mtl_enter();
-    if (window->access == OSC_FENCED && !window->fence_used)
-        window->access = OSC_NO_ACCESS;
+    osc_leave_fence(window);
     if (window->access == OSC_NO_ACCESS) {
         window->access = OSC_LOCKED_ALL;
         for (int i = 0; i < window->ranks; i++)
@@ -168,28 +160,25 @@ int osc_unlock_all(struct ompi_win_t *win)
     return status;
 }
 
-int osc_flush(int rank, struct ompi_win_t *win)
+static int flush(struct osc_window *window, struct osc_target *target)
 {
-    struct osc_window *window = osc_window_of(win);
     int status = OMPI_ERR_RMA_SYNC;
 
     mtl_enter();
     if (window->access == OSC_LOCKED_ALL || window->access == OSC_LOCKED)
-        status = osc_drain(window, &window->target[rank]);
+        status = osc_drain(window, target);
     mtl_leave();
     return status;
 }
 
+int osc_flush(int rank, struct ompi_win_t *win)
+{
+    return flush(osc_window_of(win), &osc_window_of(win)->target[rank]);
+}
+
 int osc_flush_all(struct ompi_win_t *win)
 {
-    struct osc_window *window = osc_window_of(win);
-    int status = OMPI_ERR_RMA_SYNC;
-
-    mtl_enter();
-    if (window->access == OSC_LOCKED_ALL || window->access == OSC_LOCKED)
-        status = osc_drain(window, NULL);
-    mtl_leave();
-    return status;
+    return flush(osc_window_of(win), NULL);
 }
 
 int osc_sync(struct ompi_win_t *win)

@@ -161,6 +161,12 @@ struct osc_async_op *osc_async_begin(struct osc_window *window, struct osc_targe
 struct rma_op *osc_async_rma(struct osc_async_op *op);
 void osc_async_end(struct osc_async_op *op);
 
+/* A word of the target's state, and where its value goes to or comes from: memory in a buffer of
+ * rma.h. The second begins an operation on it, with a buffer of its own. */
+struct rma_copy osc_word(const struct osc_target *target, uint64_t where, void *buffer);
+struct osc_async_op *osc_async_begin_word(struct osc_window *window, struct osc_target *target,
+                                          uint64_t where, struct rma_copy *word);
+
 /* Memory for packed data: a buffer of rma.h, or registered heap memory. */
 struct osc_packed {
     char *data;
@@ -218,6 +224,8 @@ int osc_drain(struct osc_window *window, struct osc_target *target);
 /* Waits until a counter of this process, which the target writes, has reached a value. */
 int osc_wait_counter(struct osc_target *target, const _Atomic uint64_t *counter, uint64_t value);
 
+/* Ends the epoch that a fence began, unless operations have begun in it. */
+void osc_leave_fence(struct osc_window *window);
 int osc_fence(int assert, struct ompi_win_t *win);
 int osc_start(struct ompi_group_t *group, int assert, struct ompi_win_t *win);
 int osc_complete(struct ompi_win_t *win);
