@@ -151,7 +151,7 @@ static void receive_matched(struct mtl_request *request, const struct endpoint *
                             const struct match_key *key, uint64_t size)
 {
     if (unlikely(recording))
-        record_matched(request, endpoint, size);
+        record_matched(request, endpoint, key, size);
     request_matched(request, key, size);
 }
 

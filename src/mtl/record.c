@@ -153,7 +153,8 @@ void record_late_send(struct mtl_request *request)
     record_operation(request, request->endpoint->name.vpid);
 }
 
-void record_matched(const struct mtl_request *request, const struct endpoint *from, uint64_t size)
+void record_matched(const struct mtl_request *request, const struct endpoint *from,
+                    const struct match_key *key, uint64_t size)
 {
     struct operation *operation;
 
@@ -161,6 +162,7 @@ void record_matched(const struct mtl_request *request, const struct endpoint *fr
         return;
     operation = &record.operations[request->record - 1];
     operation->peer = from->name.vpid;
+    operation->tag = tag_of(key);
     operation->size = size;
 }
 
@@ -195,9 +197,10 @@ static void write_operation(FILE *file, uint32_t index, uint32_t *required)
     if (operation->kind == KIND_CALC)
         fprintf(file, "calc %" PRIu64 "\n", operation->size);
     else
-        fprintf(file, "%s %" PRIu64 "b %s %u tag %u\n",
+        fprintf(file, "%s %" PRIu64 "b %s %d tag %d\n",
                 operation->kind == KIND_SEND ? "send" : "recv", operation->size,
-                operation->kind == KIND_SEND ? "to" : "from", operation->peer, operation->tag);
+                operation->kind == KIND_SEND ? "to" : "from", (int32_t)operation->peer,
+                (int32_t)operation->tag);
     /* The program goes on when a calculation is over, and when a message has been posted. */
     if (index)
         fprintf(file, "l%u %s l%u\n", index + 1,

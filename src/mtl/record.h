@@ -9,6 +9,7 @@
 
 struct mtl_request;
 struct endpoint;
+struct match_key;
 
 extern bool recording;
 
@@ -23,13 +24,14 @@ void record_close(void);
 void record_entered(void);
 void record_left(void);
 
-/* An operation begins; 'peer' and a receive's size may be unknown until it has matched. */
+/* An operation begins; a receive's peer, tag and size may be unknown until it has matched. */
 void record_operation(struct mtl_request *request, uint32_t peer);
 /* A send waits until its connection is up; it can begin. A schedule knows no connections, so all
  * time in between counts as calculation. */
 void record_send_waits(void);
 void record_late_send(struct mtl_request *request);
-void record_matched(const struct mtl_request *request, const struct endpoint *from, uint64_t size);
+void record_matched(const struct mtl_request *request, const struct endpoint *from,
+                    const struct match_key *key, uint64_t size);
 void record_done(struct mtl_request *request);
 
 /* Brackets work that a schedule has no operation for: connecting, registering memory. */
