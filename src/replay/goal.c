@@ -37,6 +37,8 @@ int goal_link(struct goal_rank *rank, const struct goal_dependency *dependencies
 {
     uint32_t at = 0;
 
+    if (count > UINT32_MAX)
+        return -1;
     rank->edges = malloc((count ? count : 1) * sizeof(*rank->edges));
     if (!rank->edges)
         return -1;
@@ -59,14 +61,22 @@ static int check_op(const struct goal *goal, uint32_t rank, uint32_t index, char
                     size_t size)
 {
     const struct goal_op *op = &goal->ranks[rank].ops[index];
+    bool any = op->kind == GOAL_RECV && op->peer == GOAL_ANY;
     char text[160];
 
-    if (op->kind == GOAL_CALC || (op->kind == GOAL_RECV && op->peer == GOAL_ANY) ||
-        op->peer < goal->rank_count)
+    if (op->kind == GOAL_CALC)
         return 0;
-    return goal_fail(error, size, "rank %u, %s: rank %u is out of range, num_ranks is %u", rank,
-                     goal_describe(goal, rank, index, text, sizeof(text)), op->peer,
-                     goal->rank_count);
+    if (!any && op->peer >= goal->rank_count)
+        return goal_fail(error, size, "rank %u, %s: rank %u is out of range, num_ranks is %u", rank,
+                         goal_describe(goal, rank, index, text, sizeof(text)), op->peer,
+                         goal->rank_count);
+    if (op->kind == GOAL_SEND && op->tag == GOAL_ANY)
+        return goal_fail(error, size, "rank %u, %s: only receives take any tag", rank,
+                         goal_describe(goal, rank, index, text, sizeof(text)));
+    if (op->size > GOAL_SIZE_MAX)
+        return goal_fail(error, size, "rank %u, %s: longer than %llu bytes", rank,
+                         goal_describe(goal, rank, index, text, sizeof(text)), GOAL_SIZE_MAX);
+    return 0;
 }
 
 /* Checks what both forms have in common, and counts. */
@@ -157,16 +167,12 @@ const char *goal_describe(const struct goal *goal, uint32_t rank, uint32_t index
 {
     const struct goal_op *op = &goal->ranks[rank].ops[index];
     char name[NAME_SHOWN + 32], peer[48] = "";
-    int label = 0;
 
     if (goal->text) {
-        const char *at = goal->text + op->where, *end = goal->text + goal->length;
+        size_t label = goal_text_word(goal, op->where);
 
-        while (label < NAME_SHOWN && at + label < end &&
-               (at[label] == '_' || (at[label] >= '0' && at[label] <= '9') ||
-                (at[label] >= 'a' && at[label] <= 'z') || (at[label] >= 'A' && at[label] <= 'Z')))
-            label++;
-        snprintf(name, sizeof(name), "%.*s (line %u)", label, at, goal_text_line(goal, op->where));
+        snprintf(name, sizeof(name), "%.*s (line %u)", label < NAME_SHOWN ? (int)label : NAME_SHOWN,
+                 goal->text + op->where, goal_text_line(goal, op->where));
     } else {
         snprintf(name, sizeof(name), "operation %u", index);
     }

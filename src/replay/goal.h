@@ -13,6 +13,7 @@
 #define GOAL_NONE      UINT32_MAX /* no operation */
 #define GOAL_OPS_MAX   0x7fffffffu
 #define GOAL_RANKS_MAX 0x7fffffffu
+#define GOAL_SIZE_MAX  (1ull << 40) /* of a message: 1 TiB */
 
 enum goal_kind { GOAL_SEND = 1, GOAL_RECV, GOAL_CALC };
 
@@ -66,6 +67,8 @@ int goal_binary_parse(struct goal *goal, const char *bytes, size_t length, char 
                       size_t size);
 int goal_text_parse(struct goal *goal, char *error, size_t size);
 uint32_t goal_text_line(const struct goal *goal, uint64_t where);
+/* The length of the label or word at that offset. */
+size_t goal_text_word(const struct goal *goal, uint64_t where);
 
 /* Allocates the ranks, without operations. Returns 0, or -1 with the reason. */
 int goal_make_ranks(struct goal *goal, uint64_t count, char *error, size_t size);
@@ -75,7 +78,8 @@ struct goal_dependency {
     uint32_t from, to;
 };
 
-/* Sets the edges and waits of a rank whose operations are complete. */
+/* Sets the edges and waits of a rank whose operations are complete. Returns 0, or -1 if there are
+ * too many for the memory. */
 int goal_link(struct goal_rank *rank, const struct goal_dependency *dependencies, uint64_t count);
 
 int goal_fail(char *error, size_t size, const char *format, ...)

@@ -20,6 +20,7 @@
 struct view {
     const char *bytes;
     uint64_t length;
+    uint64_t left; /* not yet part of a rank */
 };
 
 static uint32_t get32(const char *at)
@@ -130,7 +131,7 @@ static int read_ops(struct goal_rank *rank, uint32_t number, const char *ops, ch
     return 0;
 }
 
-static int read_rank(struct goal *goal, uint32_t number, const struct view *view, char *error,
+static int read_rank(struct goal *goal, uint32_t number, struct view *view, char *error,
                      size_t size)
 {
     const char *entry = view->bytes + HEADER_BYTES + 16ull * number;
@@ -144,6 +145,11 @@ static int read_rank(struct goal *goal, uint32_t number, const struct view *view
                          "rank %u: its schedule, bytes %" PRIu64 " to %" PRIu64
                          ", is not within the file: is it truncated?",
                          number, begin, end);
+    /* Otherwise a small file could ask for any amount of memory. */
+    if (end - begin > view->left)
+        return goal_fail(error, size, "rank %u: its schedule overlaps with those of other ranks",
+                         number);
+    view->left -= end - begin;
     rank->count = get32(view->bytes + begin);
     needed = 8 + 4ull * get32(view->bytes + begin + 4) + (uint64_t)OP_BYTES * rank->count;
     if (rank->count > GOAL_OPS_MAX || needed > end - begin)
@@ -161,7 +167,7 @@ static int read_rank(struct goal *goal, uint32_t number, const struct view *view
 
 int goal_binary_parse(struct goal *goal, const char *bytes, size_t length, char *error, size_t size)
 {
-    struct view view = { bytes + 8, length - 8 };
+    struct view view = { .bytes = bytes + 8, .length = length - 8, .left = length - 8 };
 
     if (get64(bytes) == COOKIE_SPENT)
         return goal_fail(error, size,

@@ -22,13 +22,13 @@
 
 struct word {
     const char *at;
-    uint32_t length;
+    size_t length;
 };
 
 /* An open hash table from labels of a rank to its operations. */
 struct labels {
     uint32_t *slots; /* index + 1; 0: empty */
-    uint32_t mask;
+    uint64_t mask;
     uint32_t count;
 };
 
@@ -42,7 +42,8 @@ struct parser {
     const char *at, *end;
     uint32_t rank; /* whose block this is */
     struct goal_op *ops;
-    uint32_t op_count, op_capacity;
+    uint32_t op_count;
+    uint64_t op_capacity;
     struct named_dependency *named;
     uint64_t named_count, named_capacity;
     struct labels labels;
@@ -96,6 +97,20 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
+static bool is_in_word(char c)
+{
+    return is_letter(c) || is_digit(c) || c == '_';
+}
+
+size_t goal_text_word(const struct goal *goal, uint64_t where)
+{
+    size_t length = 0;
+
+    while (where + length < goal->length && is_in_word(goal->text[where + length]))
+        length++;
+    return length;
+}
+
 static void skip_blanks(struct parser *parser)
 {
     while (parser->at < parser->end && (*parser->at == ' ' || *parser->at == '\t'))
@@ -135,16 +150,12 @@ static int skip_space(struct parser *parser)
 
 static bool read_word(struct parser *parser, struct word *word)
 {
-    const char *at;
-
     skip_blanks(parser);
-    at = parser->at;
-    if (at == parser->end || !is_letter(*at))
+    if (parser->at == parser->end || !is_letter(*parser->at))
         return false;
-    while (at < parser->end && (is_letter(*at) || is_digit(*at) || *at == '_'))
-        at++;
-    *word = (struct word){ parser->at, at - parser->at };
-    parser->at = at;
+    *word =
+        (struct word){ parser->at, goal_text_word(parser->goal, parser->at - parser->goal->text) };
+    parser->at += word->length;
     return true;
 }
 
@@ -213,20 +224,17 @@ static uint32_t hash(const struct word *word)
 {
     uint32_t value = 2166136261u;
 
-    for (uint32_t i = 0; i < word->length; i++)
+    for (size_t i = 0; i < word->length; i++)
         value = (value ^ (uint8_t)word->at[i]) * 16777619u;
     return value ^ value >> 15;
 }
 
-static struct word label_of(const struct parser *parser, uint32_t op)
+static bool has_label(const struct parser *parser, uint32_t op, const struct word *label)
 {
-    struct word word = { parser->goal->text + parser->ops[op].where, 0 };
+    const char *at = parser->goal->text + parser->ops[op].where;
 
-    while (word.at + word.length < parser->end &&
-           (is_letter(word.at[word.length]) || is_digit(word.at[word.length]) ||
-            word.at[word.length] == '_'))
-        word.length++;
-    return word;
+    return (size_t)(parser->end - at) >= label->length && !memcmp(at, label->at, label->length) &&
+           (at + label->length == parser->end || !is_in_word(at[label->length]));
 }
 
 /* The slot of the label, or the empty one where it belongs. */
@@ -236,12 +244,8 @@ static uint32_t *find_label(const struct parser *parser, const struct word *labe
 
     for (uint32_t i = hash(label);; i++) {
         uint32_t *slot = &labels->slots[i & labels->mask];
-        struct word found;
 
-        if (!*slot)
-            return slot;
-        found = label_of(parser, *slot - 1);
-        if (found.length == label->length && !memcmp(found.at, label->at, label->length))
+        if (!*slot || has_label(parser, *slot - 1, label))
             return slot;
     }
 }
@@ -249,7 +253,7 @@ static uint32_t *find_label(const struct parser *parser, const struct word *labe
 static bool grow_labels(struct parser *parser)
 {
     struct labels *labels = &parser->labels, old = *labels;
-    uint32_t size = old.slots ? (old.mask + 1) * 2 : 2 * FIRST_CAPACITY;
+    uint64_t size = old.slots ? (old.mask + 1) * 2 : 2 * FIRST_CAPACITY;
 
     if (old.slots && labels->count < size / 4)
         return true;
@@ -259,12 +263,14 @@ static bool grow_labels(struct parser *parser)
         return false;
     }
     labels->mask = size - 1;
-    for (uint32_t i = 0; old.slots && i <= old.mask; i++) {
+    for (uint64_t i = 0; old.slots && i <= old.mask; i++) {
         struct word word;
+        uint64_t where;
 
         if (!old.slots[i])
             continue;
-        word = label_of(parser, old.slots[i] - 1);
+        where = parser->ops[old.slots[i] - 1].where;
+        word = (struct word){ parser->goal->text + where, goal_text_word(parser->goal, where) };
         *find_label(parser, &word) = old.slots[i];
     }
     free(old.slots);
@@ -351,7 +357,6 @@ static int read_message(struct parser *parser, struct goal_op *op)
 static int read_op(struct parser *parser, const struct word *verb, const char *where)
 {
     struct goal_op op = { .where = where - parser->goal->text };
-    uint64_t capacity = parser->op_capacity;
     void *ops;
 
     op.kind = is(verb, "send") ? GOAL_SEND : is(verb, "recv") ? GOAL_RECV : GOAL_CALC;
@@ -361,16 +366,13 @@ static int read_op(struct parser *parser, const struct word *verb, const char *w
         return -1;
     if (read_options(parser, &op))
         return -1;
-    if (op.kind == GOAL_SEND && op.tag == GOAL_ANY)
-        return fail_at(parser, verb->at, "a tag that is not -1: only receives take any");
     if (parser->op_count == GOAL_OPS_MAX)
         return goal_fail(parser->error, parser->size, "rank %u has more than %u operations",
                          parser->rank, GOAL_OPS_MAX);
-    ops = grow(parser->ops, parser->op_count + 1ull, &capacity, sizeof(op));
+    ops = grow(parser->ops, parser->op_count, &parser->op_capacity, sizeof(op));
     if (!ops)
         return fail_memory(parser);
     parser->ops = ops;
-    parser->op_capacity = capacity;
     parser->ops[parser->op_count++] = op;
     return 0;
 }
@@ -473,9 +475,8 @@ static int end_rank(struct parser *parser)
     parser->ops = NULL;
     parser->op_count = parser->op_capacity = 0;
     parser->named_count = 0;
-    if (parser->labels.slots)
-        memset(parser->labels.slots, 0, (parser->labels.mask + 1ull) * sizeof(uint32_t));
-    parser->labels.count = 0;
+    free(parser->labels.slots);
+    parser->labels = (struct labels){ 0 };
     return status;
 }
 
