@@ -7,6 +7,10 @@
 #include "mtl/wire.h"
 #include "rails/rails.h"
 
+#define MTL_EAGER_LIMIT     8192
+#define MTL_EAGER_LIMIT_MIN 64
+#define MTL_EAGER_LIMIT_MAX (1 << 20)
+
 /* clang-format off */
 /* name, default, minimum, maximum, help */
 #define MTL_NUMBER_ROWS(ROW) \
@@ -18,7 +22,7 @@
         "of a host are distributed over the ports") \
     ROW(gid_index, -1, -1, 255, "GID index; -1: chosen by link layer") \
     ROW(mtu, 0, 0, 4096, "Path MTU in bytes; 0: the active MTU of the port") \
-    ROW(eager_limit, 8192, 64, 1 << 20, \
+    ROW(eager_limit, MTL_EAGER_LIMIT, MTL_EAGER_LIMIT_MIN, MTL_EAGER_LIMIT_MAX, \
         "Longest message sent eagerly over rails, in bytes; longer ones use rendezvous") \
     ROW(shared_memory_limit, 8192, 64, 32768, \
         "Longest message copied through shared memory, in bytes") \

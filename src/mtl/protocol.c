@@ -3,6 +3,7 @@
 
 #include "mtl/connection.h"
 #include "mtl/log.h"
+#include "mtl/rail_rules.h"
 #include "mtl/rendezvous.h"
 #include "mtl/shared.h"
 
@@ -11,11 +12,7 @@
 
 uint32_t protocol_slot_size(void)
 {
-    uint64_t body = mtl.parameters.eager_limit + sizeof(struct wire_ack);
-
-    if (body < WIRE_BODY_MAX)
-        body = WIRE_BODY_MAX;
-    return round_up(sizeof(struct wire_header) + body + 2 * sizeof(uint32_t), CACHE_LINE);
+    return rail_slot_size(mtl.parameters.eager_limit);
 }
 
 /* On the live software adapter a send costs less than a write. */

@@ -3,23 +3,21 @@
 
 #include "mtl/log.h"
 #include "mtl/protocol.h"
+#include "mtl/rail_rules.h"
 #include "mtl/rendezvous.h"
 #include "mtl/rma.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-#define CREDIT_SIGNALS 8  /* credit writes per signaled completion */
-#define READS_MAX      32 /* outstanding RDMA reads of each rail */
-#define PROBE_NS       500000000ull
-#define POLL_BATCH     16
-#define COPY_MAX       (1ull << 30) /* bytes of one work request */
-#define FULL           0x80000000u
+#define READS_MAX 32 /* outstanding RDMA reads of each rail */
+#define PROBE_NS  500000000ull
+#define FULL      0x80000000u
 
 /* A process that writes does not read: the heads of stripes use the entries of the reads. */
 static uint32_t send_depth(const struct connection *connection)
 {
-    return 2 * connection->window + 2 * CREDIT_SIGNALS + READS_MAX;
+    return 2 * connection->window + 2 * RAIL_CREDIT_SIGNALS + READS_MAX;
 }
 
 static uint32_t recv_depth(const struct connection *connection)
@@ -195,7 +193,7 @@ static void write_range(struct rail_link *link, const struct remote_copy *copy, 
 void rail_write(struct rail_link *link, const struct remote_copy *copy)
 {
     for (uint64_t done = 0; done < copy->length && link->up;) {
-        uint64_t length = copy->length - done < COPY_MAX ? copy->length - done : COPY_MAX;
+        uint64_t length = copy->length - done < RAIL_COPY_MAX ? copy->length - done : RAIL_COPY_MAX;
 
         write_range(link, copy, done, length, NULL);
         done += length;
@@ -263,7 +261,7 @@ static void return_credit(struct rail_link *link)
     store_release(word, link->consumed);
     if (mtl.parameters.inline_limit >= (int)sizeof(*word))
         wr.send_flags |= IBV_SEND_INLINE;
-    if (++link->credits_posted % CREDIT_SIGNALS == 0)
+    if (++link->credits_posted % RAIL_CREDIT_SIGNALS == 0)
         wr.send_flags |= IBV_SEND_SIGNALED;
     link->reported = link->consumed;
     post(link, &wr);
@@ -462,8 +460,8 @@ int rails_poll_cqs(void)
     int total = 0;
 
     for (uint32_t i = 0; i < devices.count; i++) {
-        struct ibv_wc completions[POLL_BATCH];
-        int count = ibv_poll_cq(devices.device[i].cq, POLL_BATCH, completions);
+        struct ibv_wc completions[RAIL_POLL_BATCH];
+        int count = ibv_poll_cq(devices.device[i].cq, RAIL_POLL_BATCH, completions);
 
         for (int k = 0; k < count; k++)
             completed(&completions[k]);

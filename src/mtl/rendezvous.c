@@ -4,12 +4,9 @@
 #include "mtl/intranode.h"
 #include "mtl/log.h"
 #include "mtl/protocol.h"
+#include "mtl/rail_rules.h"
 
 #include <stdlib.h>
-
-#define HEAD_MIN_STRIPE (1ull << 20) /* shorter stripes have no head */
-#define HEAD_FRACTION  8
-#define HEAD_MAX       (2ull << 20)
 
 static struct transfer *spare;
 static struct transfer *deferred, **last_deferred = &deferred;
@@ -196,7 +193,7 @@ static void fill_copy(const struct stripe *stripe, const struct rail_link *link,
  * RTS must not wait behind all of the data, or the two directions would run one after the other. */
 static bool should_send_head(const struct stripe *stripe, const struct rail_link *link)
 {
-    return !stripe->head_length && !link->head_stripe && stripe->rails.length >= HEAD_MIN_STRIPE &&
+    return !stripe->head_length && !link->head_stripe && stripe->rails.length >= RAIL_HEAD_MIN &&
            match_any_posted(&mtl.matching);
 }
 
@@ -205,8 +202,7 @@ static void write_head(struct stripe *stripe, struct rail_link *link)
     struct remote_copy copy;
 
     fill_copy(stripe, link, &copy);
-    copy.length = copy.length / HEAD_FRACTION < HEAD_MAX ? copy.length / HEAD_FRACTION : HEAD_MAX;
-    stripe->head_length = copy.length;
+    stripe->head_length = copy.length = rail_head_length(copy.length);
     rail_write_head(link, &copy, stripe);
 }
 

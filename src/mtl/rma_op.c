@@ -2,13 +2,12 @@
 #include "mtl/rma.h"
 
 #include "mtl/log.h"
+#include "mtl/rail_rules.h"
 
 #include <opal/runtime/opal_progress.h>
 
 #include <stdlib.h>
 #include <unistd.h>
-
-#define COPY_MAX (1ull << 30) /* bytes of one work request */
 
 /* The plan of a long copy, until all its stripes are complete. */
 struct rma_plan {
@@ -310,7 +309,7 @@ static void transfer(struct rma_op *op, enum ibv_wr_opcode opcode, const struct 
     for (uint64_t done = 0; done < copy->length; done += part.length) {
         part.local = (char *)copy->local + done;
         part.remote = copy->remote + done;
-        part.length = copy->length - done < COPY_MAX ? copy->length - done : COPY_MAX;
+        part.length = copy->length - done < RAIL_COPY_MAX ? copy->length - done : RAIL_COPY_MAX;
         if (route == RMA_IN_ORDER)
             post_in_order(op, work_new(op, opcode, &part));
         else

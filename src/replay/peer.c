@@ -4,7 +4,7 @@
 
 #include "hca/segment.h"
 #include "mtl/parameter_rows.h"
-#include "mtl/wire.h"
+#include "mtl/rail_rules.h"
 #include "sim/model/hca.h"
 #include "sim/model/server.h"
 
@@ -17,17 +17,12 @@ enum { MTL_NUMBER_ROWS(DEFAULT_OF) };
 #define WINDOW          DEFAULT_window
 #define SIGNAL_INTERVAL DEFAULT_signal_interval
 #define INLINE_LIMIT    DEFAULT_inline_limit
-#define CREDIT_SIGNALS  8
-#define POLL_BATCH      16
-#define COPY_MAX        (1ull << 30)
-#define HEAD_MIN        (1ull << 20)
-#define HEAD_FRACTION   8
-#define HEAD_MAX        (2ull << 20)
+#define FIRST_PEERS     8
 
-/* User memory is far from the slots. A rank has one buffer for what it sends, and one for what it
- * receives. */
-#define USER_MEMORY (1ull << 40)
-#define FIRST_PEERS 8
+/* User memory is far from the slots. A rank has one buffer for what it sends, and one behind it for
+ * what it receives. */
+#define SEND_BUFFER (1ull << 40)
+#define RECV_BUFFER (SEND_BUFFER + GOAL_SIZE_MAX)
 
 /* What a WQE is for, in the low bits of its wr_id. */
 enum work { WORK_MESSAGE, WORK_CREDIT, WORK_HEAD, WORK_DATA };
@@ -37,11 +32,7 @@ enum work { WORK_MESSAGE, WORK_CREDIT, WORK_HEAD, WORK_DATA };
 
 static uint64_t slot_size(void)
 {
-    uint64_t body = replay_state.eager_limit + sizeof(struct wire_ack);
-
-    if (body < WIRE_BODY_MAX)
-        body = WIRE_BODY_MAX;
-    return round_up(sizeof(struct wire_header) + body + 2 * sizeof(uint32_t), CACHE_LINE);
+    return rail_slot_size(replay_state.eager_limit);
 }
 
 static struct sim_port *port_of(const struct rank *rank)
@@ -131,6 +122,11 @@ struct peer *peer_get(struct rank *rank, uint32_t number)
     if (!peer)
         replay_state.out_of_memory = true;
     return peer;
+}
+
+uint64_t peer_eager_limit(const struct peer *peer)
+{
+    return peer->qp ? replay_state.eager_limit : DEFAULT_shared_memory_limit;
 }
 
 /* ---- posting ---- */
@@ -252,8 +248,8 @@ static void write_range(struct cpu *cpu, struct peer *peer, uint64_t offset, uin
         .wr_id = work,
         .flags = work == WORK_HEAD ? IBV_SEND_SIGNALED : 0,
         .length = length,
-        .local = USER_MEMORY + offset,
-        .remote = 2 * USER_MEMORY + offset,
+        .local = SEND_BUFFER + offset,
+        .remote = RECV_BUFFER + offset,
     };
 
     post(cpu, peer, &write);
@@ -264,7 +260,7 @@ static void write_range(struct cpu *cpu, struct peer *peer, uint64_t offset, uin
 static bool should_send_head(const struct cpu *cpu, const struct peer *peer,
                              const struct message *fin)
 {
-    return !fin->head && !peer->head && fin->size >= HEAD_MIN &&
+    return !fin->head && !peer->head && fin->size >= RAIL_HEAD_MIN &&
            match_any_posted(&cpu->rank->matching);
 }
 
@@ -272,7 +268,7 @@ static void write_head(struct cpu *cpu, struct peer *peer, struct message *fin)
 {
     uint64_t half;
 
-    fin->head = fin->size / HEAD_FRACTION < HEAD_MAX ? fin->size / HEAD_FRACTION : HEAD_MAX;
+    fin->head = rail_head_length(fin->size);
     half = fin->head / 2;
     peer->head = fin;
     write_range(cpu, peer, 0, half, WORK_HEAD);
@@ -290,7 +286,7 @@ static bool try_send_data(struct cpu *cpu, struct peer *peer, struct message *fi
     if (peer->head == fin)
         peer->head = NULL;
     for (uint64_t done = fin->head; done < fin->size;) {
-        uint64_t length = fin->size - done < COPY_MAX ? fin->size - done : COPY_MAX;
+        uint64_t length = fin->size - done < RAIL_COPY_MAX ? fin->size - done : RAIL_COPY_MAX;
 
         write_range(cpu, peer, done, length, WORK_DATA);
         done += length;
@@ -360,7 +356,7 @@ void peer_consumed(struct cpu *cpu, struct peer *peer)
     peer->consumed++;
     if (peer->consumed - peer->reported < WINDOW / 2)
         return;
-    if (++peer->credits_posted % CREDIT_SIGNALS == 0)
+    if (++peer->credits_posted % RAIL_CREDIT_SIGNALS == 0)
         write.flags |= IBV_SEND_SIGNALED;
     write.sq_index = peer->reported = peer->consumed;
     post(cpu, peer, &write);
@@ -432,6 +428,8 @@ const struct sim_qp_owner peer_owner = {
     .completed = completed,
     .delivered = delivered,
     .failed = failed,
+    .timeout = DEFAULT_timeout,
+    .retry_count = DEFAULT_retry_count,
 };
 
 /* ---- polling ---- */
@@ -467,7 +465,7 @@ int peer_poll_cq(struct cpu *cpu)
     struct rank_cqe *taken = rank->cq_first, *cqe = taken, *next;
     int count = 0;
 
-    while (cqe && count < POLL_BATCH) {
+    while (cqe && count < RAIL_POLL_BATCH) {
         count++;
         rank->cq_first = cqe->next;
         cqe = cqe->next;

@@ -163,11 +163,12 @@ void protocol_send(struct cpu *cpu, uint32_t index)
     struct rank *rank = cpu->rank;
     struct goal_op *op = rank_op(rank, index);
     struct peer *peer = peer_get(rank, op->peer);
-    struct message *message =
-        peer ? protocol_new_message(peer, op->size <= replay_state.eager_limit ? MESSAGE_EAGER
-                                                                               : MESSAGE_RTS)
-             : NULL;
+    struct message *message;
 
+    if (!peer)
+        return;
+    message = protocol_new_message(peer, op->size <= peer_eager_limit(peer) ? MESSAGE_EAGER
+                                                                            : MESSAGE_RTS);
     if (!message)
         return;
     rank->sent++;

@@ -98,7 +98,6 @@ struct rank {
 struct receive {
     struct match_receive match;
     uint32_t op;
-    struct receive *next_free;
 };
 
 /* ---- rank.c ---- */
@@ -137,6 +136,9 @@ extern const struct sim_qp_owner peer_owner;
  * use. NULL if out of memory. */
 struct peer *peer_get(struct rank *rank, uint32_t number);
 
+/* The longest message that is sent at once. */
+uint64_t peer_eager_limit(const struct peer *peer);
+
 /* Sends the message, or queues it until there is a free slot. */
 void peer_send(struct cpu *cpu, struct peer *peer, struct message *message);
 
@@ -149,7 +151,7 @@ void peer_consumed(struct cpu *cpu, struct peer *peer);
 /* Sends what has waited for free slots. Returns how many messages. */
 int peer_flush(struct cpu *cpu);
 
-/* Takes up to 'most' completions from the CQ; handles them after charging for the poll. */
+/* Handles a batch of completions after charging for the poll. Returns how many. */
 int peer_poll_cq(struct cpu *cpu);
 
 /* A message has arrived in shared memory. */
@@ -173,8 +175,8 @@ struct replay_state {
     struct goal *goal;
     struct rank *ranks;
     uint32_t ranks_per_node;
-    uint64_t eager_limit;
-    uint64_t unfinished; /* ranks */
+    uint64_t eager_limit; /* between nodes */
+    uint64_t unfinished;  /* ranks */
     uint64_t ops_left;
     uint64_t unmatched; /* messages that have been sent and have not met a receive */
     uint64_t connections;

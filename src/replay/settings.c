@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "replay/settings.h"
 
+#include "mtl/parameter_rows.h"
 #include "sim/adapter/faults.h"
 #include "sim/adapter/parameters.h"
 
@@ -8,6 +9,8 @@
 #include <stdio.h>
 
 /* clang-format off */
+#define TEXT(number)  TEXT_(number)
+#define TEXT_(number) #number
 #define AT(member) .offset = offsetof(struct replay_settings, member)
 
 const struct option_row replay_rows[] = {
@@ -16,12 +19,12 @@ const struct option_row replay_rows[] = {
     { .name = "set", AT(settings), .argument = "KEY=VALUE", .kind = OPTION_TEXT,
       .help = "change a parameter of the modelled adapter: bus.rate=4GB/s; separate several with ';'" },
     { .name = "faults", AT(faults), .argument = "LIST", .kind = OPTION_TEXT,
-      .help = "faults on the modelled links, as probabilities: drop=1e-3,corrupt=0,duplicate=0,reorder=0,seed=7" },
+      .help = "faults on the modelled links, as probabilities: drop=1e-3,corrupt=0,duplicate=0,reorder=0,flip=0,seed=7" },
     { .name = "ranks-per-node", AT(ranks_per_node), .heading = "Ranks", .argument = "N", .default_value = "1", .kind = OPTION_NUMBER,
       .minimum = 1, .maximum = 65536, .help = "ranks on each host, in blocks; they talk through shared memory" },
-    { .name = "eager-limit", AT(eager_limit), .argument = "BYTES", .default_value = "8192", .kind = OPTION_NUMBER,
-      .minimum = 64, .maximum = 1 << 20,
-      .help = "longest message that is sent at once; longer ones use rendezvous" },
+    { .name = "eager-limit", AT(eager_limit), .argument = "BYTES", .default_value = TEXT(MTL_EAGER_LIMIT), .kind = OPTION_NUMBER,
+      .minimum = MTL_EAGER_LIMIT_MIN, .maximum = MTL_EAGER_LIMIT_MAX,
+      .help = "longest message between nodes that is sent at once; longer ones use rendezvous" },
     { .name = "speed", AT(speed), .heading = "Output", .kind = OPTION_FLAG,
       .help = "also print how long the replay took, and how much memory" },
     { .name = "json", AT(json), .kind = OPTION_FLAG, .help = "print JSON instead of a table" },

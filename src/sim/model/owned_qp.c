@@ -6,8 +6,6 @@
 #include <string.h>
 
 #define FIRST_RING 8
-#define TIMEOUT    14 /* as the MTL sets it */
-#define RETRIES    7
 
 static struct sim_qp *create(const struct sim_qp_owner *owner, uint32_t qpn,
                              const struct owned_qp_end *end, const struct owned_qp_end *peer)
@@ -21,8 +19,8 @@ static struct sim_qp *create(const struct sim_qp_owner *owner, uint32_t qpn,
         .path_mtu = model->parameters.link.mtu,
         .window = SIM_QP_WINDOW,
         .ack_every = SIM_QP_ACK_EVERY,
-        .timeout = TIMEOUT,
-        .retry_count = RETRIES,
+        .timeout = owner->timeout,
+        .retry_count = owner->retry_count,
         .rnr_retry_count = TRANSPORT_RETRY_FOREVER,
         .max_reads = 1,
         .responder_resources = 1,

@@ -62,6 +62,7 @@ struct sim_qp_owner {
     /* The message of which this is the last packet is in memory. */
     void (*delivered)(const struct sim_packet *last);
     void (*failed)(struct sim_qp *qp, enum transport_status why);
+    uint8_t timeout, retry_count; /* of its QPs, as in struct ibv_qp_attr */
 };
 
 struct sim_qp {

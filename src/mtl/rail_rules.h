@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* How messages use a rail, apart from what the parameters decide. The replay of schedules follows
+ * the same rules. No verbs, no MPI here. */
+#ifndef MTL_RAIL_RULES_H
+#define MTL_RAIL_RULES_H
+
+#include "mtl/wire.h"
+#include "util/util.h"
+
+#define RAIL_CREDIT_SIGNALS 8 /* credit writes per signaled completion */
+#define RAIL_POLL_BATCH     16
+#define RAIL_COPY_MAX       (1ull << 30) /* bytes of one work request */
+#define RAIL_HEAD_MIN       (1ull << 20) /* shorter stripes have no head */
+#define RAIL_HEAD_FRACTION  8
+#define RAIL_HEAD_MAX       (2ull << 20)
+
+/* Bytes of a slot that has room for each eager message and each control message. */
+static inline uint64_t rail_slot_size(uint64_t eager_limit)
+{
+    uint64_t body = eager_limit + sizeof(struct wire_ack);
+
+    if (body < WIRE_BODY_MAX)
+        body = WIRE_BODY_MAX;
+    return round_up(sizeof(struct wire_header) + body + 2 * sizeof(uint32_t), CACHE_LINE);
+}
+
+/* Bytes at the beginning of a stripe that are sent ahead of the rest. */
+static inline uint64_t rail_head_length(uint64_t length)
+{
+    return length / RAIL_HEAD_FRACTION < RAIL_HEAD_MAX ? length / RAIL_HEAD_FRACTION
+                                                       : RAIL_HEAD_MAX;
+}
+
+#endif
