@@ -3,6 +3,7 @@
 
 #include "mtl/log.h"
 #include "mtl/protocol.h"
+#include "mtl/rail_rules.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -25,17 +26,10 @@ static uint32_t smaller(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
-/* Layout of the memory: a cache line of credit words for each rail, receive slots, send slots. */
-static size_t ring_offset(const struct connection *connection, uint32_t rail)
+static size_t ring_offset(const struct connection *connection, uint32_t ring)
 {
-    return (size_t)connection->rail_count * CACHE_LINE +
-           (size_t)rail * connection->window * connection->slot_size;
-}
-
-static size_t staging_offset(const struct connection *connection, uint32_t rail)
-{
-    return ring_offset(connection, connection->rail_count) +
-           (size_t)rail * connection->window * connection->slot_size;
+    return rail_ring_offset(connection->rail_count, ring, connection->window,
+                            connection->slot_size);
 }
 
 static int allocate_memory(struct connection *connection)
@@ -53,7 +47,8 @@ static int allocate_memory(struct connection *connection)
     }
     connection->peer_polls_slots = peer->polls_slots;
     connection->polls_slots = protocol_polls_slots();
-    connection->memory_size = staging_offset(connection, connection->rail_count);
+    connection->memory_size =
+        rail_memory_size(connection->rail_count, connection->window, connection->slot_size);
     connection->memory = mmap(NULL, connection->memory_size, PROT_READ | PROT_WRITE,
                               MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (connection->memory == MAP_FAILED) {
@@ -83,7 +78,7 @@ static int init_rail(struct connection *connection, uint32_t index, uint32_t pat
     link->path = &devices.path[index % paths];
     link->credit = (_Atomic uint32_t *)(connection->memory + (size_t)index * CACHE_LINE);
     link->ring = connection->memory + ring_offset(connection, index);
-    link->staging = connection->memory + staging_offset(connection, index);
+    link->staging = connection->memory + ring_offset(connection, connection->rail_count + index);
     link->sent = calloc(connection->window, sizeof(*link->sent));
     link->sends = calloc(connection->window, sizeof(*link->sends));
     link->receives = calloc(connection->window, sizeof(*link->receives));
@@ -106,7 +101,6 @@ struct connection *connection_new(struct endpoint *endpoint)
 
     if (!connection)
         return NULL;
-    record_work_begin();
     connection->endpoint = endpoint;
     rails_set_init(&connection->set, &mtl.traffic);
     if (allocate_memory(connection))
@@ -121,10 +115,8 @@ struct connection *connection_new(struct endpoint *endpoint)
     connection->next = connections;
     connections = connection;
     mtl.counters.connections++;
-    record_work_end();
     return connection;
 free_connection:
-    record_work_end();
     connection_free(connection);
     return NULL;
 }
@@ -228,7 +220,7 @@ static int connect_rails(struct connection *connection, const struct wireup_mess
     return 0;
 }
 
-static void answer_wireup(const struct wireup_message *message)
+void connection_wireup_arrived(const struct wireup_message *message)
 {
     opal_process_name_t name = { .jobid = message->name >> 32, .vpid = message->name };
     struct endpoint *endpoint = endpoint_of_name(&name);
@@ -251,13 +243,6 @@ static void answer_wireup(const struct wireup_message *message)
     }
     if (!message->ready)
         send_wireup(connection);
-}
-
-void connection_wireup_arrived(const struct wireup_message *message)
-{
-    record_work_begin();
-    answer_wireup(message);
-    record_work_end();
 }
 
 /* The rail for an eager message. The policy is asked once for each message: if the rail has no free

@@ -124,17 +124,6 @@ uint64_t connections_next_wireup(void);
 
 /* ---- wireup.c: exchanges queue pair numbers over a UD endpoint ---- */
 
-struct wireup_message {
-    uint64_t name;
-    uint32_t connected; /* the sender's queue pairs are connected */
-    uint32_t ready;     /* and the sender knows that the receiver's are, too */
-    uint32_t rail_count;
-    uint32_t unused;
-    uint64_t memory;
-    uint32_t rkeys[DEVICES_MAX];
-    uint32_t qps[RAILS_MAX];
-};
-
 int wireup_open(uint32_t *qp_num);
 void wireup_close(void);
 bool wireup_send(struct connection *connection, const struct wireup_message *message);

@@ -108,18 +108,8 @@ static bool send_rts(struct mtl_request *request)
     return endpoint_try_send(request->endpoint, &message, request->class);
 }
 
-static bool is_connected(const struct endpoint *endpoint)
-{
-    return endpoint->transport != TRANSPORT_RAILS ||
-           endpoint->connection->state == CONNECTION_READY;
-}
-
 bool protocol_send_queued(struct mtl_request *request)
 {
-    bool late = recording && !request->record && is_connected(request->endpoint);
-
-    if (late)
-        record_late_send(request);
     return is_eager(request) ? send_eager(request) : send_rts(request);
 }
 
@@ -213,12 +203,8 @@ void protocol_send(struct mtl_request *request)
     mtl_charge(mtl.costs.send);
     count(request);
     request->id = 0;
-    if (unlikely(recording)) {
-        if (is_connected(endpoint))
-            record_operation(request, endpoint->name.vpid);
-        else
-            record_send_waits();
-    }
+    if (unlikely(recording))
+        record_operation(request, endpoint->name.vpid);
     if (endpoint->failed) {
         request_done(request, mtl_unreachable());
     } else if (endpoint->transport == TRANSPORT_SELF) {

@@ -10,15 +10,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define READS_MAX 32 /* outstanding RDMA reads of each rail */
-#define PROBE_NS  500000000ull
-#define FULL      0x80000000u
-
-/* A process that writes does not read: the heads of stripes use the entries of the reads. */
-static uint32_t send_depth(const struct connection *connection)
-{
-    return 2 * connection->window + 2 * RAIL_CREDIT_SIGNALS + READS_MAX;
-}
+#define PROBE_NS 500000000ull
+#define FULL     0x80000000u
 
 static uint32_t recv_depth(const struct connection *connection)
 {
@@ -27,7 +20,8 @@ static uint32_t recv_depth(const struct connection *connection)
 
 static struct ibv_qp *create_qp(const struct rail_link *link)
 {
-    return device_create_qp(link->path, send_depth(link->connection), recv_depth(link->connection),
+    return device_create_qp(link->path, rail_send_depth(link->connection->window),
+                            recv_depth(link->connection),
                             IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ);
 }
 
@@ -35,7 +29,8 @@ int rail_create(struct rail_link *link)
 {
     struct connection *connection = link->connection;
 
-    if (device_reserve(link->path->device, send_depth(connection) + recv_depth(connection)))
+    if (device_reserve(link->path->device,
+                       rail_send_depth(connection->window) + recv_depth(connection)))
         return ENOMEM;
     link->qp = create_qp(link);
     return link->qp ? 0 : ENOMEM;
@@ -218,7 +213,7 @@ static void read_failed(struct work *work)
 
 bool rail_can_read(const struct rail_link *link)
 {
-    return link->up && link->reads < READS_MAX;
+    return link->up && link->reads < RAIL_READS_MAX;
 }
 
 void rail_read(struct rail_link *link, const struct remote_copy *copy, struct work *work)

@@ -13,6 +13,7 @@
 #define RAIL_HEAD_MIN       (1ull << 20) /* shorter stripes have no head */
 #define RAIL_HEAD_FRACTION  8
 #define RAIL_HEAD_MAX       (2ull << 20)
+#define RAIL_READS_MAX      32 /* outstanding RDMA reads */
 
 /* Bytes of a slot that has room for each eager message and each control message. */
 static inline uint64_t rail_slot_size(uint64_t eager_limit)
@@ -22,6 +23,26 @@ static inline uint64_t rail_slot_size(uint64_t eager_limit)
     if (body < WIRE_BODY_MAX)
         body = WIRE_BODY_MAX;
     return round_up(sizeof(struct wire_header) + body + 2 * sizeof(uint32_t), CACHE_LINE);
+}
+
+/* Entries of a send queue. A process that writes does not read: the heads of stripes use the
+ * entries of the reads. */
+static inline uint32_t rail_send_depth(uint32_t window)
+{
+    return 2 * window + 2 * RAIL_CREDIT_SIGNALS + RAIL_READS_MAX;
+}
+
+/* Layout of the memory of a connection: a cache line of credit words for each rail, then rings of
+ * slots, first those that the peer writes into, then those that this process sends from. */
+static inline uint64_t rail_ring_offset(uint32_t rails, uint32_t ring, uint32_t window,
+                                        uint32_t slot_size)
+{
+    return (uint64_t)rails * CACHE_LINE + (uint64_t)ring * window * slot_size;
+}
+
+static inline uint64_t rail_memory_size(uint32_t rails, uint32_t window, uint32_t slot_size)
+{
+    return rail_ring_offset(rails, 2 * rails, window, slot_size);
 }
 
 /* Bytes at the beginning of a stripe that are sent ahead of the rest. */

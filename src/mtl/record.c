@@ -5,9 +5,9 @@
 
 #include "mtl/endpoint.h"
 #include "mtl/log.h"
+#include "mtl/record_notes.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -25,6 +25,7 @@ struct operation {
     enum kind kind;
     uint32_t peer, tag;
     uint64_t size;
+    struct record_memory memory;
     uint32_t required_end; /* in required[]; those of the operation before end where it begins */
 };
 
@@ -37,12 +38,8 @@ static struct {
     uint32_t *required; /* operations, by number from 1 */
     uint32_t required_count, required_capacity;
     uint64_t started, left_at;
-    uint64_t calculations; /* recorded so far, in ns */
-    uint64_t waits_since;  /* when the first send began to wait for a connection; 0: none does */
-    uint64_t calculations_then;
     uint64_t calculated; /* since the last operation */
-    uint64_t work_began;
-    uint32_t work_depth;
+    uint32_t memory_of;  /* the operation that memory is registered for, by number; 0: none */
 } record;
 
 void record_open(void)
@@ -108,14 +105,6 @@ static uint32_t add(enum kind kind, uint32_t peer, uint32_t tag, uint64_t size)
     return ++record.count;
 }
 
-static void add_calculation(uint64_t ns)
-{
-    if (ns)
-        add(KIND_CALC, 0, 0, ns);
-    record.calculations += ns;
-    record.calculated = 0;
-}
-
 static uint32_t tag_of(const struct match_key *key)
 {
     uint32_t tag = key->tag < 0 ? COLLECTIVE_TAGS - key->tag : (uint32_t)key->tag;
@@ -130,27 +119,11 @@ static uint32_t tag_of(const struct match_key *key)
 
 void record_operation(struct mtl_request *request, uint32_t peer)
 {
-    add_calculation(record.calculated);
+    if (record.calculated)
+        add(KIND_CALC, 0, 0, record.calculated);
+    record.calculated = 0;
     request->record = add(request->sending ? KIND_SEND : KIND_RECV, peer,
                           tag_of(&request->receive.key), request->size);
-}
-
-void record_send_waits(void)
-{
-    if (record.waits_since)
-        return;
-    record.waits_since = mtl_now();
-    record.calculations_then = record.calculations;
-}
-
-void record_late_send(struct mtl_request *request)
-{
-    uint64_t known = record.calculations - record.calculations_then;
-    uint64_t waited = record.waits_since ? mtl_now() - record.waits_since : 0;
-
-    add_calculation(waited > known ? waited - known : 0);
-    record.waits_since = 0;
-    record_operation(request, request->endpoint->name.vpid);
 }
 
 void record_matched(const struct mtl_request *request, const struct endpoint *from,
@@ -175,19 +148,44 @@ void record_done(struct mtl_request *request)
     request->record = 0;
 }
 
-void record_work_begin(void)
+void record_memory_of(const struct mtl_request *request)
 {
-    if (recording && !record.work_depth++)
-        record.work_began = mtl_now();
+    record.memory_of = request ? request->record : 0;
 }
 
-void record_work_end(void)
+void record_registered(uint64_t bytes)
 {
-    if (recording && !--record.work_depth)
-        add_calculation(record.calculated + mtl_now() - record.work_began);
+    if (record.memory_of)
+        record.operations[record.memory_of - 1].memory.registered += bytes;
+}
+
+void record_deregistered(uint64_t bytes)
+{
+    struct record_memory *memory;
+    struct record_regions *regions;
+
+    if (!record.memory_of)
+        return;
+    memory = &record.operations[record.memory_of - 1].memory;
+    regions = memory->registered ? &memory->last : &memory->first;
+    regions->regions++;
+    regions->bytes += bytes;
 }
 
 /* ---- the file ---- */
+
+static void write_message(FILE *file, const struct operation *operation)
+{
+    const struct record_memory *memory = &operation->memory;
+    bool send = operation->kind == KIND_SEND;
+
+    fprintf(file, "%s %" PRIu64 "b %s %d tag %d", send ? "send" : "recv", operation->size,
+            send ? "to" : "from", (int32_t)operation->peer, (int32_t)operation->tag);
+    if (memory->registered || memory->last.regions)
+        fprintf(file, " " RECORD_MEMORY, memory->registered, memory->first.regions,
+                memory->first.bytes, memory->last.regions, memory->last.bytes);
+    fprintf(file, "\n");
+}
 
 static void write_operation(FILE *file, uint32_t index, uint32_t *required)
 {
@@ -197,10 +195,7 @@ static void write_operation(FILE *file, uint32_t index, uint32_t *required)
     if (operation->kind == KIND_CALC)
         fprintf(file, "calc %" PRIu64 "\n", operation->size);
     else
-        fprintf(file, "%s %" PRIu64 "b %s %d tag %d\n",
-                operation->kind == KIND_SEND ? "send" : "recv", operation->size,
-                operation->kind == KIND_SEND ? "to" : "from", (int32_t)operation->peer,
-                (int32_t)operation->tag);
+        write_message(file, operation);
     /* The program goes on when a calculation is over, and when a message has been posted. */
     if (index)
         fprintf(file, "l%u %s l%u\n", index + 1,
@@ -214,7 +209,7 @@ static void write_all(FILE *file)
     uint32_t rank = OMPI_PROC_MY_NAME->vpid, required = 0;
 
     if (!rank)
-        fprintf(file, "num_ranks %u\n", ompi_process_info.num_procs);
+        fprintf(file, RECORD_CONNECTS "\nnum_ranks %u\n", ompi_process_info.num_procs);
     fprintf(file, "// took %" PRIu64 " ns\nrank %u {\n", record.left_at - record.started, rank);
     for (uint32_t i = 0; i < record.count; i++)
         write_operation(file, i, &required);

@@ -26,16 +26,13 @@ void record_left(void);
 
 /* An operation begins; a receive's peer, tag and size may be unknown until it has matched. */
 void record_operation(struct mtl_request *request, uint32_t peer);
-/* A send waits until its connection is up; it can begin. A schedule knows no connections, so all
- * time in between counts as calculation. */
-void record_send_waits(void);
-void record_late_send(struct mtl_request *request);
 void record_matched(const struct mtl_request *request, const struct endpoint *from,
                     const struct match_key *key, uint64_t size);
 void record_done(struct mtl_request *request);
 
-/* Brackets work that a schedule has no operation for: connecting, registering memory. */
-void record_work_begin(void);
-void record_work_end(void);
+/* Which request memory is registered for, from now on; NULL: for none. */
+void record_memory_of(const struct mtl_request *request);
+void record_registered(uint64_t bytes);
+void record_deregistered(uint64_t bytes);
 
 #endif

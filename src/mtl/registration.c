@@ -63,6 +63,8 @@ static void unmapped(void *start, size_t length, void *unused, bool from_alloc)
 
 static void deregister(struct registration *registration)
 {
+    if (unlikely(recording))
+        record_deregistered(registration->end - registration->start);
     for (uint32_t i = 0; i < devices.count; i++) {
         if (registration->regions[i])
             ibv_dereg_mr(registration->regions[i]);
@@ -250,11 +252,11 @@ struct registration *registration_get(const void *start, uint64_t length)
 
     if (registration)
         return registration;
-    record_work_begin();
     deregister_retired();
     cover_neighbours(&from, &to);
     registration = make(from, to);
-    record_work_end();
+    if (unlikely(recording))
+        record_registered(to - from);
     if (registration)
         insert(registration);
     return registration;

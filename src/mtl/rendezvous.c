@@ -59,8 +59,10 @@ static void forget(struct transfer *transfer)
 static void transfer_free(struct transfer *transfer)
 {
     forget(transfer);
+    record_memory_of(transfer->request);
     if (transfer->registration)
         registration_put(transfer->registration);
+    record_memory_of(NULL);
     if (transfer->own_data)
         free(transfer->data);
     transfer->id = 0;
@@ -107,8 +109,11 @@ static bool reads_data(const struct endpoint *endpoint)
 
 static bool register_data(struct transfer *transfer, uint32_t *rkeys)
 {
-    if (!transfer->registration)
+    if (!transfer->registration) {
+        record_memory_of(transfer->request);
         transfer->registration = registration_get(transfer->data, transfer->length);
+        record_memory_of(NULL);
+    }
     if (!transfer->registration)
         return false;
     for (uint32_t i = 0; i < devices.count && rkeys; i++)

@@ -4,6 +4,8 @@
 #ifndef MTL_WIRE_H
 #define MTL_WIRE_H
 
+#include "rails/rails.h"
+
 #include <stdint.h>
 
 #define DEVICES_MAX 8
@@ -100,6 +102,18 @@ struct wire_rail {
     uint32_t generation;
     uint32_t qp_num; /* of the new queue pair, in WIRE_RAIL_REQ and WIRE_RAIL_REP */
     uint32_t unused;
+};
+
+/* Over UD, without a header: what two processes tell each other to connect their queue pairs. */
+struct wireup_message {
+    uint64_t name;
+    uint32_t connected; /* the sender's queue pairs are connected */
+    uint32_t ready;     /* and the sender knows that the receiver's are, too */
+    uint32_t rail_count;
+    uint32_t unused;
+    uint64_t memory;
+    uint32_t rkeys[DEVICES_MAX];
+    uint32_t qps[RAILS_MAX];
 };
 
 /* The longest body of a control message. A slot always has room for it. */

@@ -144,10 +144,26 @@ void goal_free(struct goal *goal)
     for (uint32_t i = 0; goal->ranks && i < goal->rank_count; i++) {
         free(goal->ranks[i].ops);
         free(goal->ranks[i].edges);
+        free(goal->ranks[i].notes);
     }
     free(goal->ranks);
     free(goal->text);
     *goal = (struct goal){ 0 };
+}
+
+const struct goal_note *goal_note_of(const struct goal_rank *rank, uint32_t op)
+{
+    uint32_t low = 0, high = rank->note_count;
+
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+
+        if (rank->notes[middle].op < op)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < rank->note_count && rank->notes[low].op == op ? &rank->notes[low] : NULL;
 }
 
 /* ---- for messages ---- */

@@ -5,6 +5,8 @@
 #ifndef REPLAY_GOAL_H
 #define REPLAY_GOAL_H
 
+#include "mtl/record_notes.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -33,10 +35,18 @@ struct goal_op {
 /* An edge leads to an operation that requires this one: when it is done, or when it has started. */
 #define GOAL_EDGE_START 0x80000000u
 
+/* What a recorded operation did besides. */
+struct goal_note {
+    uint32_t op;
+    struct record_memory memory;
+};
+
 struct goal_rank {
     uint32_t count;
     uint32_t cpus;
-    struct goal_op *ops; /* count + 1: the last one only ends the edges */
+    uint32_t note_count;
+    struct goal_note *notes; /* in the order of their operations */
+    struct goal_op *ops;     /* count + 1: the last one only ends the edges */
     uint32_t *edges;
 };
 
@@ -46,6 +56,7 @@ struct goal {
     uint64_t ops, edges, sends;
     char *text; /* of the file; NULL: binary */
     size_t length;
+    bool connects; /* ranks connect on first use; otherwise they are connected from the beginning */
 };
 
 /* Reads a file of either form; "-" is standard input. Returns 0, or -1 with the reason, which names
@@ -55,6 +66,9 @@ int goal_read(struct goal *goal, const char *path, char *error, size_t size);
 /* The same for bytes in memory, which goal_free() frees. */
 int goal_parse(struct goal *goal, char *bytes, size_t length, char *error, size_t size);
 void goal_free(struct goal *goal);
+
+/* NULL if there is none. */
+const struct goal_note *goal_note_of(const struct goal_rank *rank, uint32_t op);
 
 /* Describes an operation: "l3 (line 12): recv 8b from 1 tag 0". */
 const char *goal_describe(const struct goal *goal, uint32_t rank, uint32_t op, char *text,

@@ -15,10 +15,12 @@
 #include "util/util.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #define FIRST_CAPACITY 256
 #define QUOTED         24 /* bytes of the text in messages */
+#define NOTE_MAX       128
 
 struct word {
     const char *at;
@@ -46,6 +48,8 @@ struct parser {
     uint64_t op_capacity;
     struct named_dependency *named;
     uint64_t named_count, named_capacity;
+    struct goal_note *notes;
+    uint64_t note_count, note_capacity;
     struct labels labels;
     char *error;
     size_t size;
@@ -124,6 +128,43 @@ static bool starts_with(const struct parser *parser, const char *text)
     return (size_t)(parser->end - parser->at) >= length && !memcmp(parser->at, text, length);
 }
 
+/* The array with room for one more element; NULL if out of memory. */
+static void *grow(void *array, uint64_t count, uint64_t *capacity, size_t element)
+{
+    uint64_t larger = *capacity ? *capacity * 2 : FIRST_CAPACITY;
+    void *grown;
+
+    if (count < *capacity)
+        return array;
+    grown = realloc(array, larger * element);
+    if (grown)
+        *capacity = larger;
+    return grown;
+}
+
+/* What a recording tells that GOAL has no words for, in comments: see mtl/record_notes.h. */
+static int read_note(struct parser *parser, const char *comment)
+{
+    struct goal_note note = { .op = parser->op_count - 1 };
+    struct record_memory *memory = &note.memory;
+    char text[NOTE_MAX] = "";
+    struct goal_note *notes;
+
+    memcpy(text, comment,
+           parser->at - comment < NOTE_MAX - 1 ? parser->at - comment : NOTE_MAX - 1);
+    parser->goal->connects |= !strcmp(text, RECORD_CONNECTS);
+    if (!parser->op_count ||
+        sscanf(text, RECORD_MEMORY, &memory->registered, &memory->first.regions,
+               &memory->first.bytes, &memory->last.regions, &memory->last.bytes) != 5)
+        return 0;
+    notes = grow(parser->notes, parser->note_count, &parser->note_capacity, sizeof(note));
+    if (!notes)
+        return fail_memory(parser);
+    parser->notes = notes;
+    parser->notes[parser->note_count++] = note;
+    return 0;
+}
+
 /* Skips blanks, ends of lines and comments. */
 static int skip_space(struct parser *parser)
 {
@@ -135,6 +176,8 @@ static int skip_space(struct parser *parser)
         } else if (starts_with(parser, "//")) {
             while (parser->at < parser->end && *parser->at != '\n')
                 parser->at++;
+            if (read_note(parser, begin))
+                return -1;
         } else if (starts_with(parser, "/*")) {
             while (parser->at < parser->end && !starts_with(parser, "*/"))
                 parser->at++;
@@ -296,20 +339,6 @@ static int add_label(struct parser *parser, const struct word *label)
 }
 
 /* ---- operations ---- */
-
-/* The array with room for one more element; NULL if out of memory. */
-static void *grow(void *array, uint64_t count, uint64_t *capacity, size_t element)
-{
-    uint64_t larger = *capacity ? *capacity * 2 : FIRST_CAPACITY;
-    void *grown;
-
-    if (count < *capacity)
-        return array;
-    grown = realloc(array, larger * element);
-    if (grown)
-        *capacity = larger;
-    return grown;
-}
 
 static int read_options(struct parser *parser, struct goal_op *op)
 {
@@ -475,6 +504,10 @@ static int end_rank(struct parser *parser)
     parser->ops = NULL;
     parser->op_count = parser->op_capacity = 0;
     parser->named_count = 0;
+    rank->notes = parser->notes;
+    rank->note_count = parser->note_count;
+    parser->notes = NULL;
+    parser->note_count = parser->note_capacity = 0;
     free(parser->labels.slots);
     parser->labels = (struct labels){ 0 };
     return status;
@@ -562,6 +595,7 @@ int goal_text_parse(struct goal *goal, char *error, size_t size)
 
     free(parser.ops);
     free(parser.named);
+    free(parser.notes);
     free(parser.labels.slots);
     return status;
 }

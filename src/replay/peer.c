@@ -3,7 +3,6 @@
 #include "replay/rank.h"
 
 #include "hca/segment.h"
-#include "mtl/parameter_rows.h"
 #include "mtl/rail_rules.h"
 #include "sim/model/hca.h"
 #include "sim/model/server.h"
@@ -11,28 +10,35 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define DEFAULT_OF(name, value, ...) DEFAULT_##name = value,
-enum { MTL_NUMBER_ROWS(DEFAULT_OF) };
-
-#define WINDOW          DEFAULT_window
-#define SIGNAL_INTERVAL DEFAULT_signal_interval
-#define INLINE_LIMIT    DEFAULT_inline_limit
-#define FIRST_PEERS     8
+#define WINDOW           DEFAULT_window
+#define SIGNAL_INTERVAL  DEFAULT_signal_interval
+#define INLINE_LIMIT     DEFAULT_inline_limit
+#define FIRST_PEERS      8
+#define MEMORY_ALIGNMENT 4096
 
 /* User memory is far from the slots. A rank has one buffer for what it sends, and one behind it for
  * what it receives. */
 #define SEND_BUFFER (1ull << 40)
 #define RECV_BUFFER (SEND_BUFFER + GOAL_SIZE_MAX)
 
-/* What a WQE is for, in the low bits of its wr_id. */
-enum work { WORK_MESSAGE, WORK_CREDIT, WORK_HEAD, WORK_DATA };
-#define WORK_MASK 3ull
+/* The low bits of a wr_id are an enum work. */
+#define WORK_MASK 7ull
 
 /* ---- connections ---- */
 
 static uint64_t slot_size(void)
 {
     return rail_slot_size(replay_state.eager_limit);
+}
+
+static uint64_t memory_size(void)
+{
+    return rail_memory_size(1, WINDOW, slot_size());
+}
+
+static uint64_t slot_of(const struct peer *peer, uint32_t ring, uint32_t slot)
+{
+    return peer->memory + rail_ring_offset(1, ring, WINDOW, slot_size()) + slot * slot_size();
 }
 
 static struct sim_port *port_of(const struct rank *rank)
@@ -77,7 +83,10 @@ static struct peer *new_end(struct rank *rank)
 
     if (!peer)
         return NULL;
-    *peer = (struct peer){ .rank = rank, .slots = 2ull * rank->peer_count * WINDOW * slot_size() };
+    *peer = (struct peer){ .rank = rank,
+                           .number = ++rank->last_number,
+                           .memory = rank->peer_count * round_up(memory_size(), MEMORY_ALIGNMENT),
+                           .wireup = replay_state.goal->connects ? WIREUP_NEW : WIREUP_READY };
     rank->peer_count++;
     return peer;
 }
@@ -131,7 +140,7 @@ uint64_t peer_eager_limit(const struct peer *peer)
 
 /* ---- posting ---- */
 
-static void post(struct cpu *cpu, struct peer *peer, const struct owned_qp_write *write)
+void peer_post(struct cpu *cpu, struct peer *peer, const struct owned_qp_write *write)
 {
     cpu_charge(cpu, model->parameters.host.post_send);
     if (!owned_qp_post(peer->qp, write, cpu->clock))
@@ -178,8 +187,8 @@ static void write_slot(struct cpu *cpu, struct peer *peer, struct message *messa
         .wr_id = (uintptr_t)message | WORK_MESSAGE,
         .sq_index = peer->posted,
         .length = sizeof(struct wire_header) + round_up(body_length(message), 4) + sizeof(uint32_t),
-        .local = peer->slots + (WINDOW + slot) * slot_size(),
-        .remote = peer->other->slots + slot * slot_size(),
+        .local = slot_of(peer, 1, slot),
+        .remote = slot_of(peer->other, 0, slot),
     };
 
     if (message->kind == MESSAGE_EAGER)
@@ -192,7 +201,7 @@ static void write_slot(struct cpu *cpu, struct peer *peer, struct message *messa
     if (message->kind == MESSAGE_FIN)
         remember_fin(peer, message->send_op);
     peer->posted++;
-    post(cpu, peer, &write);
+    peer_post(cpu, peer, &write);
 }
 
 /* Puts the message into shared memory of its receiver. */
@@ -206,12 +215,16 @@ static void write_shared(struct cpu *cpu, struct message *message)
 
 static bool try_send(struct cpu *cpu, struct peer *peer, struct message *message)
 {
-    if (!peer->qp)
+    if (!peer->qp) {
         write_shared(cpu, message);
-    else if (can_send(peer))
-        write_slot(cpu, peer, message);
-    else
+    } else if (peer->wireup != WIREUP_READY) {
+        wireup_start(cpu, peer);
         return false;
+    } else if (can_send(peer)) {
+        write_slot(cpu, peer, message);
+    } else {
+        return false;
+    }
     protocol_sent(cpu, message);
     return true;
 }
@@ -252,7 +265,7 @@ static void write_range(struct cpu *cpu, struct peer *peer, uint64_t offset, uin
         .remote = RECV_BUFFER + offset,
     };
 
-    post(cpu, peer, &write);
+    peer_post(cpu, peer, &write);
 }
 
 /* Between ranks that send to each other at once, the answer to an RTS must not wait behind all the
@@ -351,7 +364,8 @@ void peer_consumed(struct cpu *cpu, struct peer *peer)
 {
     struct owned_qp_write write = { .wr_id = WORK_CREDIT,
                                     .flags = IBV_SEND_INLINE,
-                                    .length = sizeof(uint32_t) };
+                                    .length = sizeof(uint32_t),
+                                    .remote = peer->other->memory };
 
     peer->consumed++;
     if (peer->consumed - peer->reported < WINDOW / 2)
@@ -359,17 +373,15 @@ void peer_consumed(struct cpu *cpu, struct peer *peer)
     if (++peer->credits_posted % RAIL_CREDIT_SIGNALS == 0)
         write.flags |= IBV_SEND_SIGNALED;
     write.sq_index = peer->reported = peer->consumed;
-    post(cpu, peer, &write);
+    peer_post(cpu, peer, &write);
 }
 
 /* ---- what the model reports ---- */
 
 static void arrived(struct message *message)
 {
-    struct rank *rank = message->to->rank;
-
-    message_append(&rank->inbox, message);
-    rank_changed(rank);
+    inbox_add(message);
+    rank_changed(message->to->rank);
 }
 
 void peer_shared_arrived(struct message *message)
@@ -377,24 +389,8 @@ void peer_shared_arrived(struct message *message)
     arrived(message);
 }
 
-static void delivered(const struct sim_packet *last)
+static void add_cqe(struct peer *peer, uint32_t index, enum work work)
 {
-    const struct sim_wqe *wqe = last->wqe;
-    struct peer *peer = last->to->owner_data;
-
-    if ((wqe->wr_id & WORK_MASK) == WORK_MESSAGE) {
-        arrived((struct message *)(uintptr_t)wqe->wr_id);
-        return;
-    }
-    if ((wqe->wr_id & WORK_MASK) == WORK_CREDIT &&
-        (int32_t)(wqe->sq_index - peer->peer_consumed) > 0)
-        peer->peer_consumed = wqe->sq_index;
-    rank_changed(peer->rank);
-}
-
-static void completed(struct sim_wqe *wqe)
-{
-    struct peer *peer = wqe->qp->owner_data;
     struct rank *rank = peer->rank;
     struct rank_cqe *cqe = pool_take(&replay_state.cqes);
 
@@ -402,14 +398,40 @@ static void completed(struct sim_wqe *wqe)
         replay_state.out_of_memory = true;
         return;
     }
-    *cqe =
-        (struct rank_cqe){ .peer = peer, .index = wqe->sq_index, .work = wqe->wr_id & WORK_MASK };
+    *cqe = (struct rank_cqe){ .peer = peer, .index = index, .work = work };
     if (rank->cq_last)
         rank->cq_last->next = cqe;
     else
         rank->cq_first = cqe;
     rank->cq_last = cqe;
     rank_changed(rank);
+}
+
+static void delivered(const struct sim_packet *last)
+{
+    const struct sim_wqe *wqe = last->wqe;
+    struct peer *peer = last->to->owner_data;
+
+    switch ((enum work)(wqe->wr_id & WORK_MASK)) {
+    case WORK_MESSAGE:
+        arrived((struct message *)(uintptr_t)wqe->wr_id);
+        return;
+    case WORK_WIREUP:
+        add_cqe(peer, wqe->sq_index, WORK_WIREUP_RECV);
+        return;
+    case WORK_CREDIT:
+        if ((int32_t)(wqe->sq_index - peer->peer_consumed) > 0)
+            peer->peer_consumed = wqe->sq_index;
+        break;
+    default:
+        break;
+    }
+    rank_changed(peer->rank);
+}
+
+static void completed(struct sim_wqe *wqe)
+{
+    add_cqe(wqe->qp->owner_data, wqe->sq_index, wqe->wr_id & WORK_MASK);
 }
 
 static void failed(struct sim_qp *qp, enum transport_status why)
@@ -445,6 +467,7 @@ static void complete_until(struct cpu *cpu, struct peer *peer, uint32_t end)
             uint32_t op = *fin - 1;
 
             *fin = 0;
+            protocol_release_memory(cpu, op);
             rank_op_done(cpu, op);
         }
     }
@@ -456,6 +479,8 @@ static void handle(struct cpu *cpu, const struct rank_cqe *cqe)
         complete_until(cpu, cqe->peer, cqe->index + 1);
     else if (cqe->work == WORK_HEAD && cqe->peer->head)
         peer_send_data(cpu, cqe->peer, cqe->peer->head);
+    else if (cqe->work == WORK_WIREUP_RECV)
+        wireup_arrived(cpu, cqe->peer, cqe->index);
 }
 
 int peer_poll_cq(struct cpu *cpu)

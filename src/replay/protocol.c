@@ -55,6 +55,33 @@ static void read_shared(struct cpu *cpu, const struct message *rts)
     rank_op_done(cpu, rts->recv_op);
 }
 
+static void deregister(struct cpu *cpu, const struct record_regions *gone)
+{
+    cpu_charge(cpu, parameters_dereg_mr(&model->parameters, gone->regions, gone->bytes));
+}
+
+/* The memory of a message that goes by rendezvous, if that took time in the recorded run. */
+static void register_memory(struct cpu *cpu, uint32_t op)
+{
+    const struct goal_note *note = goal_note_of(cpu->rank->schedule, op);
+    const struct parameters *p = &model->parameters;
+
+    if (!note || !note->memory.registered)
+        return;
+    deregister(cpu, &note->memory.first);
+    cpu_charge(cpu, parameters_reg_mr(p, note->memory.registered));
+}
+
+/* The memory of a message may have been unmapped, or registered together with other memory,
+ * meanwhile. */
+void protocol_release_memory(struct cpu *cpu, uint32_t op)
+{
+    const struct goal_note *note = goal_note_of(cpu->rank->schedule, op);
+
+    if (note)
+        deregister(cpu, &note->memory.last);
+}
+
 /* A message has met its receive. */
 static void matched(struct cpu *cpu, struct message *message, uint32_t op)
 {
@@ -67,6 +94,7 @@ static void matched(struct cpu *cpu, struct message *message, uint32_t op)
         rank_charge_copy(cpu, message->size);
         rank_op_done(cpu, op);
     } else if (message->to->qp) {
+        register_memory(cpu, op);
         send_control(cpu, message->to, message, MESSAGE_CTS);
     } else {
         read_shared(cpu, message);
@@ -133,9 +161,11 @@ void protocol_arrived(struct cpu *cpu, struct message *message)
         rank_op(cpu->rank, message->send_op)->state = OP_ACTIVE;
         message->kind = MESSAGE_FIN;
         message->to = peer->other;
+        register_memory(cpu, message->send_op);
         peer_send_data(cpu, peer, message);
         break;
     case MESSAGE_FIN:
+        protocol_release_memory(cpu, message->recv_op);
         rank_op_done(cpu, message->recv_op);
         protocol_free_message(message);
         break;
@@ -171,6 +201,7 @@ void protocol_send(struct cpu *cpu, uint32_t index)
                                                                             : MESSAGE_RTS);
     if (!message)
         return;
+    wireup_open(cpu, peer);
     rank->sent++;
     replay_state.unmatched++;
     rank->sent_bytes += op->size;

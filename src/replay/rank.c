@@ -153,18 +153,23 @@ static bool catch_up(struct cpu *cpu)
     return true;
 }
 
-/* One pass of the MTL's progress function. Returns false if there was nothing to do. */
+/* One step of the MTL's progress function. Returns false if there was nothing to do. */
 static bool poll(struct cpu *cpu)
 {
     struct rank *rank = cpu->rank;
-    struct message *message = message_pop(&rank->inbox);
+    struct message *message;
 
+    if (!cpu->polls)
+        inbox_begin(&rank->inbox);
+    message = inbox_take(&rank->inbox);
+    cpu->polls = message;
+    cpu->found |= cpu->polls;
     if (message) {
         protocol_arrived(cpu, message);
-        cpu->changed = true;
         return true;
     }
-    if (peer_flush(cpu)) {
+    if (peer_flush(cpu) || cpu->found) {
+        cpu->found = false;
         cpu->changed = true;
         return true;
     }
@@ -184,7 +189,7 @@ void rank_run_cpu(struct cpu *cpu)
     bool alone = cpu->rank->schedule->cpus == 1;
 
     for (;;) {
-        bool runs = cpu->finishing != GOAL_NONE || cpu->ready_first != GOAL_NONE;
+        bool runs = !cpu->polls && (cpu->finishing != GOAL_NONE || cpu->ready_first != GOAL_NONE);
 
         if ((!runs || !alone) && cpu->clock > sched->now && !catch_up(cpu))
             return;

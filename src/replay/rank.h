@@ -7,9 +7,14 @@
 #define REPLAY_RANK_H
 
 #include "mtl/match.h"
+#include "mtl/parameter_rows.h"
 #include "replay/goal.h"
 #include "sim/model/model.h"
 #include "sim/model/owned_qp.h"
+
+/* Ranks use the MTL's defaults. */
+#define DEFAULT_OF(name, value, ...) DEFAULT_##name = value,
+enum mtl_default { MTL_NUMBER_ROWS(DEFAULT_OF) };
 
 enum replay_event {
     EVENT_CPU = EVENT_KINDS, /* cpu: continues at this time */
@@ -48,15 +53,27 @@ struct peer {
     struct rank *rank; /* whose end this is */
     struct peer *other;
     struct sim_qp *qp; /* NULL: both ranks are on one node */
-    uint64_t slots;    /* address of the slots into which the other end writes; its own follow */
+    uint64_t memory;   /* address of credit, and of slots: see rail_ring_offset() */
+    uint32_t number;   /* of the connections of its rank, from 1 in the order of their creation */
+    uint8_t wireup;    /* enum wireup_state */
+    bool connected;    /* this end's QP */
     uint32_t posted, completed, peer_consumed; /* messages sent */
     uint32_t consumed, reported;               /* messages received, and known to the other end */
     uint32_t credits_posted;
     bool is_busy; /* in rank->busy */
     struct peer *next_busy;
     struct message_list waiting; /* for a free slot */
-    struct message *head;        /* FIN: only the head of its data was posted */
-    uint32_t *fins;              /* by slot: the send that is done when this message has arrived */
+    struct message_list arrived;
+    struct peer *heap_first, *heap_next; /* in an inbox: children, and the next child */
+    struct message *head;                /* FIN: only the head of its data was posted */
+    uint32_t *fins; /* by slot: the send that is done when this message has arrived */
+};
+
+/* Messages that have arrived. */
+struct inbox {
+    struct message_list shared; /* through shared memory: they come first */
+    struct peer *now, *later;   /* connections with messages, for this pass and the next */
+    uint32_t at;                /* the connection that this pass has reached; 0: it is over */
 };
 
 /* A completion in the CQ of a rank. */
@@ -67,12 +84,19 @@ struct rank_cqe {
     uint8_t work;
 };
 
+/* What a WQE and its completion are for. */
+enum work { WORK_MESSAGE, WORK_CREDIT, WORK_HEAD, WORK_DATA, WORK_WIREUP, WORK_WIREUP_RECV };
+
+enum wireup_state { WIREUP_NEW, WIREUP_OPEN, WIREUP_STARTED, WIREUP_READY };
+
 struct cpu {
     struct rank *rank;
     uint64_t clock;
     uint32_t ready_first, ready_last; /* operations, GOAL_NONE: none */
     uint32_t finishing;               /* operation that is over at 'clock', or GOAL_NONE */
     bool asleep;
+    bool polls;         /* is going through the inbox */
+    bool found;         /* a message in it */
     bool changed;       /* since the CQ was found empty */
     uint32_t polled_at; /* rank->changes at that time */
 };
@@ -87,12 +111,13 @@ struct rank {
     uint64_t finished_at;
     uint64_t sent, sent_bytes, received;
     struct matching matching;
-    struct message_list inbox;
+    struct inbox inbox;
     struct rank_cqe *cq_first, *cq_last;
     struct peer *busy, *last_busy; /* with messages that wait for a slot */
     struct message_list deferred;  /* FINs whose data wait for a slot */
     struct peer **peers;           /* open hash table */
     uint32_t peer_mask, peer_count;
+    uint32_t last_number; /* of a connection */
 };
 
 struct receive {
@@ -157,12 +182,32 @@ int peer_poll_cq(struct cpu *cpu);
 /* A message has arrived in shared memory. */
 void peer_shared_arrived(struct message *message);
 
+void peer_post(struct cpu *cpu, struct peer *peer, const struct owned_qp_write *write);
+
+/* ---- wireup.c: how ranks connect, if the schedule says that they do so on first use ---- */
+
+/* Creates what this end needs, unless it has been done. */
+void wireup_open(struct cpu *cpu, struct peer *peer);
+/* There is a message for an end that is not ready. */
+void wireup_start(struct cpu *cpu, struct peer *peer);
+/* A wireup message has arrived; 'what' is what the other end has sent. */
+void wireup_arrived(struct cpu *cpu, struct peer *peer, uint32_t what);
+
+/* ---- inbox.c ---- */
+
+void inbox_add(struct message *message);
+/* A pass through the inbox; the end of it is when there is no message to take. */
+void inbox_begin(struct inbox *inbox);
+struct message *inbox_take(struct inbox *inbox);
+
 /* ---- protocol.c: eager and rendezvous messages ---- */
 
 void protocol_send(struct cpu *cpu, uint32_t op);
 void protocol_receive(struct cpu *cpu, uint32_t op);
 /* Handles a message from the inbox. */
 void protocol_arrived(struct cpu *cpu, struct message *message);
+/* A rendezvous is over. */
+void protocol_release_memory(struct cpu *cpu, uint32_t op);
 /* The message is in a slot of its receiver. */
 void protocol_sent(struct cpu *cpu, const struct message *message);
 

@@ -17,16 +17,6 @@
 
 /* ---- costs of calls ---- */
 
-static double registration(uint64_t bytes)
-{
-    const struct parameters *p = &model->parameters;
-    uint64_t pages = (bytes + p->host.page_size - 1) / p->host.page_size;
-    uint64_t beyond = pages > p->host.reg_mr_knee ? pages - p->host.reg_mr_knee : 0;
-
-    return p->host.reg_mr + (pages - beyond) * p->host.reg_mr_page +
-           beyond * p->host.reg_mr_page_beyond;
-}
-
 static double cost_of(enum hca_call call, uint64_t amount)
 {
     const struct parameters *p = &model->parameters;
@@ -53,10 +43,9 @@ static double cost_of(enum hca_call call, uint64_t amount)
     case CALL_DESTROY_SRQ:
         return p->host.destroy_srq;
     case CALL_REGISTER:
-        return registration(amount);
+        return parameters_reg_mr(p, amount);
     case CALL_DEREGISTER:
-        return p->host.dereg_mr +
-               (amount + p->host.page_size - 1) / p->host.page_size * p->host.dereg_mr_page;
+        return parameters_dereg_mr(p, 1, amount);
     case CALL_ALLOC_PD:
         return p->host.alloc_pd;
     case CALL_CREATE_AH:

@@ -404,6 +404,26 @@ static int check_missing(struct reading *reading)
     return 0;
 }
 
+static uint64_t pages_of(const struct parameters *parameters, uint64_t bytes)
+{
+    return (bytes + parameters->host.page_size - 1) / parameters->host.page_size;
+}
+
+double parameters_reg_mr(const struct parameters *parameters, uint64_t bytes)
+{
+    uint64_t pages = pages_of(parameters, bytes), knee = parameters->host.reg_mr_knee;
+    uint64_t beyond = pages > knee ? pages - knee : 0;
+
+    return parameters->host.reg_mr + (pages - beyond) * parameters->host.reg_mr_page +
+           beyond * parameters->host.reg_mr_page_beyond;
+}
+
+double parameters_dereg_mr(const struct parameters *parameters, uint32_t regions, uint64_t bytes)
+{
+    return regions * parameters->host.dereg_mr +
+           pages_of(parameters, bytes) * parameters->host.dereg_mr_page;
+}
+
 bool parameters_weights(const struct parameters *parameters, uint32_t weights[VLS_MAX])
 {
     const char *at = parameters->link.vl_weights;

@@ -195,6 +195,11 @@ int parameter_number(const struct parameters *parameters, const char *key, doubl
 int parameters_read(const char *path, const char *settings, struct parameters *out, char *error,
                     size_t size);
 
+/* The time of registering a region, and of deregistering regions that have these bytes together, in
+ * nanoseconds. */
+double parameters_reg_mr(const struct parameters *parameters, uint64_t bytes);
+double parameters_dereg_mr(const struct parameters *parameters, uint32_t regions, uint64_t bytes);
+
 /* Parses link.vl_weights; its last number applies to further VLs, too. Returns false if the text is
  * not a list of weights, or has more of them than there are VLs. */
 bool parameters_weights(const struct parameters *parameters, uint32_t weights[VLS_MAX]);

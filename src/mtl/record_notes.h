@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What a recorded schedule tells in comments, because GOAL has no words for it. The replay reads
+ * them; other programs do not. */
+#ifndef MTL_RECORD_NOTES_H
+#define MTL_RECORD_NOTES_H
+
+#include <inttypes.h>
+
+/* At the beginning. */
+#define RECORD_CONNECTS "// connects on first use"
+/* Behind a message: bytes that are registered for it; how many regions are deregistered before
+ * that and at its end, and their bytes together. */
+#define RECORD_MEMORY                                                                    \
+    "// registers %" PRIu64 "b, deregisters %" PRIu32 " of %" PRIu64 "b first, %" PRIu32 \
+    " of %" PRIu64 "b last"
+
+struct record_regions {
+    uint64_t bytes;
+    uint32_t regions;
+};
+
+struct record_memory {
+    uint64_t registered;
+    struct record_regions first, last; /* deregistered before that, and at the end */
+};
+
+#endif
