@@ -41,7 +41,7 @@ static uint64_t slot_of(const struct peer *peer, uint32_t ring, uint32_t slot)
     return peer->memory + rail_ring_offset(1, ring, WINDOW, slot_size()) + slot * slot_size();
 }
 
-static struct sim_port *port_of(const struct rank *rank)
+struct sim_port *peer_port(const struct rank *rank)
 {
     return &model->ports[1 + (uint64_t)rank->node * seg->ports];
 }
@@ -93,8 +93,8 @@ static struct peer *new_end(struct rank *rank)
 
 static bool connect_qps(struct peer *a, struct peer *b)
 {
-    struct owned_qp_end ends[2] = { { port_of(a->rank), a->rank->number, a },
-                                    { port_of(b->rank), b->rank->number, b } };
+    struct owned_qp_end ends[2] = { { peer_port(a->rank), a->rank->number, a },
+                                    { peer_port(b->rank), b->rank->number, b } };
     struct sim_qp *qps[2];
 
     if (!owned_qp_connect(&peer_owner, replay_state.next_qpn, ends, qps))
@@ -140,10 +140,10 @@ uint64_t peer_eager_limit(const struct peer *peer)
 
 /* ---- posting ---- */
 
-void peer_post(struct cpu *cpu, struct peer *peer, const struct owned_qp_write *write)
+void peer_post(struct cpu *cpu, struct sim_qp *qp, const struct owned_qp_write *write)
 {
     cpu_charge(cpu, model->parameters.host.post_send);
-    if (!owned_qp_post(peer->qp, write, cpu->clock))
+    if (!owned_qp_post(qp, write, cpu->clock))
         replay_state.out_of_memory = true;
 }
 
@@ -201,7 +201,7 @@ static void write_slot(struct cpu *cpu, struct peer *peer, struct message *messa
     if (message->kind == MESSAGE_FIN)
         remember_fin(peer, message->send_op);
     peer->posted++;
-    peer_post(cpu, peer, &write);
+    peer_post(cpu, peer->qp, &write);
 }
 
 /* Puts the message into shared memory of its receiver. */
@@ -265,7 +265,7 @@ static void write_range(struct cpu *cpu, struct peer *peer, uint64_t offset, uin
         .remote = RECV_BUFFER + offset,
     };
 
-    peer_post(cpu, peer, &write);
+    peer_post(cpu, peer->qp, &write);
 }
 
 /* Between ranks that send to each other at once, the answer to an RTS must not wait behind all the
@@ -373,7 +373,7 @@ void peer_consumed(struct cpu *cpu, struct peer *peer)
     if (++peer->credits_posted % RAIL_CREDIT_SIGNALS == 0)
         write.flags |= IBV_SEND_SIGNALED;
     write.sq_index = peer->reported = peer->consumed;
-    peer_post(cpu, peer, &write);
+    peer_post(cpu, peer->qp, &write);
 }
 
 /* ---- what the model reports ---- */
@@ -407,6 +407,12 @@ static void add_cqe(struct peer *peer, uint32_t index, enum work work)
     rank_changed(rank);
 }
 
+/* The wr_id of a wireup message is the end that sends it. */
+static struct peer *wireup_sender(const struct sim_wqe *wqe)
+{
+    return (struct peer *)(uintptr_t)(wqe->wr_id & ~WORK_MASK);
+}
+
 static void delivered(const struct sim_packet *last)
 {
     const struct sim_wqe *wqe = last->wqe;
@@ -417,7 +423,7 @@ static void delivered(const struct sim_packet *last)
         arrived((struct message *)(uintptr_t)wqe->wr_id);
         return;
     case WORK_WIREUP:
-        add_cqe(peer, wqe->sq_index, WORK_WIREUP_RECV);
+        add_cqe(wireup_sender(wqe)->other, wqe->sq_index, WORK_WIREUP_RECV);
         return;
     case WORK_CREDIT:
         if ((int32_t)(wqe->sq_index - peer->peer_consumed) > 0)
@@ -431,7 +437,9 @@ static void delivered(const struct sim_packet *last)
 
 static void completed(struct sim_wqe *wqe)
 {
-    add_cqe(wqe->qp->owner_data, wqe->sq_index, wqe->wr_id & WORK_MASK);
+    enum work work = wqe->wr_id & WORK_MASK;
+
+    add_cqe(work == WORK_WIREUP ? wireup_sender(wqe) : wqe->qp->owner_data, wqe->sq_index, work);
 }
 
 static void failed(struct sim_qp *qp, enum transport_status why)

@@ -116,6 +116,7 @@ struct rank {
     struct peer *busy, *last_busy; /* with messages that wait for a slot */
     struct message_list deferred;  /* FINs whose data wait for a slot */
     struct peer **peers;           /* open hash table */
+    struct sim_qp *datagrams;      /* for wireup; NULL: ranks are connected from the beginning */
     uint32_t peer_mask, peer_count;
     uint32_t last_number; /* of a connection */
 };
@@ -182,10 +183,13 @@ int peer_poll_cq(struct cpu *cpu);
 /* A message has arrived in shared memory. */
 void peer_shared_arrived(struct message *message);
 
-void peer_post(struct cpu *cpu, struct peer *peer, const struct owned_qp_write *write);
+struct sim_port *peer_port(const struct rank *rank);
+void peer_post(struct cpu *cpu, struct sim_qp *qp, const struct owned_qp_write *write);
 
 /* ---- wireup.c: how ranks connect, if the schedule says that they do so on first use ---- */
 
+/* Creates a rank's QP for wireup. Returns false if out of memory. */
+bool wireup_init(struct rank *rank);
 /* Creates what this end needs, unless it has been done. */
 void wireup_open(struct cpu *cpu, struct peer *peer);
 /* There is a message for an end that is not ready. */

@@ -32,10 +32,11 @@ static int make_ranks(struct goal *goal, char *error, size_t size)
         rank->number = i;
         rank->node = i / state->ranks_per_node;
         rank->schedule = &goal->ranks[i];
-        if (rank_init(rank))
+        if (rank_init(rank) || (goal->connects && !wireup_init(rank)))
             return goal_fail(error, size, "out of memory for rank %u of %u", i, goal->rank_count);
         state->unfinished += rank->left > 0;
     }
+    state->next_qpn = round_up(state->next_qpn, 2);
     return 0;
 }
 
@@ -168,6 +169,7 @@ int replay_run(struct goal *goal, const struct replay_settings *settings,
 {
     struct replay_state *state = &replay_state;
     uint64_t pairs = (uint64_t)goal->rank_count * goal->rank_count;
+    uint64_t qps = pairs < 2 * goal->sends ? pairs : 2 * goal->sends;
     int status;
 
     *result = (struct replay_result){ .nodes = (goal->rank_count + settings->ranks_per_node - 1) /
@@ -177,7 +179,7 @@ int replay_run(struct goal *goal, const struct replay_settings *settings,
                                     .eager_limit = settings->eager_limit,
                                     .ops_left = goal->ops,
                                     .next_qpn = 2 };
-    status = fabric_open(settings, result->nodes, pairs < 2 * goal->sends ? pairs : 2 * goal->sends,
+    status = fabric_open(settings, result->nodes, qps + (goal->connects ? goal->rank_count : 0),
                          error, size);
     if (!status)
         status = play(settings, result, error, size);

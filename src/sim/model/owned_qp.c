@@ -8,11 +8,12 @@
 #define FIRST_RING 8
 
 static struct sim_qp *create(const struct sim_qp_owner *owner, uint32_t qpn,
-                             const struct owned_qp_end *end, const struct owned_qp_end *peer)
+                             const struct owned_qp_end *end, enum transport_service service)
 {
-    struct sim_qp *qp = pool_alloc_permanent(offsetof(struct sim_qp, recv_sge));
+    bool datagrams = service == SERVICE_UD;
+    struct sim_qp *qp = pool_alloc_permanent(offsetof(struct sim_qp, recv_sge[datagrams]));
     struct transport_attributes attributes = {
-        .service = SERVICE_RC,
+        .service = service,
         .local_qpn = qpn,
         .remote_qpn = qpn ^ 1,
         .pkey = HCA_PKEY,
@@ -38,7 +39,6 @@ static struct sim_qp *create(const struct sim_qp_owner *owner, uint32_t qpn,
     qp->qpn = qpn;
     qp->proc = end->proc;
     qp->port = end->port;
-    qp->peer_lid = peer->port->lid;
     qp->max_send_sge = qp->max_recv_sge = 1;
     transport_init(&qp->transport, &sim_qp_transport_ops, &attributes);
     *sim_qp_slot(qpn) = qp;
@@ -48,9 +48,26 @@ static struct sim_qp *create(const struct sim_qp_owner *owner, uint32_t qpn,
 bool owned_qp_connect(const struct sim_qp_owner *owner, uint32_t qpn,
                       const struct owned_qp_end ends[2], struct sim_qp *qps[2])
 {
-    qps[0] = create(owner, qpn, &ends[0], &ends[1]);
-    qps[1] = create(owner, qpn + 1, &ends[1], &ends[0]);
-    return qps[0] && qps[1];
+    for (int i = 0; i < 2; i++) {
+        qps[i] = create(owner, qpn + i, &ends[i], SERVICE_RC);
+        if (!qps[i])
+            return false;
+        qps[i]->peer_lid = ends[!i].port->lid;
+    }
+    return true;
+}
+
+struct sim_qp *owned_qp_datagram(const struct sim_qp_owner *owner, uint32_t qpn,
+                                 const struct owned_qp_end *end, uint64_t address, uint32_t receive)
+{
+    struct sim_qp *qp = create(owner, qpn, end, SERVICE_UD);
+
+    if (!qp)
+        return NULL;
+    qp->recv_capacity = (struct rq_capacity){ receive, receive };
+    qp->recv_num_sge = 1;
+    qp->recv_sge[0] = (struct sim_sge){ .address = address, .length = receive };
+    return qp;
 }
 
 static bool make_room(struct sim_qp *qp)
@@ -89,6 +106,12 @@ bool owned_qp_post(struct sim_qp *qp, const struct owned_qp_write *write, uint64
                                              .length = write->length,
                                              .data = (uintptr_t)wqe,
                                              .remote_address = write->remote };
+    if (write->to) {
+        wqe->opcode = IBV_WR_SEND;
+        wqe->dlid = write->to->port->lid;
+        wqe->transport.operation = TRANSPORT_SEND;
+        wqe->transport.remote_qpn = write->to->qpn;
+    }
     if (!(write->flags & IBV_SEND_INLINE)) {
         wqe->num_sge = 1;
         wqe->sge[0] = (struct sim_sge){ .address = write->local, .length = write->length };
