@@ -3,14 +3,27 @@
 #include "commands.h"
 #include "replay/generate.h"
 #include "util/file.h"
+#include "util/nearest.h"
 
 #include <errno.h>
 #include <string.h>
 
-static void print_patterns(void)
+static int wrong_pattern(const struct invocation *invocation)
 {
+    const char *typed = invocation->operand_count == 1 ? invocation->operands[0] : NULL;
+    struct nearest nearest;
+    int status;
+
+    if (typed)
+        nearest_begin(&nearest, typed, strlen(typed));
+    for (const struct generate_pattern *row = generate_patterns; typed && row->name; row++)
+        nearest_try(&nearest, row->name);
+    status = typed ? cli_usage_error(invocation->command, "unknown pattern '%s'%s", typed,
+                                     nearest_text(&nearest))
+                   : cli_usage_error(invocation->command, "give one pattern");
     for (const struct generate_pattern *row = generate_patterns; row->name; row++)
         fprintf(stderr, "  %-20s %s\n", row->name, row->help);
+    return status;
 }
 
 int cli_goal(const struct invocation *invocation)
@@ -23,14 +36,8 @@ int cli_goal(const struct invocation *invocation)
     FILE *out;
 
     pattern = invocation->operand_count == 1 ? generate_find(invocation->operands[0]) : NULL;
-    if (!pattern) {
-        int status = cli_usage_error(invocation->command, "give one of these patterns%s%s",
-                                     invocation->operand_count == 1 ? ", not " : "",
-                                     invocation->operand_count == 1 ? invocation->operands[0] : "");
-
-        print_patterns();
-        return status;
-    }
+    if (!pattern)
+        return wrong_pattern(invocation);
     out = file_begin(&file);
     if (!out) {
         cli_error("out of memory");
