@@ -63,12 +63,13 @@ build test_sums.o: cc ../tests/unit/test_sums.c
 build answers: c_LINKER answers.o sums.o
 build tests/unit/test-sums: c_LINKER test_sums.o sums.o
 build all: phony answers
+build build.ninja: phony
 END
 ''',
     # "inside" fails once, "bench" always; "cli" waits on demand, until someone ends it.
     'tests/run': '''#!/bin/sh
 case $* in
---limits) printf '%s 60\\n' unit cli inside bench ;;
+--limits) printf '%s 60\\n' unit cli inside bench wire mapped virtual ;;
 "-v cli")
     if [ -e "$CALLER/wait" ]; then
         touch "$CALLER/waiting"

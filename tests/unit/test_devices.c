@@ -3,6 +3,8 @@
 
 #include "fabric.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -114,12 +116,48 @@ static void queues_end_in_any_order(void **state)
     assert_int_equal(ibv_dealloc_pd(pd), 0);
 }
 
+/* What is in use cannot be taken away, and nothing is in use any more once its user has gone. */
+static void what_is_in_use_stays(void **state)
+{
+    struct ibv_xrcd_init_attr domain = { .comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
+                                         .fd = -1, .oflags = O_CREAT };
+    struct ibv_pd *pd = ibv_alloc_pd(context);
+    struct ibv_comp_channel *channel = ibv_create_comp_channel(context);
+    struct ibv_cq *cq = ibv_create_cq(context, 4, NULL, channel, 0);
+    struct ibv_xrcd *xrcd = ibv_open_xrcd(context, &domain);
+    struct ibv_srq_init_attr_ex shared = {
+        .attr = { .max_wr = 1, .max_sge = 1 },
+        .comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_XRCD |
+                     IBV_SRQ_INIT_ATTR_CQ,
+        .srq_type = IBV_SRQT_XRC, .pd = pd, .xrcd = xrcd, .cq = cq,
+    };
+    struct ibv_srq *srq = ibv_create_srq_ex(context, &shared);
+    struct ibv_qp_init_attr_ex target = { .qp_type = IBV_QPT_XRC_RECV,
+                                          .comp_mask = IBV_QP_INIT_ATTR_XRCD, .xrcd = xrcd };
+    struct ibv_qp *qp = fabric_rc_qp(pd, cq, 1), *receiver = ibv_create_qp_ex(context, &target);
+
+    assert_true(pd && channel && cq && xrcd && srq && qp && receiver);
+    assert_int_equal(ibv_destroy_comp_channel(channel), EBUSY);
+    assert_int_equal(ibv_destroy_qp(qp), 0);
+    assert_int_equal(ibv_destroy_cq(cq), EBUSY);
+    assert_int_equal(ibv_dealloc_pd(pd), EBUSY);
+    assert_int_equal(ibv_close_xrcd(xrcd), EBUSY);
+    assert_int_equal(ibv_destroy_srq(srq), 0);
+    assert_int_equal(ibv_close_xrcd(xrcd), EBUSY);
+    assert_int_equal(ibv_dealloc_pd(pd), 0);
+    assert_int_equal(ibv_destroy_cq(cq), 0);
+    assert_int_equal(ibv_destroy_comp_channel(channel), 0);
+    assert_int_equal(ibv_destroy_qp(receiver), 0);
+    assert_int_equal(ibv_close_xrcd(xrcd), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_are_whole_while_others_ask),
         cmocka_unit_test(a_child_lists_devices_while_its_parent_does),
         cmocka_unit_test(queues_end_in_any_order),
+        cmocka_unit_test(what_is_in_use_stays),
     };
 
     return cmocka_run_group_tests_name("devices", tests, join_fabric, NULL);

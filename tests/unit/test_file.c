@@ -168,6 +168,26 @@ static void one_file_has_many_names(void **state)
     unlink("soft");
 }
 
+/* Descriptor 0 is one like any other where standard input is closed. */
+static void no_descriptor_is_left_open(void **state)
+{
+    int input = dup(STDIN_FILENO);
+
+    close(STDIN_FILENO);
+    assert_int_equal(file_write("a", "one", 3), 0);
+    assert_int_equal(file_write("a", "two", 3), 0);
+    expect_text("a", "two");
+    expect_refusal("a", 2, "larger than the limit");
+    expect_refusal("/", FILE_TEXT_MAX, "Is a directory");
+    assert_true(file_same("a", "./a"));
+    int lowest = open("a", O_RDONLY);
+    if (input >= 0)
+        dup2(input, STDIN_FILENO);
+    close(input);
+    unlink("a");
+    assert_int_equal(lowest, STDIN_FILENO);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -177,6 +197,7 @@ int main(void)
         cmocka_unit_test(a_pipe_is_written_directly),
         cmocka_unit_test(what_is_too_long_or_no_file_is_refused),
         cmocka_unit_test(one_file_has_many_names),
+        cmocka_unit_test(no_descriptor_is_left_open),
     };
 
     return cmocka_run_group_tests(tests, enter_folder, remove_folder);

@@ -58,6 +58,21 @@ static void a_lock_ends_with_its_process(void **state)
     assert_int_equal(load_acquire(&proc_slot(peer)->state), PROC_FREE);
 }
 
+/* The answer "it lives" is remembered for a few milliseconds. */
+static void the_dead_stay_dead(void **state)
+{
+    unsigned peer;
+    pid_t child = start_peer(&peer);
+
+    assert_true(proc_alive(peer));
+    end_peer(child);
+    for (int i = 0; i < 10000 && proc_alive(peer); i++)
+        usleep(100);
+    assert_false(proc_alive(peer));
+    assert_false(proc_runs(peer));
+    proc_reap_dead();
+}
+
 /* What another PID namespace says of a pid has no meaning here. */
 static void a_foreign_pid_does_not_matter(void **state)
 {
@@ -121,6 +136,23 @@ static void the_lock_outlives_descriptors_and_not_the_process(void **state)
     proc_reap_dead();
 }
 
+/* Daemons close standard input; descriptor 0 is then one like any other, and stays free for them. */
+static void a_process_joins_without_standard_input(void **state)
+{
+    pid_t child = fork();
+    int status;
+
+    if (!child) {
+        close(STDIN_FILENO);
+        if (segment_attach() || segment_fd() < 512)
+            _exit(1);
+        _exit(dup(STDERR_FILENO) == STDIN_FILENO ? 0 : 2);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    proc_reap_dead();
+}
+
 /* As a corrupted segment may have it: the holder lives and knows nothing of it. */
 static void a_lock_that_is_never_released_is_taken_over(void **state)
 {
@@ -137,8 +169,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_lock_ends_with_its_process),
+        cmocka_unit_test(the_dead_stay_dead),
         cmocka_unit_test(a_foreign_pid_does_not_matter),
         cmocka_unit_test(the_lock_outlives_descriptors_and_not_the_process),
+        cmocka_unit_test(a_process_joins_without_standard_input),
         cmocka_unit_test(a_lock_that_is_never_released_is_taken_over),
     };
 
