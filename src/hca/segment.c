@@ -433,9 +433,6 @@ static int attach_locked(void)
         detach();
         return err;
     }
-    config.nodes = seg->nodes;
-    config.devices = seg->devices;
-    config.ports = seg->ports;
     return 0;
 }
 

@@ -38,15 +38,15 @@ reject(const struct reader *reader, const struct node *node, const char *format,
     FILE *out = fmemopen(reader->error, reader->size, "w");
     va_list arguments;
 
-    if (!out)
-        return -1;
-    va_start(arguments, format);
-    fprintf(out, "%s: ", reader->path);
-    put_path(node, out);
-    fputs(node->parent ? ": " : "", out);
-    vfprintf(out, format, arguments);
-    va_end(arguments);
-    fclose(out);
+    if (out) {
+        va_start(arguments, format);
+        fprintf(out, "%s: ", reader->path);
+        put_path(node, out);
+        fputs(node->parent ? ": " : "", out);
+        vfprintf(out, format, arguments);
+        va_end(arguments);
+        fclose(out);
+    }
     return -1;
 }
 

@@ -3,6 +3,8 @@
 
 #include "fabric.h"
 
+#include "hca/notify.h"
+
 #include "verbena.h"
 
 #include <errno.h>
@@ -255,6 +257,23 @@ static void destroyed_objects_take_their_asynchronous_events_along(void **state)
     assert_int_equal(ibv_destroy_cq(cq), 0);
 }
 
+static unsigned services;
+
+static void serve(void)
+{
+    services++;
+}
+
+static void a_service_hook_is_called_once_a_round(void **state)
+{
+    notify_add_service_hook(serve);
+    notify_add_service_hook(serve);
+    notify_run_service_hooks();
+    assert_int_equal(services, 1);
+    notify_run_service_hooks();
+    assert_int_equal(services, 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -265,6 +284,7 @@ int main(void)
         cmocka_unit_test(an_overrun_is_told_and_breaks_the_queue_pair),
         cmocka_unit_test(a_destroyed_cq_takes_its_events_along),
         cmocka_unit_test(destroyed_objects_take_their_asynchronous_events_along),
+        cmocka_unit_test(a_service_hook_is_called_once_a_round),
     };
 
     return cmocka_run_group_tests_name("events", tests, join_fabric, leave_fabric);

@@ -8,6 +8,7 @@
 #include "hca/shm_lock.h"
 
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -25,6 +26,7 @@ static pid_t start_peer(unsigned *index)
     pid_t child = fork();
 
     if (!child) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
         unsigned mine = segment_attach() ? MAX_PROCS : (unsigned)proc_self;
         if (write(ready[1], &mine, sizeof(mine)) != sizeof(mine))
             _exit(1);
@@ -70,6 +72,50 @@ static void the_dead_stay_dead(void **state)
         usleep(100);
     assert_false(proc_alive(peer));
     assert_false(proc_runs(peer));
+    proc_reap_dead();
+}
+
+/* Whatever a process has left in its slot, the next one does not find it there. */
+static void a_slot_begins_anew(void **state)
+{
+    unsigned peer, next;
+    pid_t child = start_peer(&peer);
+    struct proc_slot *slot = proc_slot(peer);
+
+    end_peer(child);
+    proc_reap_dead();
+    assert_int_equal(load_acquire(&slot->state), PROC_FREE);
+    slot->node = slot->wake_files = 7;
+    slot->pid = 7;
+    slot->start_time = slot->pid_namespace = slot->user_namespace = 7;
+    store_relaxed(&slot->attention, 7);
+    store_relaxed(&slot->doorbell, 7);
+    store_relaxed(&slot->agent_wanted, 7);
+    store_relaxed(&slot->swaps, 7);
+    store_relaxed(&slot->maps_memory, 7);
+    store_relaxed(&slot->copy.state, COPY_BUSY);
+    store_relaxed(&slot->open[MAX_OPEN_DEVICES - 1].used, 1);
+    store_relaxed(&slot->threads[MAX_THREAD_LINES - 1].epoch, 7);
+    store_relaxed(&slot->threads[MAX_THREAD_LINES - 1].used, 1);
+
+    child = start_peer(&next);
+    assert_int_equal(next, peer);
+    assert_int_equal(slot->pid, child);
+    assert_int_equal(slot->node, 0);
+    assert_int_equal(slot->pid_namespace, proc_slot(proc_self)->pid_namespace);
+    assert_int_equal(slot->user_namespace, proc_slot(proc_self)->user_namespace);
+    assert_true(slot->start_time > 7);
+    assert_int_equal(slot->wake_files, 0);
+    assert_int_equal(load_relaxed(&slot->attention), 0);
+    assert_int_equal(load_relaxed(&slot->doorbell), 0);
+    assert_int_equal(load_relaxed(&slot->agent_wanted), 0);
+    assert_int_equal(load_relaxed(&slot->swaps), 0);
+    assert_int_equal(load_relaxed(&slot->maps_memory), 0);
+    assert_int_equal(load_relaxed(&slot->copy.state), COPY_IDLE);
+    assert_int_equal(load_relaxed(&slot->open[MAX_OPEN_DEVICES - 1].used), 0);
+    assert_int_equal(load_relaxed(&slot->threads[MAX_THREAD_LINES - 1].epoch), 0);
+    assert_int_equal(load_relaxed(&slot->threads[MAX_THREAD_LINES - 1].used), 0);
+    end_peer(child);
     proc_reap_dead();
 }
 
@@ -170,6 +216,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_lock_ends_with_its_process),
         cmocka_unit_test(the_dead_stay_dead),
+        cmocka_unit_test(a_slot_begins_anew),
         cmocka_unit_test(a_foreign_pid_does_not_matter),
         cmocka_unit_test(the_lock_outlives_descriptors_and_not_the_process),
         cmocka_unit_test(a_process_joins_without_standard_input),

@@ -287,6 +287,48 @@ static void a_query_returns_what_was_set(void **state)
     assert_int_equal(ibv_dealloc_pd(pd), 0);
 }
 
+static void expect_flushed(struct ibv_cq *cq, struct ibv_qp *qp, uint64_t wr_id)
+{
+    struct ibv_wc wc = { 0 };
+
+    assert_int_equal(ibv_poll_cq(cq, 1, &wc), 1);
+    assert_int_equal(wc.status, IBV_WC_WR_FLUSH_ERR);
+    assert_int_equal(wc.wr_id, wr_id);
+    assert_int_equal(wc.qp_num, qp->qp_num);
+}
+
+static void an_error_flushes_what_is_posted(void **state)
+{
+    struct ibv_context *context = fabric_open();
+    struct ibv_pd *pd = ibv_alloc_pd(context);
+    struct ibv_cq *cq = ibv_create_cq(context, 16, NULL, NULL, 0);
+    struct ibv_qp *qp = fabric_rc_qp(pd, cq, 4);
+    struct ibv_qp_attr attr = good;
+    struct ibv_recv_wr receive = { 0 }, *bad_receive;
+    struct ibv_send_wr send = { .opcode = IBV_WR_SEND, .wr_id = 5 }, *bad_send;
+    struct ibv_wc wc;
+
+    attr.qp_state = IBV_QPS_INIT;
+    assert_int_equal(ibv_modify_qp(qp, &attr, RC_INIT), 0);
+    for (receive.wr_id = 1; receive.wr_id <= 3; receive.wr_id++)
+        assert_int_equal(ibv_post_recv(qp, &receive, &bad_receive), 0);
+    attr.qp_state = IBV_QPS_ERR;
+    assert_int_equal(ibv_modify_qp(qp, &attr, IBV_QP_STATE), 0);
+    for (uint64_t id = 1; id <= 3; id++)
+        expect_flushed(cq, qp, id);
+    receive.wr_id = 4;
+    assert_int_equal(ibv_post_recv(qp, &receive, &bad_receive), 0);
+    expect_flushed(cq, qp, 4);
+    assert_int_equal(ibv_post_send(qp, &send, &bad_send), 0);
+    expect_flushed(cq, qp, 5);
+    assert_int_equal(ibv_poll_cq(cq, 1, &wc), 0);
+    attr.qp_state = IBV_QPS_RESET;
+    assert_int_equal(ibv_modify_qp(qp, &attr, IBV_QP_STATE), 0);
+    assert_int_equal(ibv_destroy_qp(qp), 0);
+    assert_int_equal(ibv_destroy_cq(cq), 0);
+    assert_int_equal(ibv_dealloc_pd(pd), 0);
+}
+
 static int find_port(void **state)
 {
     struct ibv_port_attr port;
@@ -309,6 +351,7 @@ int main(void)
         cmocka_unit_test(every_transition_is_the_specification_s),
         cmocka_unit_test(values_end_at_their_limits),
         cmocka_unit_test(a_query_returns_what_was_set),
+        cmocka_unit_test(an_error_flushes_what_is_posted),
     };
 
     return cmocka_run_group_tests_name("qp_state", tests, find_port, NULL);

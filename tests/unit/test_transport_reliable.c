@@ -200,6 +200,37 @@ static void every_state_was_entered(void **state)
             fail_msg("%s: %s", states[i].machine, states[i].state);
 }
 
+static unsigned losses;
+
+static bool lose_some(struct pair_end *from, const struct packet *packet)
+{
+    return losses && losses--;
+}
+
+/* Asking early what has become of a request costs no retry, and nothing where there is none. */
+static void a_probe_asks_before_the_timeout(void **state)
+{
+    struct pair *pair = pair_plain();
+    struct pair_end *end = &pair->ends[0];
+    uint64_t timeout;
+
+    transport_probe(&end->qp);
+    assert_true(transport_deadline(&end->qp) == TRANSPORT_NEVER);
+    losses = 1;
+    pair->lose = lose_some;
+    pair_post(end, TRANSPORT_WRITE, 100);
+    pair_run(pair, pair->now + 3 * PAIR_LINK_NS);
+    assert_int_equal(end->completed, 0);
+    timeout = transport_deadline(&end->qp);
+    assert_true(timeout > pair->now + 100 * PAIR_LINK_NS && timeout != TRANSPORT_NEVER);
+    transport_probe(&end->qp);
+    pair_run(pair, pair->now + 10 * PAIR_LINK_NS);
+    assert_int_equal(end->completed, 1);
+    assert_true(pair->now < timeout);
+    pair_check_all_done(pair);
+    pair_free(pair);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -211,6 +242,7 @@ int main(void)
         cmocka_unit_test_teardown(xrc_is_as_reliable, tell_seed),
         cmocka_unit_test_teardown(any_window_will_do, tell_seed),
         cmocka_unit_test(giving_up_breaks_no_promise),
+        cmocka_unit_test(a_probe_asks_before_the_timeout),
         cmocka_unit_test(every_state_was_entered),
     };
 
