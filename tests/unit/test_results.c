@@ -130,6 +130,46 @@ static void no_number_is_not_written(void **state)
     results_free(results);
 }
 
+static void rounds_and_conditions_are_read_back(void **state)
+{
+    struct results *results = make_results(), *again;
+    struct point *point = &results->experiments[0].series[0].points[1];
+    char error[256] = "", *text;
+
+    results->interrupted = results->deterministic = true;
+    results_add_load(results, 0.25);
+    results_add_load(results, 0.5);
+    results_point_add_round(point, 3.5);
+    results_point_add_round(point, 4.25);
+    results_point_add_round(point, 4);
+    text = written(results, results_write_json);
+    if (read_text(text, &again, error, sizeof(error)))
+        fail_msg("%s", error);
+    assert_true(again->interrupted && again->deterministic);
+    assert_int_equal(again->load_count, 2);
+    assert_true(again->loads[0] == 0.25 && again->loads[1] == 0.5);
+    assert_int_equal(again->experiments[0].series[0].points[0].round_count, 0);
+    assert_int_equal(again->experiments[0].series[0].points[1].round_count, 3);
+    assert_memory_equal(again->experiments[0].series[0].points[1].rounds, point->rounds,
+                        3 * sizeof(double));
+    assert_string_equal(again->version, results->version);
+    assert_string_equal(again->date, results->date);
+    assert_string_equal(again->command, results->command);
+    assert_string_equal(results_metadata_get(&again->device, "name"), "verbena0");
+    assert_string_equal(again->experiments[0].group, "basic");
+    assert_string_equal(again->experiments[0].title, "How long?");
+    assert_string_equal(again->experiments[0].source, "MIBA, figure 5");
+    assert_string_equal(results_metadata_get(&again->experiments[0].settings, "iterations"), "1000");
+    assert_string_equal(results_metadata_get(&again->experiments[0].notes, "harness overhead"),
+                        "20.5 ns");
+    free(text);
+    results_free(again);
+    point->rounds[2] = INFINITY;
+    assert_int_equal(results_write_json(results, stderr), -1);
+    assert_int_equal(errno, EDOM);
+    results_free(results);
+}
+
 static void a_full_disk_is_noticed(void **state)
 {
     struct results *results = make_results();
@@ -313,6 +353,7 @@ int main(void)
         cmocka_unit_test(json_is_read_back),
         cmocka_unit_test(bytes_that_are_no_text_do_not_spoil_the_file),
         cmocka_unit_test(no_number_is_not_written),
+        cmocka_unit_test(rounds_and_conditions_are_read_back),
         cmocka_unit_test(a_full_disk_is_noticed),
         cmocka_unit_test(csv_has_a_line_per_point),
         cmocka_unit_test(damaged_files_are_refused_with_the_reason),
