@@ -3,8 +3,11 @@
 
 #include "fabric.h"
 
+#include "hca/arena.h"
+#include "hca/bounce.h"
 #include "hca/proc.h"
 #include "hca/proc_lock.h"
+#include "hca/qp.h"
 #include "hca/shm_lock.h"
 
 #include <signal.h>
@@ -199,6 +202,62 @@ static void a_process_joins_without_standard_input(void **state)
     proc_reap_dead();
 }
 
+/* A sender in another process fills one chunk of blocks here, and begins a second. */
+static pid_t start_bouncer(struct cqe notes[BOUNCE_BLOCKS + 1])
+{
+    int ready[2];
+    assert_int_equal(pipe(ready), 0);
+    unsigned receiver = proc_self;
+    pid_t child = fork();
+
+    if (!child) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        bool good = !segment_attach();
+        for (unsigned i = 0; i < BOUNCE_BLOCKS + 1; i++)
+            good &= bounce_take(receiver, &notes[i]) != NULL;
+        size_t size = (BOUNCE_BLOCKS + 1) * sizeof(*notes);
+        if (!good || write(ready[1], notes, size) != (ssize_t)size)
+            _exit(1);
+        for (;;)
+            pause();
+    }
+    close(ready[1]);
+    for (size_t got = 0; got < (BOUNCE_BLOCKS + 1) * sizeof(*notes);) {
+        ssize_t part = read(ready[0], (char *)notes + got, (BOUNCE_BLOCKS + 1) * sizeof(*notes) - got);
+        assert_true(part > 0);
+        got += part;
+    }
+    close(ready[0]);
+    return child;
+}
+
+static void chunks_of_a_dead_sender_are_freed_when_they_are_read(void **state)
+{
+    static struct cqe notes[BOUNCE_BLOCKS + 1];
+    proc_reap_dead();
+    uint64_t before = arena_bytes_used();
+    pid_t child = start_bouncer(notes);
+
+    for (unsigned i = 0; i < BOUNCE_BLOCKS + 1; i++) {
+        assert_non_null(bounce_find(&notes[i]));
+        for (unsigned k = 0; k < i; k++)
+            assert_ptr_not_equal(bounce_find(&notes[i]), bounce_find(&notes[k]));
+    }
+    for (unsigned i = 1; i < BOUNCE_BLOCKS; i++)
+        bounce_return(&notes[i]);
+    bounce_return(&notes[BOUNCE_BLOCKS]);
+    bounce_free_abandoned();
+    assert_true(arena_bytes_used() >= before + 2 * sizeof(struct bounce_chunk));
+    end_peer(child);
+    proc_reap_dead();
+    bounce_free_abandoned();
+    assert_int_equal(load_relaxed(&bounce_find(&notes[0])->busy), 1);
+    assert_true(arena_bytes_used() > before);
+    bounce_return(&notes[0]);
+    qp_handle_errors(); /* which looks after what the dead leave */
+    assert_int_equal(arena_bytes_used(), before);
+}
+
 /* As a corrupted segment may have it: the holder lives and knows nothing of it. */
 static void a_lock_that_is_never_released_is_taken_over(void **state)
 {
@@ -220,6 +279,7 @@ int main(void)
         cmocka_unit_test(a_foreign_pid_does_not_matter),
         cmocka_unit_test(the_lock_outlives_descriptors_and_not_the_process),
         cmocka_unit_test(a_process_joins_without_standard_input),
+        cmocka_unit_test(chunks_of_a_dead_sender_are_freed_when_they_are_read),
         cmocka_unit_test(a_lock_that_is_never_released_is_taken_over),
     };
 

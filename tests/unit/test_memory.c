@@ -4,23 +4,18 @@
 #include "fabric.h"
 
 #include "hca/arena.h"
-#include "hca/bounce.h"
 #include "hca/epoch.h"
 #include "hca/mr.h"
 #include "hca/proc.h"
 #include "dma/copy.h"
-#include "util/userfault.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 
 static int join_fabric(void **state)
 {
@@ -320,78 +315,6 @@ static void the_null_region_reads_as_zeros_and_forgets(void **state)
     assert_int_equal(ibv_dealloc_pd(pd), 0);
 }
 
-/* A sender in another process fills one chunk of blocks here, and begins a second. */
-static pid_t start_bouncer(struct cqe notes[BOUNCE_BLOCKS + 1])
-{
-    int ready[2];
-    assert_int_equal(pipe(ready), 0);
-    unsigned receiver = proc_self;
-    pid_t child = fork();
-
-    if (!child) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        bool good = !segment_attach();
-        for (unsigned i = 0; i < BOUNCE_BLOCKS + 1; i++)
-            good &= bounce_take(receiver, &notes[i]) != NULL;
-        size_t size = (BOUNCE_BLOCKS + 1) * sizeof(*notes);
-        if (!good || write(ready[1], notes, size) != (ssize_t)size)
-            _exit(1);
-        for (;;)
-            pause();
-    }
-    close(ready[1]);
-    for (size_t got = 0; got < (BOUNCE_BLOCKS + 1) * sizeof(*notes);) {
-        ssize_t part = read(ready[0], (char *)notes + got, (BOUNCE_BLOCKS + 1) * sizeof(*notes) - got);
-        assert_true(part > 0);
-        got += part;
-    }
-    close(ready[0]);
-    return child;
-}
-
-static void chunks_of_a_dead_sender_are_freed_when_they_are_read(void **state)
-{
-    static struct cqe notes[BOUNCE_BLOCKS + 1];
-    proc_reap_dead();
-    uint64_t before = arena_bytes_used();
-    pid_t child = start_bouncer(notes);
-
-    for (unsigned i = 0; i < BOUNCE_BLOCKS + 1; i++) {
-        assert_non_null(bounce_find(&notes[i]));
-        for (unsigned k = 0; k < i; k++)
-            assert_ptr_not_equal(bounce_find(&notes[i]), bounce_find(&notes[k]));
-    }
-    for (unsigned i = 1; i < BOUNCE_BLOCKS; i++)
-        bounce_return(&notes[i]);
-    bounce_return(&notes[BOUNCE_BLOCKS]);
-    bounce_free_abandoned();
-    assert_true(arena_bytes_used() >= before + 2 * sizeof(struct bounce_chunk));
-    kill(child, SIGKILL);
-    assert_int_equal(waitpid(child, NULL, 0), child);
-    proc_reap_dead();
-    bounce_free_abandoned();
-    assert_int_equal(load_relaxed(&bounce_find(&notes[0])->busy), 1);
-    assert_true(arena_bytes_used() > before);
-    bounce_return(&notes[0]);
-    bounce_free_abandoned();
-    assert_int_equal(arena_bytes_used(), before);
-}
-
-/* EPERM is what makes callers ask for less. */
-static void an_ordinary_user_is_not_permitted_more(void **state)
-{
-    pid_t child = fork();
-    int status;
-
-    if (!child) {
-        if (geteuid() == 0 && setresuid(65534, 65534, 65534))
-            _exit(1);
-        _exit(userfault_open(false) >= 0 || errno == EPERM || errno == ENOSYS ? 0 : 2);
-    }
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_int_equal(status, 0);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -407,8 +330,6 @@ int main(void)
         cmocka_unit_test(a_grace_period_waits_for_those_inside),
         cmocka_unit_test(an_answer_to_another_request_is_not_taken),
         cmocka_unit_test(the_null_region_reads_as_zeros_and_forgets),
-        cmocka_unit_test(chunks_of_a_dead_sender_are_freed_when_they_are_read),
-        cmocka_unit_test(an_ordinary_user_is_not_permitted_more),
     };
 
     return cmocka_run_group_tests_name("memory", tests, join_fabric, NULL);

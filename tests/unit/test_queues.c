@@ -406,6 +406,58 @@ static void an_answer_does_not_overtake_the_completion(void **state)
     ibv_destroy_comp_channel(channel);
 }
 
+struct publisher {
+    struct hca_cq *cq;
+    struct hca_qp *qp;
+    atomic_bool finished;
+};
+
+/* Needs the CQ's lock to finish what the QP is publishing, and comes when another thread has it. */
+static void *finish_publishing(void *arg)
+{
+    struct publisher *publisher = arg;
+
+    while (!load_acquire(&publisher->cq->lock.held))
+        sched_yield();
+    spin_lock(&publisher->cq->lock);
+    store_release(&publisher->qp->publishing, 0);
+    publisher->finished = true;
+    spin_unlock(&publisher->cq->lock);
+    return NULL;
+}
+
+/* The wait for a send that is being published has an end, which a busy machine may reach: once in
+ * many times must do. */
+static void who_waits_for_a_completion_lets_it_be_published(void **state)
+{
+    struct ibv_cq *cq = ibv_create_cq(pd->context, 16, NULL, NULL, 0);
+    struct ibv_qp *a = fabric_rc_qp(pd, cq, 4), *b = fabric_rc_qp(pd, cq, 4);
+    bool let_in = false;
+
+    fabric_connect(a, b);
+    for (int i = 0; i < 100 && !let_in; i++) {
+        struct publisher publisher = { (struct hca_cq *)cq, (struct hca_qp *)a, false };
+        pthread_t thread;
+        post_recv(a, 0, 0, 8);
+        assert_int_equal(try_send(b, 0, memory, 8), 0);
+        store_release(&publisher.qp->publishing, 1);
+        assert_int_equal(pthread_create(&thread, NULL, finish_publishing, &publisher), 0);
+        assert_int_equal(wait_for(cq).opcode, IBV_WC_RECV);
+        let_in = publisher.finished;
+        while (!publisher.finished) {
+            spin_lock(&publisher.cq->lock);
+            sched_yield();
+            spin_unlock(&publisher.cq->lock);
+            sched_yield();
+        }
+        pthread_join(thread, NULL);
+    }
+    assert_true(let_in);
+    ibv_destroy_qp(a);
+    ibv_destroy_qp(b);
+    ibv_destroy_cq(cq);
+}
+
 static void a_damaged_receive_queue_is_not_followed(void **state)
 {
     struct hca_rq rq;
@@ -453,6 +505,7 @@ int main(void)
         cmocka_unit_test(receives_of_one_sender_go_round),
         cmocka_unit_test(what_one_dead_sender_took_is_put_back_in_order),
         cmocka_unit_test(an_answer_does_not_overtake_the_completion),
+        cmocka_unit_test(who_waits_for_a_completion_lets_it_be_published),
         cmocka_unit_test(a_damaged_receive_queue_is_not_followed),
         cmocka_unit_test(shared_receive_queues_are_told_apart),
     };
