@@ -431,7 +431,7 @@ static void *finish_publishing(void *arg)
 static void who_waits_for_a_completion_lets_it_be_published(void **state)
 {
     struct ibv_cq *cq = ibv_create_cq(pd->context, 16, NULL, NULL, 0);
-    struct ibv_qp *a = fabric_rc_qp(pd, cq, 4), *b = fabric_rc_qp(pd, cq, 4);
+    struct ibv_qp *a = fabric_rc_qp(pd, cq, 4), *b = fabric_rc_qp(pd, cq, 128);
     bool let_in = false;
 
     fabric_connect(a, b);
