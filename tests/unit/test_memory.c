@@ -197,6 +197,33 @@ static void every_check_of_a_region_counts(void **state)
     mr_destroy(mr);
 }
 
+/* Peers read a second entry, which a process does not trust itself. */
+static void peers_see_the_same_region(void **state)
+{
+    char bytes[100];
+    uint32_t key;
+    struct shared_mr *mr = mr_create(3, MW_TYPE_2, (uintptr_t)bytes, 0x1000, sizeof(bytes),
+                                     IBV_ACCESS_REMOTE_READ, &key);
+    struct shared_mr *seen = mr_published(mr);
+
+    mr->bound_qpn = 9;
+    key = mr_validate(mr, (uint8_t)(key + 1));
+    assert_ptr_equal(shared_mr_find(key), seen);
+    assert_ptr_not_equal(seen, mr);
+    assert_int_equal(load_relaxed(&seen->key), key);
+    assert_int_equal(seen->access, IBV_ACCESS_REMOTE_READ);
+    assert_int_equal(seen->iova, 0x1000);
+    assert_int_equal(seen->addr, (uintptr_t)bytes);
+    assert_int_equal(seen->length, sizeof(bytes));
+    assert_int_equal(seen->pd, 3);
+    assert_int_equal(seen->proc, proc_self);
+    assert_int_equal(seen->kind, MW_TYPE_2);
+    assert_int_equal(seen->bound_qpn, 9);
+    assert_int_equal(seen->index, mr->index);
+    mr_destroy(mr);
+    assert_null(shared_mr_find(key));
+}
+
 static void *stay_inside(void *arg)
 {
     atomic_int *stage = arg;
@@ -327,6 +354,7 @@ int main(void)
         cmocka_unit_test(a_key_is_valid_only_while_it_is_registered),
         cmocka_unit_test(a_bound_key_is_not_given_out_again),
         cmocka_unit_test(every_check_of_a_region_counts),
+        cmocka_unit_test(peers_see_the_same_region),
         cmocka_unit_test(a_grace_period_waits_for_those_inside),
         cmocka_unit_test(an_answer_to_another_request_is_not_taken),
         cmocka_unit_test(the_null_region_reads_as_zeros_and_forgets),
