@@ -224,9 +224,16 @@ static void an_old_read_is_not_answered_once_it_is_forbidden(void **state)
         assert_true(transport_pull_response(qp, &answer));
     assert_int_equal(answer.opcode, OPCODE_READ_RESPONSE_LAST);
     assert_int_equal(answer.payload.length, 3000 - 2048);
-    read.remote_length--; /* not what was asked for first */
+    struct packet others[] = { read, read, read }; /* not what was asked for first */
+    others[0].remote_length--;
+    others[1].remote_address++;
+    others[2].remote_key++;
+    for (unsigned i = 0; i < ARRAY_SIZE(others); i++) {
+        give(pair, 1, &others[i]);
+        assert_false(transport_has_response(qp));
+    }
     give(pair, 1, &read);
-    assert_false(transport_has_response(qp));
+    assert_true(transport_has_response(qp));
     assert_false(pair->ends[1].failed);
     pair_free(pair);
 }
