@@ -413,6 +413,52 @@ static void scattering_pays_from_a_block_on(void **state)
             "scatter/copy 256=562.5 scatter/adapter 256=665.9");
 }
 
+static double hundred(double x)
+{
+    return 100;
+}
+
+static double two_hundred(double x)
+{
+    return 200;
+}
+
+/* Two series of bandwidths, of which the second is always better, never, or the same. */
+static const struct {
+    const char *adviser, *experiment, *axis, *first, *second;
+    const char *always, *never;
+} pairs[] = {
+    { "cq-or-round-robin", "multi-vi", "connections", "round robin", "completion queue",
+      "shared_from 8 connections, from multi-vi/round robin 8=100 multi-vi/completion queue 8=200",
+      "from multi-vi/round robin 1024=200 multi-vi/completion queue 1024=100" },
+    { "scatter-or-copy", "scatter", "block", "copy", "adapter",
+      "scatter_from 8 , from scatter/copy 8=100 scatter/adapter 8=200",
+      "from scatter/copy 1024=200 scatter/adapter 1024=100" },
+    { "striping-threshold", "two-port", "size", "one process binding", "one process striping",
+      "threshold 8 B, from two-port/one process binding 8=100 two-port/one process striping 8=200, "
+      "set stripe_threshold=8",
+      NULL },
+};
+
+static void one_may_always_be_better(void **state)
+{
+    for (unsigned int i = 0; i < sizeof(pairs) / sizeof(*pairs); i++) {
+        double (*const curves[][2])(double) = {
+            { hundred, two_hundred }, { two_hundred, hundred }, { hundred, hundred }
+        };
+        const char *const wanted[] = { pairs[i].always, pairs[i].never, NULL };
+
+        for (unsigned int k = 0; k < 3; k++) {
+            results_free(file);
+            begin(state);
+            plant(pairs[i].experiment, pairs[i].first, "bandwidth", pairs[i].axis, 8, 1024, curves[k][0]);
+            plant(pairs[i].experiment, pairs[i].second, "bandwidth", pairs[i].axis, 8, 1024,
+                  curves[k][1]);
+            advises(pairs[i].adviser, wanted[k]);
+        }
+    }
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, begin, finish)
 
 int main(void)
@@ -434,6 +480,7 @@ int main(void)
         CASE(the_best_mtu_is_the_fastest),
         CASE(loggp_is_read_off),
         CASE(scattering_pays_from_a_block_on),
+        CASE(one_may_always_be_better),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
