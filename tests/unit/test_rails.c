@@ -2,6 +2,7 @@
 /* Plans of every policy: each byte once, in order, on rails that are up, in stripes that fit the
  * limits; and the bookkeeping that policies rest on. */
 #include "rails/rails.h"
+#include "rails/stripes.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -522,6 +523,30 @@ static void test_set_is_full(void **state)
     assert_int_equal(rails_add(&rig.set, 0, 0, 0), -1);
 }
 
+/* Whatever place it has among the others. */
+static void test_too_light_a_rail_is_left_out(void **state)
+{
+    const struct rails_limits limits = { .alignment = 8, .minimum_stripe = 256 };
+
+    for (uint32_t light = 0; light < 3; light++) {
+        struct stripes_shares shares = { .count = 3 };
+        struct rails_plan plan;
+        uint32_t kept = 0;
+
+        for (uint32_t i = 0; i < 3; i++)
+            shares.share[i] = (struct stripes_share){ .rail = i,
+                                                      .weight = i == light ? 1 : kept++ ? 1000 : 3000 };
+        stripes_cut(&plan, &limits, 32000, &shares);
+        assert_int_equal(plan.count, 2);
+        assert_int_equal(plan.stripe[0].rail, light == 0 ? 1 : 0);
+        assert_int_equal(plan.stripe[1].rail, light == 2 ? 1 : 2);
+        assert_int_equal(plan.stripe[0].offset, 0);
+        assert_int_equal(plan.stripe[0].length, 24000);
+        assert_int_equal(plan.stripe[1].offset, 24000);
+        assert_int_equal(plan.stripe[1].length, 8000);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -546,6 +571,7 @@ int main(void)
         cmocka_unit_test(test_first_rate_does_not_count),
         cmocka_unit_test(test_failed_rail_is_forgotten),
         cmocka_unit_test(test_set_is_full),
+        cmocka_unit_test(test_too_light_a_rail_is_left_out),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
