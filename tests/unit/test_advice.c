@@ -451,7 +451,8 @@ static void one_may_always_be_better(void **state)
         for (unsigned int k = 0; k < 3; k++) {
             results_free(file);
             begin(state);
-            plant(pairs[i].experiment, pairs[i].first, "bandwidth", pairs[i].axis, 8, 1024, curves[k][0]);
+            plant(pairs[i].experiment, pairs[i].first, "bandwidth", pairs[i].axis, 8, 1024,
+                  curves[k][0]);
             plant(pairs[i].experiment, pairs[i].second, "bandwidth", pairs[i].axis, 8, 1024,
                   curves[k][1]);
             advises(pairs[i].adviser, wanted[k]);

@@ -119,8 +119,9 @@ static void queues_end_in_any_order(void **state)
 /* What is in use cannot be taken away, and nothing is in use any more once its user has gone. */
 static void what_is_in_use_stays(void **state)
 {
-    struct ibv_xrcd_init_attr domain = { .comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
-                                         .fd = -1, .oflags = O_CREAT };
+    struct ibv_xrcd_init_attr domain = {
+        .comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS, .fd = -1, .oflags = O_CREAT
+    };
     struct ibv_pd *pd = ibv_alloc_pd(context);
     struct ibv_comp_channel *channel = ibv_create_comp_channel(context);
     struct ibv_cq *cq = ibv_create_cq(context, 4, NULL, channel, 0);

@@ -205,6 +205,7 @@ static void a_process_joins_without_standard_input(void **state)
 /* A sender in another process fills one chunk of blocks here, and begins a second. */
 static pid_t start_bouncer(struct cqe notes[BOUNCE_BLOCKS + 1])
 {
+    const size_t size = (BOUNCE_BLOCKS + 1) * sizeof(*notes);
     int ready[2];
     assert_int_equal(pipe(ready), 0);
     unsigned receiver = proc_self;
@@ -215,15 +216,14 @@ static pid_t start_bouncer(struct cqe notes[BOUNCE_BLOCKS + 1])
         bool good = !segment_attach();
         for (unsigned i = 0; i < BOUNCE_BLOCKS + 1; i++)
             good &= bounce_take(receiver, &notes[i]) != NULL;
-        size_t size = (BOUNCE_BLOCKS + 1) * sizeof(*notes);
         if (!good || write(ready[1], notes, size) != (ssize_t)size)
             _exit(1);
         for (;;)
             pause();
     }
     close(ready[1]);
-    for (size_t got = 0; got < (BOUNCE_BLOCKS + 1) * sizeof(*notes);) {
-        ssize_t part = read(ready[0], (char *)notes + got, (BOUNCE_BLOCKS + 1) * sizeof(*notes) - got);
+    for (size_t got = 0; got < size;) {
+        ssize_t part = read(ready[0], (char *)notes + got, size - got);
         assert_true(part > 0);
         got += part;
     }

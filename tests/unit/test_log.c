@@ -33,7 +33,8 @@ static const char *logged(void)
     static char text[4096];
     char prefix[32];
 
-    assert_int_equal(write(pipe_ends[1], "", 1), 1); /* so that read() does not wait if nothing was logged */
+    /* So that read() does not wait if nothing was logged. */
+    assert_int_equal(write(pipe_ends[1], "", 1), 1);
     ssize_t got = read(pipe_ends[0], text, sizeof(text));
     assert_true(got > 0 && text[got - 1] == '\0');
     snprintf(prefix, sizeof(prefix), "verbena[%d] ", (int)getpid());

@@ -46,10 +46,11 @@ static void a_name_an_address_or_a_network_will_do(void **state)
 
 static void what_is_none_is_explained(void **state)
 {
-    static const char *const none[] = { "127.0.0.2",      "127.0.0.0/32", "127.0.0.2/31", "127.1.0.0/16",
-                                        "126.0.0.0/8",    "127.0.0.0/33", "127.0.0.0/",   "127.0.0.0/8x",
-                                        "127.0.0.0 /8",   "/8",           "",             "l",
-                                        "::2",            "::2/128",      "::1/129",      "no-such" };
+    static const char *const none[] = {
+        "127.0.0.2",  "127.0.0.0/32", "127.0.0.2/31", "127.1.0.0/16", "126.0.0.0/8", "127.0.0.0/33",
+        "127.0.0.0/", "127.0.0.0/8x", "127.0.0.0 /8", "/8",           "",            "l",
+        "::2",        "::2/128",      "::1/129",      "no-such",
+    };
 
     for (unsigned i = 0; i < sizeof(none) / sizeof(*none); i++) {
         find_nothing(none[i], "is neither an interface nor an address or network of this host");
