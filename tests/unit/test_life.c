@@ -258,6 +258,32 @@ static void chunks_of_a_dead_sender_are_freed_when_they_are_read(void **state)
     assert_int_equal(arena_bytes_used(), before);
 }
 
+/* Another process takes the last slot but one between the two looks at it. */
+static bool is_free_at_first(unsigned index)
+{
+    static unsigned looks;
+
+    return index == MAX_PROCS - 1 || (index == MAX_PROCS - 2 && !looks++);
+}
+
+static void a_slot_that_is_taken_meanwhile_is_let_go(void **state)
+{
+    pid_t child = fork();
+    int status;
+
+    if (!child) {
+        if (segment_attach() || proc_lock_claim(is_free_at_first) != MAX_PROCS - 1)
+            _exit(1);
+        _exit(proc_lock_state(segment_fd(), MAX_PROCS - 2) == PROC_LOCK_FREE &&
+                      proc_lock_state(segment_fd(), MAX_PROCS - 1) == PROC_LOCK_HELD
+                  ? 0
+                  : 2);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    proc_reap_dead();
+}
+
 /* As a corrupted segment may have it: the holder lives and knows nothing of it. */
 static void a_lock_that_is_never_released_is_taken_over(void **state)
 {
@@ -280,6 +306,7 @@ int main(void)
         cmocka_unit_test(the_lock_outlives_descriptors_and_not_the_process),
         cmocka_unit_test(a_process_joins_without_standard_input),
         cmocka_unit_test(chunks_of_a_dead_sender_are_freed_when_they_are_read),
+        cmocka_unit_test(a_slot_that_is_taken_meanwhile_is_let_go),
         cmocka_unit_test(a_lock_that_is_never_released_is_taken_over),
     };
 

@@ -6,6 +6,7 @@
 #include "hca/arena.h"
 #include "hca/epoch.h"
 #include "hca/mr.h"
+#include "hca/mw.h"
 #include "hca/proc.h"
 #include "dma/copy.h"
 
@@ -224,6 +225,87 @@ static void peers_see_the_same_region(void **state)
     assert_null(shared_mr_find(key));
 }
 
+static char windowed[4096];
+
+static int bind_window(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mr *mr, uint64_t at,
+                       uint64_t length, unsigned access)
+{
+    struct send_wqe wqe = { .mw = mw, .rkey = 0x55 };
+
+    wqe.bind = (struct ibv_mw_bind_info){ mr, (uintptr_t)windowed + at, length, access };
+    return mw_bind((struct hca_qp *)qp, &wqe);
+}
+
+static int invalidate(struct ibv_qp *qp, uint32_t key)
+{
+    struct send_wqe wqe = { .imm = key };
+
+    return mw_invalidate((struct hca_qp *)qp, &wqe);
+}
+
+static void a_window_opens_what_its_region_allows(void **state)
+{
+    const unsigned bind = IBV_ACCESS_MW_BIND, write = IBV_ACCESS_LOCAL_WRITE;
+    struct ibv_pd *pd = ibv_alloc_pd(fabric_open()), *other = ibv_alloc_pd(fabric_open());
+    struct ibv_cq *cq = ibv_create_cq(pd->context, 4, NULL, NULL, 0);
+    struct ibv_qp *qp = fabric_rc_qp(pd, cq, 4);
+    struct ibv_mr *mr = ibv_reg_mr(pd, windowed, sizeof(windowed), bind | write);
+    struct ibv_mr *closed = ibv_reg_mr(pd, windowed, sizeof(windowed), write);
+    struct ibv_mr *fixed = ibv_reg_mr(pd, windowed, sizeof(windowed), bind);
+    struct ibv_mr *foreign = ibv_reg_mr(other, windowed, sizeof(windowed), bind | write);
+    struct ibv_mw *mw = ibv_alloc_mw(pd, IBV_MW_TYPE_2);
+    uint32_t pd_id = ((struct hca_pd *)pd)->id, key;
+    struct shared_mr *own = ((struct hca_mw *)mw)->own;
+    struct mem_ref ref;
+
+    assert_true(qp && mr && closed && fixed && foreign && mw);
+    assert_int_equal(bind_window(qp, mw, closed, 0, 8, IBV_ACCESS_REMOTE_READ), IBV_WC_MW_BIND_ERR);
+    assert_int_equal(bind_window(qp, mw, foreign, 0, 8, IBV_ACCESS_REMOTE_READ),
+                     IBV_WC_MW_BIND_ERR);
+    assert_int_equal(bind_window(qp, mw, fixed, 0, 8, IBV_ACCESS_REMOTE_WRITE),
+                     IBV_WC_MW_BIND_ERR);
+    assert_int_equal(bind_window(qp, mw, fixed, 0, 8, IBV_ACCESS_REMOTE_ATOMIC),
+                     IBV_WC_MW_BIND_ERR);
+    assert_int_equal(bind_window(qp, mw, mr, 4000, 97, IBV_ACCESS_REMOTE_READ),
+                     IBV_WC_MW_BIND_ERR);
+    assert_int_equal(bind_window(qp, mw, fixed, 0, 8, IBV_ACCESS_REMOTE_READ), IBV_WC_SUCCESS);
+    assert_int_equal(load_relaxed(&((struct hca_mr *)fixed)->windows), 1);
+    assert_int_equal(ibv_dereg_mr(fixed), EBUSY);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(bind_window(qp, mw, mr, 4000, 96, IBV_ACCESS_REMOTE_READ), IBV_WC_SUCCESS);
+    assert_int_equal(ibv_dereg_mr(fixed), 0);
+    assert_int_equal(load_relaxed(&((struct hca_mr *)mr)->windows), 1);
+    key = load_relaxed(&own->key);
+    assert_int_equal(key & 0xff, 0x55);
+    const uint64_t at = (uintptr_t)windowed + 4000;
+    const unsigned read = IBV_ACCESS_REMOTE_READ;
+    assert_true(mr_remote(key, proc_self, pd_id, qp->qp_num, at, 96, read, &ref));
+    assert_int_equal(ref.addr, at);
+    assert_false(mr_remote(key, proc_self, pd_id, qp->qp_num, at - 1, 1, read, &ref));
+    assert_false(mr_remote(key, proc_self, pd_id, qp->qp_num, at, 8, IBV_ACCESS_REMOTE_WRITE, &ref));
+    assert_false(mr_remote(key, proc_self, pd_id, qp->qp_num + 1, at, 8, read, &ref));
+    assert_int_equal(invalidate(qp, key + 1), IBV_WC_LOC_PROT_ERR);
+    assert_int_equal(invalidate(qp, mr->rkey), IBV_WC_LOC_PROT_ERR);
+    assert_int_equal(invalidate(qp, key), IBV_WC_SUCCESS);
+    assert_int_equal(invalidate(qp, key), IBV_WC_LOC_PROT_ERR);
+    assert_int_equal(bind_window(qp, mw, mr, 8, 8, IBV_ACCESS_REMOTE_READ | IBV_ACCESS_ZERO_BASED),
+                     IBV_WC_SUCCESS);
+    key = load_relaxed(&own->key);
+    assert_true(mr_remote(key, proc_self, pd_id, qp->qp_num, 0, 8, read, &ref));
+    assert_int_equal(ref.addr, (uintptr_t)windowed + 8);
+    assert_int_equal(bind_window(qp, mw, mr, 0, 0, 0), IBV_WC_SUCCESS);
+    assert_int_equal(load_relaxed(&((struct hca_mr *)mr)->windows), 0);
+    assert_false(mr_remote(key, proc_self, pd_id, qp->qp_num, 0, 8, read, &ref));
+    assert_int_equal(ibv_dealloc_mw(mw), 0);
+    assert_int_equal(ibv_dereg_mr(mr), 0);
+    assert_int_equal(ibv_dereg_mr(closed), 0);
+    assert_int_equal(ibv_dereg_mr(foreign), 0);
+    assert_int_equal(ibv_destroy_qp(qp), 0);
+    assert_int_equal(ibv_destroy_cq(cq), 0);
+    assert_int_equal(ibv_dealloc_pd(other), 0);
+    assert_int_equal(ibv_dealloc_pd(pd), 0);
+}
+
 static void *stay_inside(void *arg)
 {
     atomic_int *stage = arg;
@@ -355,6 +437,7 @@ int main(void)
         cmocka_unit_test(a_bound_key_is_not_given_out_again),
         cmocka_unit_test(every_check_of_a_region_counts),
         cmocka_unit_test(peers_see_the_same_region),
+        cmocka_unit_test(a_window_opens_what_its_region_allows),
         cmocka_unit_test(a_grace_period_waits_for_those_inside),
         cmocka_unit_test(an_answer_to_another_request_is_not_taken),
         cmocka_unit_test(the_null_region_reads_as_zeros_and_forgets),
