@@ -460,6 +460,31 @@ static void one_may_always_be_better(void **state)
     }
 }
 
+static double outlier;
+
+/* Ten percent more than a hundred, but for one point before the last. */
+static double more_with_outlier(double size)
+{
+    return 100 * exp(0.1 + (size == 128 ? outlier : 0));
+}
+
+/* Six points: the noise is the median of three third differences, of which the outlier makes two. */
+static void a_gain_must_exceed_the_noise(void **state)
+{
+    plant("two-port", "one process binding", "bandwidth", "size", 8, 256, hundred);
+    outlier = 0.3;
+    plant("two-port", "one process striping", "bandwidth", "size", 8, 256, more_with_outlier);
+    advises("striping-threshold", NULL);
+    finish(state);
+    begin(state);
+    plant("two-port", "one process binding", "bandwidth", "size", 8, 256, hundred);
+    outlier = 0.05;
+    plant("two-port", "one process striping", "bandwidth", "size", 8, 256, more_with_outlier);
+    advises("striping-threshold",
+            "threshold 8 B, from two-port/one process binding 8=100 two-port/one process striping "
+            "8=110.5, set stripe_threshold=8");
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, begin, finish)
 
 int main(void)
@@ -482,6 +507,7 @@ int main(void)
         CASE(loggp_is_read_off),
         CASE(scattering_pays_from_a_block_on),
         CASE(one_may_always_be_better),
+        CASE(a_gain_must_exceed_the_noise),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
