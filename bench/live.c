@@ -345,6 +345,7 @@ static int usage(FILE *out, int status)
           "  --rnr                             a send stream may run out of receives\n"
           "  --iters N --repeats N  (2000, 20) timed operations in a repeat, repeats\n"
           "  --heap                            buffers from malloc, not whole pages of their own\n"
+          "  --segment                         buffers in a System V segment\n"
           "  --device NAME                     (the first)\n",
           out);
     return status;
@@ -408,6 +409,9 @@ static void set_option(struct options *o, int option, const char *value)
     case 'H':
         o->pair.heap = true;
         break;
+    case 'G':
+        o->pair.segment = true;
+        break;
     case 'D':
         o->pair.device = value;
         break;
@@ -423,6 +427,7 @@ int main(int argc, char **argv)
         { "signal", required_argument, NULL, 'g' }, { "recv-depth", required_argument, NULL, 'd' },
         { "iters", required_argument, NULL, 'n' },  { "repeats", required_argument, NULL, 'r' },
         { "inline", no_argument, NULL, 'i' },       { "rnr", no_argument, NULL, 'N' },
+        { "segment", no_argument, NULL, 'G' },
         { "heap", no_argument, NULL, 'H' },         { "device", required_argument, NULL, 'D' },
         { "help", no_argument, NULL, 'h' },         { NULL, 0, NULL, 0 },
     };

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/shm.h>
 
 #define PORT              1
 #define RETRY_COUNT       7
@@ -55,6 +56,18 @@ static size_t whole_pages(size_t size)
     return (size + 4095) & ~(size_t)4095;
 }
 
+/* Removed at once, so that nothing stays behind. */
+static void *allocate_segment(size_t size)
+{
+    int id = shmget(IPC_PRIVATE, size, IPC_CREAT | 0600);
+    void *memory = id < 0 ? (void *)-1 : shmat(id, NULL, 0);
+
+    if (memory == (void *)-1)
+        err(1, "a System V segment of %zu bytes", size);
+    shmctl(id, IPC_RMID, NULL);
+    return memory;
+}
+
 static void allocate_buffers(struct pair *pair)
 {
     size_t half = whole_pages(pair->config.size);
@@ -64,6 +77,8 @@ static void allocate_buffers(struct pair *pair)
         memory = malloc(2 * half);
         if (!memory)
             err(1, "malloc");
+    } else if (pair->config.segment) {
+        memory = allocate_segment(2 * half);
     } else {
         memory = mmap(NULL, 2 * half, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (memory == MAP_FAILED)
@@ -192,7 +207,9 @@ void pair_close(struct pair *pair)
     free(pair->qps);
     ibv_destroy_cq(pair->cq);
     ibv_dereg_mr(pair->mr);
-    if (pair->config.heap)
+    if (pair->config.segment)
+        shmdt(pair->source);
+    else if (pair->config.heap)
         free(pair->source);
     else
         munmap(pair->source, 2 * whole_pages(pair->config.size));

@@ -15,6 +15,7 @@ struct pair_config {
     unsigned cq_entries;
     size_t size;
     bool heap; /* buffers from malloc rather than whole pages */
+    bool segment; /* buffers in a System V segment */
 };
 
 struct pair {

@@ -18,13 +18,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#ifndef UDP_SEGMENT
-#define UDP_SEGMENT 103
-#endif
-#ifndef UDP_GRO
-#define UDP_GRO 104
-#endif
-
 #define PORT      18599
 #define AT_ONCE   60000
 #define BUFFER    (8 << 20)

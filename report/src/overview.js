@@ -57,7 +57,9 @@ function headline({ summary, tolerance }) {
     const { predicted, fitted, shape, unseen } = summary;
     return element('p', {}, element('strong', {}, `Of ${summary.independent} independent values ` +
         `${predicted.within + unseen.within} are predicted within ${tolerance}%, ` +
-        `${predicted.within_twice + unseen.within_twice} within ${2 * tolerance}%; ` +
+        `${predicted.within_twice + unseen.within_twice} within ${2 * tolerance}%: ` +
+        `of ${predicted.all} never fitted ${predicted.within} and ${predicted.within_twice}, ` +
+        `of ${unseen.all} left out of a recorded, estimated fit ${unseen.within} and ${unseen.within_twice}; ` +
         `${fitted.within} of ${fitted.all} fitted values match; ${shape.within} of ${shape.all} shapes match.`),
         ` Not counted: ${count(summary.input.all, 'input')}, ${count(summary.repeated.all, 'repeated value')}. ` +
         `Not run: ${summary.not_run}. Fitted, and left out of no recorded fit: ${fitted.all - unseen.all}.`);
@@ -71,8 +73,9 @@ function reproduced(reproduction) {
             `time, and every value that a paper quotes is compared with ours. A value matches if it is within ${reproduction.tolerance}% of ` +
             'the paper\'s, a shape if the curve has it; each row says what that means. A value is fitted if the ' +
             'adapter file says that a parameter was fitted to its table or figure, predicted if none was, an input if it ' +
-            'only echoes a parameter. A fitted value is predicted, too, where a fit to all others was recorded: "unseen" is ' +
-            'how far off it is then.'),
+            'only echoes a parameter. A fitted value counts as predicted, too, where a fit to all others was recorded: "unseen" is ' +
+            'how far off it is then. That fit is an estimate, which real refits of four values confirmed for two and ' +
+            'contradicted for two.'),
         headline(reproduction),
         reproduction.change &&
             element('p', {}, 'This is a what-if: ', element('strong', {}, reproduction.change),

@@ -102,7 +102,7 @@ static bool timed_out(const struct bench *bench, uint64_t since)
 
     if (vtime.on)
         return vtime.stalled() >= limit_ms;
-    return monotonic_ns() - since >= limit_ms * 1000000;
+    return patience_is_over(since, limit_ms * 1000000);
 }
 
 bool bench_alive(struct bench *bench, uint64_t since)

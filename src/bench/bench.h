@@ -7,6 +7,7 @@
 #include "bench/adapter.h"
 #include "bench/clock.h"
 #include "bench/control.h"
+#include "bench/patience.h"
 #include "bench/settings.h"
 #include "results/results.h"
 
@@ -84,7 +85,7 @@ int bench_continue_sampling(struct bench *bench, const struct summary *so_far, u
 bool bench_needs_samples(const struct bench *bench, const struct summary *so_far, uint64_t start);
 
 /* For waiting loops. Returns false if the experiment has failed in another rank, was interrupted,
- * or has made no progress since 'since' (monotonic_ns) for --timeout seconds. In virtual time only
+ * or has made no progress since 'since' (patience_now) for --timeout seconds. In virtual time only
  * time counts in which no event was possible. Too slow to call in every iteration. */
 bool bench_alive(struct bench *bench, uint64_t since);
 
@@ -102,7 +103,7 @@ static inline bool bench_idle_expired(struct bench *bench, struct bench_idle *id
     if (__builtin_expect(++idle->polls % BENCH_IDLE_POLLS, 1) && !vtime.on)
         return false;
     if (!idle->since)
-        idle->since = monotonic_ns();
+        idle->since = patience_now();
     return !bench_alive(bench, idle->since);
 }
 

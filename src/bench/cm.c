@@ -25,7 +25,7 @@ static struct rdma_cm_event *next_event(struct bench *bench, enum rdma_cm_event_
 {
     struct rdma_event_channel *channel = bench->adapter->cm_channel;
     struct pollfd ready = { .fd = channel->fd, .events = POLLIN };
-    uint64_t since = monotonic_ns();
+    uint64_t since = patience_now();
     struct rdma_cm_event *event;
 
     while (poll(&ready, 1, POLL_MS) <= 0) {

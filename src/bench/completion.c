@@ -113,7 +113,7 @@ static int sleep_for_event(struct completions *completions, struct bench_idle *i
         if (errno != EINTR && errno != EAGAIN)
             return bench_fail(completions->bench, "ibv_get_cq_event: %s", strerror(errno));
         if (!idle->since)
-            idle->since = monotonic_ns();
+            idle->since = patience_now();
         return bench_alive(completions->bench, idle->since) ? 0 : BENCH_FAILED;
     }
     completions->armed = false;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "bench/control.h"
-#include "bench/clock.h"
+#include "bench/patience.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -65,7 +65,7 @@ struct waiting {
  * if the user wants to stop. */
 static int wait_readable(int fd, const struct waiting *waiting)
 {
-    uint64_t start = monotonic_ns();
+    uint64_t start = patience_now();
 
     for (;;) {
         struct pollfd ready = { .fd = fd, .events = POLLIN };
@@ -80,7 +80,7 @@ static int wait_readable(int fd, const struct waiting *waiting)
             return 0;
         if (count < 0 && errno != EINTR)
             return -1;
-        if (waiting->limit_s && monotonic_ns() - start >= waiting->limit_s * 1000000000ull) {
+        if (waiting->limit_s && patience_is_over(start, waiting->limit_s * 1000000000ull)) {
             errno = ETIMEDOUT;
             return -1;
         }

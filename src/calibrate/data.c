@@ -62,7 +62,7 @@ bool data_costly(const struct experiment *experiment)
     return !strcmp(experiment->name, "multi-thread");
 }
 
-static bool listed(const char *list, const char *name)
+bool data_is_listed(const char *list, const char *name)
 {
     size_t length = strlen(name);
 
@@ -292,11 +292,11 @@ static int add_experiment(struct data *data, const struct results *file,
         why = result->failed;
     else
         why = data_not_modelled(entry.experiment);
-    if (!why && data_costly(entry.experiment) && !listed(held_out, result->name))
+    if (!why && data_costly(entry.experiment) && !data_is_listed(held_out, result->name))
         why = "it takes too long in virtual time; --hold-out predicts it";
     if (!why && reject_settings(file, result, error, size))
         return -1;
-    if (listed(held_out, result->name)) {
+    if (data_is_listed(held_out, result->name)) {
         if (why) {
             snprintf(error, size, "--hold-out %s: %s", result->name, why);
             return -1;

@@ -56,6 +56,9 @@ char *data_take_lines(struct file_text *file);
 /* Writes the line of an experiment of the suite, with few iterations. */
 void data_put_quick_line(const struct experiment *experiment, FILE *out);
 
+/* Whether a name is in a list separated by commas, which may be NULL. */
+bool data_is_listed(const char *list, const char *name);
+
 /* Why the model cannot run an experiment of the suite, or NULL. */
 const char *data_not_modelled(const struct experiment *experiment);
 

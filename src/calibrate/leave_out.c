@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "calibrate/leave_out.h"
 
+#include "calibrate/data.h"
 #include "calibrate/keys.h"
 #include "calibrate/runs.h"
 #include "calibrate/surrogate.h"
@@ -215,7 +216,7 @@ static double sign_of(const struct parameter_row *row)
     return row->unit == UNIT_TIME ? 1 : -1;
 }
 
-static bool is_rate(const struct paper_row *row)
+bool leave_out_is_rate(const struct paper_row *row)
 {
     return strstr(row->fields[FIELD_UNIT], "/s") != NULL;
 }
@@ -317,7 +318,7 @@ static int run_trials(struct session *session, const double *x, unsigned int cou
 
             evaluate_row(&evaluation, out->rows[k].row, &outcome);
             residuals[i * out->row_count + k] =
-                log1p(outcome.error / 100) * (is_rate(out->rows[k].row) ? -1 : 1);
+                log1p(outcome.error / 100) * (leave_out_is_rate(out->rows[k].row) ? -1 : 1);
         }
     }
     out->run_count += jobs.count;
@@ -393,18 +394,6 @@ static int measure(struct session *session)
 
 /* ---- fits ---- */
 
-static bool listed(const char *list, const char *name)
-{
-    for (const char *word = list; word && *word; word += strspn(word, ",")) {
-        size_t length = strcspn(word, ",");
-
-        if (strlen(name) == length && !strncmp(word, name, length))
-            return true;
-        word += length;
-    }
-    return false;
-}
-
 /* Corrects the surrogate by what the model does at its solution, and fits again. 'real' gets the
  * residuals of the last run. */
 static int refit(struct session *session, unsigned int left_out, double *x, double *real)
@@ -449,7 +438,7 @@ static int fit_without_each(struct session *session, const struct leave_out_spec
         surrogate_fit(&session->surrogate, k, x);
         row->seen = surrogate_residual(&session->surrogate, k, all);
         row->unseen = surrogate_residual(&session->surrogate, k, x);
-        if (listed(spec->refit, row->row->fields[FIELD_ID])) {
+        if (data_is_listed(spec->refit, row->row->fields[FIELD_ID])) {
             signal = refit(session, k, x, real);
             row->again = real[k];
         }

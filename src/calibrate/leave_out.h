@@ -47,6 +47,9 @@ int leave_out_run(const struct paper_db *db, const struct leave_out_spec *spec,
                   struct leave_out *out, char *error, size_t size);
 void leave_out_free(struct leave_out *result);
 
+/* Whether the value of a row is an inverse time. */
+bool leave_out_is_rate(const struct paper_row *row);
+
 /* For the terminal, and for programs. */
 void leave_out_print(const struct leave_out *result, FILE *out);
 json_t *leave_out_json(const struct leave_out *result, const char *command);

@@ -19,7 +19,7 @@
 /* The relative error of the value, from the logarithm of that of its time. */
 static double error_of(const struct leave_out_row *row, double residual)
 {
-    return expm1(strstr(row->row->fields[FIELD_UNIT], "/s") ? -residual : residual);
+    return expm1(leave_out_is_rate(row->row) ? -residual : residual);
 }
 
 static int by_size(const void *a, const void *b)

@@ -4,8 +4,6 @@
 #ifndef CALIBRATE_SURROGATE_H
 #define CALIBRATE_SURROGATE_H
 
-#include <stdbool.h>
-
 /* Latencies, and the inverse of bandwidths, are sums of times: the changes by all parameters add
  * up, each interpolated between its samples. Where another bottleneck takes over, the far sample
  * knows. */

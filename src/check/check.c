@@ -2,6 +2,10 @@
 #include "check/check.h"
 
 #include "check/explain.h"
+#include "check/objects.h"
+#include "check/sanitize.h"
+
+#include <pthread.h>
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +14,7 @@ bool check_on;
 bool check_explains;
 bool check_injects;
 bool check_sanitizes;
+__thread const void *check_caller;
 
 static struct hca_observer observer;
 
@@ -30,7 +35,10 @@ __attribute__((constructor(102))) static void start(void)
     if (!check_on)
         return;
     observer = explain_observer;
-    observer.keeps_objects = check_sanitizes;
+    observer.tail_first = check_sanitizes;
+    observer.keep_object = check_sanitizes ? object_keep : NULL;
+    observer.cq_overrun = sanitize_overrun;
+    pthread_atfork(NULL, NULL, object_inherit_all);
     observer.strict_events = is_set("VERBENA_STRICT_EVENTS");
     hca_observer = &observer;
 }

@@ -11,7 +11,7 @@ extern bool check_explains;
 extern bool check_injects;
 extern bool check_sanitizes;
 
-enum check_kind { CHECK_PD, CHECK_MR, CHECK_CQ, CHECK_QP, CHECK_SRQ, CHECK_CHANNEL, CHECK_KINDS };
+enum check_kind { CHECK_PD, CHECK_MR, CHECK_CQ, CHECK_QP, CHECK_SRQ, CHECK_CHANNEL, CHECK_TD, CHECK_KINDS };
 
 void check_object_made(enum check_kind kind, const void *object, uint32_t number);
 void check_object_gone(enum check_kind kind, const void *object);
@@ -32,13 +32,20 @@ static inline void check_gone(enum check_kind kind, const void *object)
 }
 
 /* The rules that --sanitize watches (sanitize.c). Each does nothing unless check_sanitizes. */
-/* The program has polled this completion. */
-void check_polled(const struct ibv_wc *wc);
+/* The program has polled this completion. What it must not read of a failed one is made useless. */
+void check_polled(struct ibv_wc *wc);
+/* A post has failed because the send queue is full. */
+void check_queue_full(struct hca_qp *qp);
 /* The program deregisters a region, or closes a device. */
 void check_deregisters(const struct ibv_mr *mr);
 void check_closes(struct ibv_context *context);
 /* The program passes this object to a call; ends the program if the object was destroyed. */
 void check_uses(enum check_kind kind, const void *object, const char *call);
+/* The same of a call that destroys the object, which a child may do after fork(). */
+void check_destroys(enum check_kind kind, const void *object, const char *call);
+/* A thread is in a call on this object, which one thread at a time may use. */
+void check_enters(enum check_kind kind, const void *object, const char *call);
+void check_leaves(enum check_kind kind, const void *object);
 
 /* The errno with which this call has to fail, 0: it may succeed. */
 static inline int check_call(enum plan_verb verb)
@@ -46,10 +53,18 @@ static inline int check_call(enum plan_verb verb)
     return unlikely(check_injects) ? inject_errno(verb) : 0;
 }
 
-/* A work request is about to get this index of the send queue, whose lock is held. If it succeeds,
- * it completes with `status` instead, unless that is 0. */
-void check_posts(struct hca_qp *qp, const struct ibv_send_wr *wr, uint32_t index, uint8_t status,
-                 const void *caller);
+/* Whether the connection manager has to meet this fault now. */
+static inline bool check_cm(enum plan_fault fault)
+{
+    return unlikely(check_injects) && inject_cm(fault);
+}
+
+/* Where the program called the verb that posts. */
+extern __thread const void *check_caller;
+
+/* This WQE is about to be posted; the send queue's lock is held. If the WQE succeeds, it completes
+ * with `status` instead, unless that is 0. */
+void check_posts(struct hca_qp *qp, const struct send_wqe *wqe, uint8_t status);
 
 /* Tells the user why a call fails, if that is wanted. Returns `err`. */
 int check_refuse(int err, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -127,7 +127,7 @@ void deadlock_report(uint64_t now, const char *what, int fd, bool outside)
                             now / 1e9, (int)syscall(SYS_gettid), program_invocation_short_name,
                             what, descriptor);
     if (outside)
-        finding_note(finding, "a program that starts later could end this wait");
+        finding_note(finding, DEADLOCK_OUTSIDE_NOTE);
     note_qps(finding);
     finding_stack(finding, "it waits here", &here);
     finding_end(finding);

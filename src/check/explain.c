@@ -5,6 +5,7 @@
 #include "check/finding.h"
 #include "check/objects.h"
 #include "check/posts.h"
+#include "check/receives.h"
 #include "hca/epoch.h"
 #include "hca/mr.h"
 #include "hca/proc.h"
@@ -191,15 +192,19 @@ static enum ibv_wc_status send_completes(struct hca_qp *qp, const struct send_wq
 
 /* ---- receives ---- */
 
-static void receive_failed(uint32_t qpn, uint64_t wr_id, enum ibv_wc_status status)
+static void receive_failed(const struct hca_rq *rq, uint32_t slot, uint32_t qpn,
+                           enum ibv_wc_status status)
 {
+    const struct stacktrace *posted = receives_stack(rq, slot);
     struct finding *finding;
 
     if (!check_explains || status == IBV_WC_WR_FLUSH_ERR)
         return;
     finding = finding_begin("work-request", "QP 0x%x: receive, wr_id 0x%llx, failed with %s: %s",
-                            qpn, (unsigned long long)wr_id, ibv_wc_status_str(status),
-                            qp_status_cause(status));
+                            qpn, (unsigned long long)rq->receives[slot].wr_id,
+                            ibv_wc_status_str(status), qp_status_cause(status));
+    if (posted)
+        finding_stack(finding, "posted", posted);
     finding_end(finding);
 }
 
@@ -234,6 +239,9 @@ static void qp_failed(const struct hca_qp *qp)
 
 const struct hca_observer explain_observer = {
     .send_completes = send_completes,
+    .receive_posted = receives_posted,
+    .receive_completes = receives_completes,
     .receive_failed = receive_failed,
+    .receives_dropped = receives_dropped,
     .qp_failed = qp_failed,
 };

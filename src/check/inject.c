@@ -4,11 +4,11 @@
 #include "check/finding.h"
 #include "hca/segment.h"
 #include "util/log.h"
+#include "util/random.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,21 +17,12 @@
 static struct plan plan;
 static struct {
     uint64_t seen, struck;
-    uint64_t random; /* state of the generator */
+    /* State of the generator. Each row has its own, so that taking a row out of a plan leaves the
+     * others as they were. */
+    uint64_t random;
 } state[PLAN_ROWS_MAX];
 static atomic_bool device_gone;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-
-/* SplitMix64, as in sim/adapter/faults.c; a generator for each row, so that taking a row out of a
- * plan leaves the others as they were. */
-static double draw(uint64_t *random)
-{
-    uint64_t z = *random += 0x9e3779b97f4a7c15ull;
-
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebull;
-    return ((z ^ z >> 31) >> 11) * 0x1p-53;
-}
 
 static uint64_t hash_of(const char *text)
 {
@@ -42,19 +33,6 @@ static uint64_t hash_of(const char *text)
     return hash;
 }
 
-static char *read_plan_file(const char *path)
-{
-    FILE *file = fopen(path, "re");
-    char *text = NULL;
-    size_t size = 0;
-
-    if (!file || (getdelim(&text, &size, '\0', file) < 0 && ferror(file)))
-        log_error("--inject-file %s: %s", path, strerror(errno));
-    if (file)
-        fclose(file);
-    return text;
-}
-
 static bool concerns_us(const struct plan_row *row)
 {
     return !*row->program || !strcmp(row->program, program_invocation_short_name);
@@ -62,17 +40,12 @@ static bool concerns_us(const struct plan_row *row)
 
 bool inject_start(void)
 {
-    const char *inline_rows = getenv("VERBENA_INJECT"), *path = getenv("VERBENA_INJECT_FILE");
-    char *from_file = path && *path ? read_plan_file(path) : NULL, *text = NULL, error[256];
-    bool good = asprintf(&text, "%s\n%s", inline_rows ? inline_rows : "",
-                         from_file ? from_file : "") >= 0 &&
-                !plan_read(text, &plan, error, sizeof(error));
+    char error[256];
 
-    free(from_file);
-    free(text);
-    if (!good) {
+    if (plan_read(getenv("VERBENA_INJECT"), getenv("VERBENA_INJECT_FILE"), &plan, error,
+                  sizeof(error))) {
         log_error("%s", error);
-        return false;
+        plan.count = 0;
     }
     for (unsigned i = 0; i < plan.count; i++)
         state[i].random = plan.seed ^ hash_of(plan.rows[i].text);
@@ -86,9 +59,9 @@ static bool strikes(unsigned index)
 
     if (row->nth)
         return seen == row->nth;
-    if (seen <= row->above || (row->every && seen % row->every))
+    if (seen <= row->after || (row->every && seen % row->every))
         return false;
-    return row->rate < 0 || draw(&state[index].random) < row->rate;
+    return row->rate < 0 || random_fraction(&state[index].random) < row->rate;
 }
 
 /* Whether this row, which concerns the call or work request, strikes it now. */
@@ -129,11 +102,24 @@ int inject_errno(enum plan_verb verb)
     return err;
 }
 
+bool inject_cm(enum plan_fault fault)
+{
+    bool struck = false;
+
+    for (unsigned i = 0; i < plan.count; i++)
+        struck |= plan.rows[i].fault == fault && try_row(i);
+    return struck;
+}
+
+static bool concerns_posts(const struct plan_row *row, int opcode)
+{
+    return row->fault >= PLAN_STATUS && row->fault <= PLAN_PAUSE &&
+           (row->opcode < 0 || row->opcode == opcode);
+}
+
 static void apply(const struct plan_row *row, struct injection *injection)
 {
     switch (row->fault) {
-    case PLAN_CALL:
-        break;
     case PLAN_STATUS:
         injection->status = row->value;
         break;
@@ -152,6 +138,8 @@ static void apply(const struct plan_row *row, struct injection *injection)
     case PLAN_PAUSE:
         injection->pause_ns += row->pause_ns;
         break;
+    default:
+        break;
     }
 }
 
@@ -161,7 +149,7 @@ void inject_post(int opcode, struct injection *injection)
     for (unsigned i = 0; i < plan.count; i++) {
         const struct plan_row *row = &plan.rows[i];
 
-        if (row->fault != PLAN_CALL && (row->opcode < 0 || row->opcode == opcode) && try_row(i))
+        if (concerns_posts(row, opcode) && try_row(i))
             apply(row, injection);
     }
 }

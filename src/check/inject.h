@@ -14,6 +14,9 @@ int inject_errno(enum plan_verb verb);
 /* From now on every call fails with EIO. */
 void inject_device_gone(void);
 
+/* Whether the connection manager has to meet this fault now. */
+bool inject_cm(enum plan_fault fault);
+
 /* What happens to the work request that is about to be posted. */
 struct injection {
     bool qp_error, port_down, port_up, fatal;

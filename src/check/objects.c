@@ -8,8 +8,9 @@
 #define GONE_REMEMBERED 1024
 
 const char *const object_names[CHECK_KINDS] = {
-    [CHECK_PD] = "PD", [CHECK_MR] = "MR",   [CHECK_CQ] = "CQ",
-    [CHECK_QP] = "QP", [CHECK_SRQ] = "SRQ", [CHECK_CHANNEL] = "completion channel",
+    [CHECK_PD] = "a PD", [CHECK_MR] = "an MR",   [CHECK_CQ] = "a CQ",
+    [CHECK_QP] = "a QP", [CHECK_SRQ] = "an SRQ", [CHECK_CHANNEL] = "a completion channel",
+    [CHECK_TD] = "a thread domain",
 };
 
 static struct object *objects[BUCKETS]; /* by address */
@@ -53,6 +54,8 @@ void check_object_gone(enum check_kind kind, const void *address)
         object->gone = true;
         stacktrace_take(&object->destroyed);
         slot = &gone[gone_count++ % GONE_REMEMBERED];
+        if (*slot)
+            free((*slot)->memory);
         free(*slot);
         *slot = object;
     }
@@ -84,27 +87,92 @@ bool object_find(enum check_kind kind, uint32_t number, struct object *copy)
     return found;
 }
 
-static bool exists(enum check_kind kind, const void *address)
+static struct object *existing(enum check_kind kind, const void *address)
 {
-    const struct object *object = *bucket_of(address);
+    struct object *object = *bucket_of(address);
 
     while (object && (object->address != address || object->kind != kind))
         object = object->next;
     return object;
 }
 
-bool object_is_gone(enum check_kind kind, const void *address, struct object *copy)
+/* The last object at this address that was destroyed. */
+static struct object *destroyed(const void *address)
 {
-    bool found = false;
+    for (uint32_t back = 1; back <= GONE_REMEMBERED && back <= gone_count; back++) {
+        struct object *object = gone[(gone_count - back) % GONE_REMEMBERED];
+
+        if (object->address == address)
+            return object;
+    }
+    return NULL;
+}
+
+bool object_at(enum check_kind kind, const void *address, struct object *copy)
+{
+    const struct object *object;
 
     pthread_mutex_lock(&lock);
-    for (int i = 0; !exists(kind, address) && !found && i < GONE_REMEMBERED; i++) {
-        found = gone[i] && gone[i]->kind == kind && gone[i]->address == address;
-        if (found)
-            *copy = *gone[i];
+    object = existing(kind, address);
+    if (!object && (object = destroyed(address)) && object->kind != kind)
+        object = NULL;
+    if (object)
+        *copy = *object;
+    pthread_mutex_unlock(&lock);
+    return object;
+}
+
+void object_keep(void *memory)
+{
+    struct object *object;
+
+    pthread_mutex_lock(&lock);
+    object = destroyed(memory);
+    if (object && !object->memory)
+        object->memory = memory;
+    else
+        free(memory);
+    pthread_mutex_unlock(&lock);
+}
+
+/* ---- threads and processes ---- */
+
+bool object_enter(enum check_kind kind, const void *address, struct object *copy)
+{
+    struct object *object;
+    bool alone = true;
+
+    pthread_mutex_lock(&lock);
+    object = existing(kind, address);
+    if (object && object->inside && object->inside != (uintptr_t)pthread_self()) {
+        alone = false;
+        *copy = *object;
+    } else if (object) {
+        object->inside = (uintptr_t)pthread_self();
+        object->inside_from = check_caller;
     }
     pthread_mutex_unlock(&lock);
-    return found;
+    return alone;
+}
+
+void object_leave(enum check_kind kind, const void *address)
+{
+    struct object *object;
+
+    pthread_mutex_lock(&lock);
+    object = existing(kind, address);
+    if (object && object->inside == (uintptr_t)pthread_self())
+        object->inside = 0;
+    pthread_mutex_unlock(&lock);
+}
+
+void object_inherit_all(void)
+{
+    pthread_mutex_init(&lock, NULL); /* a thread of the parent may have held it */
+    for (int i = 0; i < BUCKETS; i++) {
+        for (struct object *object = objects[i]; object; object = object->next)
+            object->inherited = true;
+    }
 }
 
 void object_each(void (*visit)(const struct object *object, void *context), void *context)

@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "check/plan.h"
 
+#include "util/file.h"
 #include "util/nearest.h"
 
 #include <errno.h>
 #include <infiniband/verbs.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-const char *const plan_verb_names[VERB_COUNT] = {
+#define PAUSE_NS_MAX 1e15 /* some days */
+
+static const char *const plan_verb_names[VERB_COUNT] = {
     [VERB_OPEN_DEVICE] = "open_device",
     [VERB_ALLOC_PD] = "alloc_pd",
     [VERB_REG_MR] = "reg_mr",
@@ -69,14 +73,34 @@ static const struct word opcodes[] = {
 static const struct word faults[] = {
     { "fail", PLAN_CALL },           { "status", PLAN_STATUS },   { "qp_error", PLAN_QP_ERROR },
     { "port_down", PLAN_PORT_DOWN }, { "port_up", PLAN_PORT_UP }, { "device_fatal", PLAN_FATAL },
-    { "pause", PLAN_PAUSE },         { NULL, 0 },
+    { "pause", PLAN_PAUSE },
+    { "addr_error", PLAN_ADDR_ERROR },
+    { "route_error", PLAN_ROUTE_ERROR },
+    { "cm_reject", PLAN_CM_REJECT },
+    { "cm_timeout", PLAN_CM_TIMEOUT },
+    { "cm_disconnect", PLAN_CM_DISCONNECT },
+    { NULL, 0 },
 };
 
 struct reader {
+    const char *source; /* of the rows, for messages */
     char *error;
     size_t size;
     char *position; /* in the row, for strtok_r() */
 };
+
+static int __attribute__((format(printf, 2, 3)))
+refuse(struct reader *reader, const char *format, ...)
+{
+    int used = snprintf(reader->error, reader->size, "%s: ", reader->source);
+    va_list args;
+
+    va_start(args, format);
+    if (used >= 0 && (size_t)used < reader->size)
+        vsnprintf(reader->error + used, reader->size - used, format, args);
+    va_end(args);
+    return -1;
+}
 
 /* ---- words ---- */
 
@@ -88,19 +112,15 @@ static int unknown(struct reader *reader, const char *what, const char *text,
     nearest_begin(&nearest, text, strlen(text));
     for (; words->name; words++)
         nearest_try(&nearest, words->name);
-    snprintf(reader->error, reader->size, "--inject: unknown %s '%s'%s", what, text,
-             nearest_text(&nearest));
-    return -1;
+    return refuse(reader, "unknown %s '%s'%s", what, text, nearest_text(&nearest));
 }
 
 static int read_word(struct reader *reader, const char *what, const struct word *words, int *value)
 {
     const char *text = strtok_r(NULL, " \t", &reader->position);
 
-    if (!text) {
-        snprintf(reader->error, reader->size, "--inject: the %s is missing", what);
-        return -1;
-    }
+    if (!text)
+        return refuse(reader, "the %s is missing", what);
     for (const struct word *word = words; word->name; word++) {
         if (!strcmp(word->name, text)) {
             *value = word->value;
@@ -113,7 +133,7 @@ static int read_word(struct reader *reader, const char *what, const struct word 
 static int read_verb(struct reader *reader, struct plan_row *row)
 {
     struct word verbs[VERB_COUNT + 1] = { { NULL, 0 } };
-    int verb;
+    int verb = 0;
 
     for (int i = 0; i < VERB_COUNT; i++)
         verbs[i] = (struct word){ plan_verb_names[i], i };
@@ -134,15 +154,15 @@ static int read_pause(struct reader *reader, struct plan_row *row)
     char *end = NULL;
     double number = text ? strtod(text, &end) : -1;
 
-    for (size_t i = 0; text && end != text && number >= 0 && i < sizeof(units) / sizeof(*units); i++) {
-        if (!strcmp(end, units[i].unit)) {
-            row->pause_ns = number * units[i].ns;
+    for (size_t i = 0; text && end != text && i < sizeof(units) / sizeof(*units); i++) {
+        double ns = number * units[i].ns;
+
+        if (!strcmp(end, units[i].unit) && ns >= 0 && ns <= PAUSE_NS_MAX) {
+            row->pause_ns = ns;
             return 0;
         }
     }
-    snprintf(reader->error, reader->size, "--inject: pause takes a time such as 5ms, not '%s'",
-             text ? text : "");
-    return -1;
+    return refuse(reader, "pause takes a time such as 5ms, not '%s'", text ? text : "");
 }
 
 /* ---- when and where ---- */
@@ -156,9 +176,8 @@ static int read_count(struct reader *reader, const char *name, const char *text,
     *value = strtoull(text, &end, 10);
     if (*text >= '0' && *text <= '9' && !*end && !errno && *value >= minimum)
         return 0;
-    snprintf(reader->error, reader->size, "--inject: %s takes a whole number from %llu, not '%s'",
-             name, (unsigned long long)minimum, text);
-    return -1;
+    return refuse(reader, "%s takes a whole number from %llu, not '%s'", name,
+                  (unsigned long long)minimum, text);
 }
 
 static int read_rate(struct reader *reader, const char *text, double *rate)
@@ -168,9 +187,7 @@ static int read_rate(struct reader *reader, const char *text, double *rate)
     *rate = strtod(text, &end);
     if (end != text && !*end && *rate >= 0 && *rate <= 1)
         return 0;
-    snprintf(reader->error, reader->size, "--inject: rate takes a number from 0 to 1, not '%s'",
-             text);
-    return -1;
+    return refuse(reader, "rate takes a number from 0 to 1, not '%s'", text);
 }
 
 static int read_condition(struct reader *reader, char *word, struct plan_row *row)
@@ -188,10 +205,13 @@ static int read_condition(struct reader *reader, char *word, struct plan_row *ro
     if (!strcmp(word, "every"))
         return read_count(reader, word, value, 1, &row->every);
     if (!strcmp(word, "after"))
-        return read_count(reader, word, value, 0, &row->above);
+        return read_count(reader, word, value, 0, &row->after);
     if (!strcmp(word, "rate"))
         return read_rate(reader, value, &row->rate);
-    if (!strcmp(word, "program") && *value && strlen(value) < sizeof(row->program)) {
+    if (!strcmp(word, "program")) {
+        if (!*value || strlen(value) >= sizeof(row->program))
+            return refuse(reader, "program takes a name of 1 to %zu characters, not '%s'",
+                          sizeof(row->program) - 1, value);
         strcpy(row->program, value);
         return 0;
     }
@@ -232,41 +252,68 @@ static int read_row(struct reader *reader, const char *first, struct plan_row *r
     return 0;
 }
 
+/* Without the comment and the blanks around the row. */
+static char *trim(char *text)
+{
+    size_t length;
+
+    text += strspn(text, " \t\r");
+    length = strcspn(text, "#\r");
+    while (length && strchr(" \t", text[length - 1]))
+        length--;
+    text[length] = '\0';
+    return text;
+}
+
 static int add_row(char *text, struct plan *plan, struct reader *reader)
 {
     struct plan_row *row = &plan->rows[plan->count];
     char *first;
 
-    text += strspn(text, " \t\r");
-    text[strcspn(text, "#\r")] = '\0';
-    if (plan->count < PLAN_ROWS_MAX)
-        snprintf(row->text, sizeof(row->text), "%s", text);
-    first = strtok_r(text, " \t", &reader->position);
-    if (!first)
+    text = trim(text);
+    if (!*text)
         return 0;
-    if (!strncmp(first, "seed=", 5))
-        return read_count(reader, "seed", first + 5, 0, &plan->seed);
-    if (plan->count == PLAN_ROWS_MAX) {
-        snprintf(reader->error, reader->size, "--inject: more than %d faults", PLAN_ROWS_MAX);
-        return -1;
-    }
+    if (!strncmp(text, "seed=", 5))
+        return read_count(reader, "seed", text + 5, 0, &plan->seed);
+    if (plan->count == PLAN_ROWS_MAX)
+        return refuse(reader, "more than %d faults", PLAN_ROWS_MAX);
+    if (strlen(text) >= sizeof(row->text))
+        return refuse(reader, "more than %zu characters: '%s'", sizeof(row->text) - 1, text);
+    strcpy(row->text, text);
+    first = strtok_r(text, " \t", &reader->position);
     if (read_row(reader, first, row))
         return -1;
     plan->count++;
     return 0;
 }
 
-int plan_read(const char *text, struct plan *plan, char *error, size_t size)
+static int add_rows(char *text, struct plan *plan, struct reader *reader)
 {
-    struct reader reader = { error, size, NULL };
-    char *copy = strdup(text), *rest = copy, *row;
-    int result = copy ? 0 : -1;
+    int result = 0;
+    char *row;
+
+    while (!result && (row = strsep(&text, ";\n")))
+        result = add_row(row, plan, reader);
+    return result;
+}
+
+int plan_read(const char *text, const char *path, struct plan *plan, char *error, size_t size)
+{
+    struct reader reader = { "--inject", error, size, NULL };
+    char *rows = strdup(text ? text : "");
+    size_t length;
+    int result;
 
     memset(plan, 0, sizeof(*plan));
-    if (!copy)
-        snprintf(error, size, "--inject: out of memory");
-    while (!result && (row = strsep(&rest, ";\n")))
-        result = add_row(row, plan, &reader);
-    free(copy);
+    result = rows ? add_rows(rows, plan, &reader) : refuse(&reader, "out of memory");
+    free(rows);
+    if (result || !path || !*path)
+        return result;
+    rows = file_read(path, FILE_TEXT_MAX, &length, error, size);
+    if (!rows)
+        return -1;
+    reader.source = path;
+    result = add_rows(rows, plan, &reader);
+    free(rows);
     return result;
 }

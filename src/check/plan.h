@@ -9,8 +9,9 @@
 #include <stdint.h>
 
 #define PLAN_ROWS_MAX 64
+#define PLAN_ROW_SIZE 96 /* of its text */
 
-/* Calls that can be made to fail; plan_verb_names has their names. */
+/* Calls that can be made to fail. */
 enum plan_verb {
     VERB_OPEN_DEVICE,
     VERB_ALLOC_PD,
@@ -38,6 +39,12 @@ enum plan_fault {
     PLAN_PORT_UP,
     PLAN_FATAL, /* IBV_EVENT_DEVICE_FATAL: the device is gone */
     PLAN_PAUSE, /* the thread that posts does nothing for a while */
+    /* the connection manager */
+    PLAN_ADDR_ERROR,    /* rdma_resolve_addr() ends with RDMA_CM_EVENT_ADDR_ERROR */
+    PLAN_ROUTE_ERROR,   /* rdma_resolve_route() ends with RDMA_CM_EVENT_ROUTE_ERROR */
+    PLAN_CM_REJECT,     /* rdma_connect() ends with RDMA_CM_EVENT_REJECTED */
+    PLAN_CM_TIMEOUT,    /* rdma_connect() ends with RDMA_CM_EVENT_UNREACHABLE */
+    PLAN_CM_DISCONNECT, /* a connection ends as soon as it is established */
 };
 
 struct plan_row {
@@ -47,23 +54,22 @@ struct plan_row {
     int opcode;        /* of the work request, -1: any */
     uint64_t pause_ns;
     uint64_t nth;      /* strikes at this occurrence, 0: not limited to one */
-    uint64_t every;    /* strikes at every so manieth occurrence, 0: not so */
-    uint64_t above;    /* strikes at all occurrences after so many */
-    double rate;       /* strikes with this probability, below 0: not so */
+    uint64_t every;    /* strikes only at multiples of this, 0: not limited to them */
+    uint64_t after;    /* spares this many occurrences first */
+    double rate;       /* strikes with this probability, below 0: always */
     int node;          /* only on this host, -1: on all */
     char program[32];  /* only in this program, empty: in all */
-    char text[96];     /* as the user wrote it */
+    char text[PLAN_ROW_SIZE]; /* as the user wrote it */
 };
 
 struct plan {
-    uint64_t seed;
+    uint64_t seed; /* 0: not given */
     unsigned count;
     struct plan_row rows[PLAN_ROWS_MAX];
 };
 
-extern const char *const plan_verb_names[VERB_COUNT];
-
-/* Rows end at ';' or a newline. Returns 0, or -1 with the reason in `error`. */
-int plan_read(const char *text, struct plan *plan, char *error, size_t size);
+/* Reads the rows of `text`, then those of the file at `path`; either may be NULL. Rows end at ';' or
+ * a newline. Returns 0, or -1 with the reason in `error`. */
+int plan_read(const char *text, const char *path, struct plan *plan, char *error, size_t size);
 
 #endif

@@ -6,7 +6,6 @@
 #include "hca/engine.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 struct checked_qp {
     uint32_t mask;
@@ -51,62 +50,42 @@ static struct checked_qp *make(const struct hca_qp *qp)
 
 /* Live, a whole stack trace would cost several times what a short message does: the caller must
  * do. */
-static void take_stack(struct stacktrace *trace, const void *caller)
+void post_take_stack(struct stacktrace *trace)
 {
     if (hca_engine->charge) {
         stacktrace_take(trace);
         return;
     }
     trace->count = 1;
-    trace->frames[0] = (void *)caller;
+    trace->frames[0] = (void *)check_caller;
 }
 
-static void copy_target(struct post *post, const struct ibv_send_wr *wr)
-{
-    switch (wr->opcode) {
-    case IBV_WR_ATOMIC_CMP_AND_SWP:
-    case IBV_WR_ATOMIC_FETCH_AND_ADD:
-        post->remote_addr = wr->wr.atomic.remote_addr;
-        post->rkey = wr->wr.atomic.rkey;
-        break;
-    case IBV_WR_RDMA_WRITE:
-    case IBV_WR_RDMA_WRITE_WITH_IMM:
-    case IBV_WR_RDMA_READ:
-    case IBV_WR_ATOMIC_WRITE:
-        post->remote_addr = wr->wr.rdma.remote_addr;
-        post->rkey = wr->wr.rdma.rkey;
-        break;
-    default:
-        post->remote_addr = post->rkey = 0;
-    }
-}
-
-void check_posts(struct hca_qp *qp, const struct ibv_send_wr *wr, uint32_t index, uint8_t status,
-                 const void *caller)
+void check_posts(struct hca_qp *qp, const struct send_wqe *wqe, uint8_t status)
 {
     struct checked_qp *checked = qp->checked;
     struct post *post;
 
     if (!checked && !(checked = qp->checked = make(qp)))
         return;
-    post = &checked->posts[index & checked->mask];
+    post = &checked->posts[wqe->sq_index & checked->mask];
     post->used = true;
-    post->index = index;
-    post->wr_id = wr->wr_id;
-    post->opcode = wr->opcode;
-    post->is_inline = (wr->send_flags | qp->every_send_flags) & IBV_SEND_INLINE;
-    post->is_signaled = status || (wr->send_flags | qp->every_send_flags) & IBV_SEND_SIGNALED;
-    post->is_fenced = wr->send_flags & IBV_SEND_FENCE;
+    post->index = wqe->sq_index;
+    post->wr_id = wqe->wr_id;
+    post->opcode = wqe->opcode;
+    post->is_inline = wqe->flags & IBV_SEND_INLINE;
+    post->is_signaled = wqe->flags & IBV_SEND_SIGNALED;
+    post->is_fenced = wqe->flags & IBV_SEND_FENCE;
     post->inject_status = status;
+    post->remote_addr = wqe->remote_addr;
+    post->rkey = wqe->rkey;
     post->num_sge = 0;
     post->length = 0;
-    copy_target(post, wr);
-    for (int i = 0; i < wr->num_sge && wr->opcode != IBV_WR_BIND_MW; i++) {
+    for (uint32_t i = 0; i < wqe->num_sge; i++) {
         if (post->num_sge < POST_SGES)
-            post->sge[post->num_sge++] = wr->sg_list[i];
-        post->length += wr->sg_list[i].length;
+            post->sge[post->num_sge++] = wqe->sge[i];
+        post->length += wqe->sge[i].length;
     }
-    take_stack(&post->posted, caller);
+    post_take_stack(&post->posted);
     if (check_sanitizes)
-        sanitize_post(qp, post);
+        sanitize_post(qp, wqe, post);
 }

@@ -12,7 +12,8 @@ struct post {
     bool used;
     uint32_t index; /* of the send queue */
     uint64_t wr_id;
-    uint64_t remote_addr, length;
+    uint64_t length;
+    uint64_t remote_addr; /* this and the key: of RDMA operations and atomics */
     uint32_t rkey;
     uint32_t num_sge;
     uint8_t opcode;
@@ -23,6 +24,9 @@ struct post {
     struct ibv_sge sge[POST_SGES];
     struct stacktrace posted;
 };
+
+/* Where the program called ibv_post_send(), ibv_post_recv() or their kin. */
+void post_take_stack(struct stacktrace *trace);
 
 /* The record of this work request, NULL: none. The send queue's lock is held. */
 struct post *post_find(const struct hca_qp *qp, uint32_t index);

@@ -4,6 +4,7 @@
 #include "check/check.h"
 #include "check/finding.h"
 #include "check/objects.h"
+#include "check/receives.h"
 #include "hca/mr.h"
 #include "hca/qp.h"
 
@@ -12,12 +13,9 @@
 
 #define REPORTS_PER_RULE 10
 
-enum rule { BUFFER_CHANGED, REGION_IN_USE, LEAK, RULES };
-
-/* A program that breaks a rule in a loop is told a few times. */
-static bool is_enough(enum rule rule)
+bool sanitize_is_enough(enum sanitize_rule rule)
 {
-    static atomic_uint reports[RULES];
+    static atomic_uint reports[RULE_COUNT];
 
     return atomic_fetch_add(&reports[rule], 1) >= REPORTS_PER_RULE;
 }
@@ -65,8 +63,10 @@ static bool sum_of(const struct hca_qp *qp, const struct post *post, uint64_t *s
 }
 
 /* An earlier RDMA read may fill the buffer of a fenced request after it was posted. */
-void sanitize_post(const struct hca_qp *qp, struct post *post)
+void sanitize_post(const struct hca_qp *qp, const struct send_wqe *wqe, struct post *post)
 {
+    for (uint32_t i = 0; i < wqe->num_sge; i++)
+        receives_not_here(wqe->sge[i].addr, wqe->sge[i].length);
     post->is_summed = post->is_signaled && !post->is_inline && !post->is_fenced &&
                       reads_memory(post->opcode) && sum_of(qp, post, &post->sum);
 }
@@ -78,7 +78,7 @@ static void verify(const struct hca_qp *qp, const struct post *post)
     uint64_t sum;
 
     if (!post->is_summed || !sum_of(qp, post, &sum) || sum == post->sum ||
-        is_enough(BUFFER_CHANGED))
+        sanitize_is_enough(RULE_SEND_BUFFER))
         return;
     stacktrace_take(&here);
     finding = finding_begin("send-buffer-changed",
@@ -92,18 +92,93 @@ static void verify(const struct hca_qp *qp, const struct post *post)
     finding_end(finding);
 }
 
-void check_polled(const struct ibv_wc *wc)
+static void send_polled(const struct ibv_wc *wc)
 {
-    struct hca_qp *qp;
+    struct hca_qp *qp = qp_by_number(wc->qp_num);
     struct post *post;
 
-    if (!check_sanitizes || wc->opcode & IBV_WC_RECV || !(qp = qp_by_number(wc->qp_num)))
+    if (!qp)
         return;
     spin_lock(&qp->sq_lock);
     post = post_completed(qp, wc->wr_id, wc->status != IBV_WC_SUCCESS);
     if (post && wc->status == IBV_WC_SUCCESS)
         verify(qp, post);
     spin_unlock(&qp->sq_lock);
+}
+
+/* Of a failed completion, wr_id, status, qp_num and vendor_err mean something, and nothing else. */
+static void scramble(struct ibv_wc *wc)
+{
+    struct ibv_wc useless;
+
+    memset(&useless, 0xa5, sizeof(useless));
+    useless.wr_id = wc->wr_id;
+    useless.status = wc->status;
+    useless.vendor_err = wc->vendor_err;
+    useless.qp_num = wc->qp_num;
+    *wc = useless;
+}
+
+void check_polled(struct ibv_wc *wc)
+{
+    if (!check_sanitizes)
+        return;
+    if (!(wc->opcode & IBV_WC_RECV))
+        send_polled(wc);
+    if (wc->status != IBV_WC_SUCCESS)
+        scramble(wc);
+}
+
+/* ---- completions that nobody takes ---- */
+
+void check_queue_full(struct hca_qp *qp)
+{
+    const struct post *oldest = NULL;
+    bool ends = false;
+    struct stacktrace posted = { 0 }, here;
+    struct finding *finding;
+    uint32_t count;
+
+    spin_lock(&qp->sq_lock);
+    count = qp->sq_posted - load_relaxed(&qp->sq_freed);
+    for (uint32_t i = qp->sq_posted - count; i != qp->sq_posted && !ends; i++) {
+        const struct post *post = post_find(qp, i);
+
+        oldest = oldest ? oldest : post;
+        ends = !post || post->is_signaled;
+    }
+    if (oldest)
+        posted = oldest->posted;
+    spin_unlock(&qp->sq_lock);
+    if (ends || !oldest || qp_state(qp) != IBV_QPS_RTS || sanitize_is_enough(RULE_NEVER_REAPED))
+        return;
+    stacktrace_take(&here);
+    finding = finding_begin("never-reaped",
+                            "the send queue of QP 0x%x is full, and stays full: none of its %u "
+                            "requests is signalled",
+                            qp->ibv.qp_num, count);
+    finding_stack(finding, "posted", &here);
+    finding_stack(finding, "the oldest was posted", &posted);
+    finding_end(finding);
+}
+
+void sanitize_overrun(const struct hca_cq *cq)
+{
+    struct stacktrace here;
+    struct finding *finding;
+    struct object made;
+
+    if (!check_sanitizes || sanitize_is_enough(RULE_OVERRUN))
+        return;
+    stacktrace_take(&here);
+    finding = finding_begin("cq-overrun",
+                            "a CQ of %u entries is full of completions that the program has not "
+                            "polled; the next one is lost",
+                            load_relaxed(&cq->shared->capacity));
+    finding_stack(finding, "found", &here);
+    if (object_at(CHECK_CQ, cq, &made))
+        finding_stack(finding, "made", &made.made);
+    finding_end(finding);
 }
 
 /* ---- regions ---- */
@@ -118,7 +193,7 @@ static void find_use(struct hca_qp *qp, uint32_t lkey, struct finding **finding)
 
         for (uint32_t s = 0; post && post->is_signaled && !post->is_inline && s < post->num_sge; s++)
             uses |= post->sge[s].lkey == lkey && post->sge[s].length;
-        if (!uses || is_enough(REGION_IN_USE))
+        if (!uses || sanitize_is_enough(RULE_REGION_IN_USE))
             continue;
         *finding = finding_begin("region-in-use",
                                  "the region with lkey 0x%x is deregistered, but QP 0x%x has not "
@@ -160,9 +235,10 @@ static void report_leak(const struct object *object, void *context)
     struct finding *finding;
 
     /* Each of these objects begins with its context. */
-    if (*(struct ibv_context *const *)object->address != context || is_enough(LEAK))
+    if (*(struct ibv_context *const *)object->address != context || object->inherited ||
+        sanitize_is_enough(RULE_LEAK))
         return;
-    finding = finding_begin("leak", "the device is closed, but a %s still exists",
+    finding = finding_begin("leak", "the device is closed, but %s still exists",
                             object_names[object->kind]);
     finding_stack(finding, "made", &object->made);
     finding_end(finding);
@@ -174,22 +250,72 @@ void check_closes(struct ibv_context *context)
         object_each(report_leak, context);
 }
 
-/* ---- use after destroy ---- */
+/* ---- objects that a call must not use ---- */
 
-void check_uses(enum check_kind kind, const void *object, const char *call)
+static void refuse_destroyed(const struct object *gone, const char *call)
 {
-    struct object gone;
     struct stacktrace here;
     struct finding *finding;
 
-    if (!check_sanitizes || !object_is_gone(kind, object, &gone))
-        return;
     stacktrace_take(&here);
-    finding = finding_begin("use-after-destroy", "%s uses a %s that was destroyed", call,
-                            object_names[kind]);
+    finding = finding_begin("use-after-destroy", "%s uses %s that was destroyed", call,
+                            object_names[gone->kind]);
     finding_stack(finding, "used", &here);
-    finding_stack(finding, "destroyed", &gone.destroyed);
-    finding_stack(finding, "made", &gone.made);
+    finding_stack(finding, "destroyed", &gone->destroyed);
+    finding_stack(finding, "made", &gone->made);
     finding_end(finding);
     abort();
+}
+
+static void report_use(enum sanitize_rule rule, const char *name, const char *why,
+                       const struct object *used, const char *call)
+{
+    struct stacktrace here, other = { 1, { (void *)used->inside_from } };
+    struct finding *finding;
+
+    if (sanitize_is_enough(rule))
+        return;
+    stacktrace_take(&here);
+    finding = finding_begin(name, "%s uses %s %s", call, object_names[used->kind], why);
+    finding_stack(finding, "used", &here);
+    if (rule == RULE_THREADS)
+        finding_stack(finding, "the other thread's call", &other);
+    finding_stack(finding, "made", &used->made);
+    finding_end(finding);
+}
+
+void check_destroys(enum check_kind kind, const void *object, const char *call)
+{
+    struct object used;
+
+    if (check_sanitizes && object_at(kind, object, &used) && used.gone)
+        refuse_destroyed(&used, call);
+}
+
+void check_uses(enum check_kind kind, const void *object, const char *call)
+{
+    struct object used;
+
+    if (!check_sanitizes || !object_at(kind, object, &used))
+        return;
+    if (used.gone)
+        refuse_destroyed(&used, call);
+    if (used.inherited)
+        report_use(RULE_FORK, "after-fork", "of the process that this one was forked from", &used,
+                   call);
+}
+
+void check_enters(enum check_kind kind, const void *object, const char *call)
+{
+    struct object used;
+
+    if (check_sanitizes && !object_enter(kind, object, &used))
+        report_use(RULE_THREADS, "threads",
+                   "that one thread at a time may use, and another thread uses it", &used, call);
+}
+
+void check_leaves(enum check_kind kind, const void *object)
+{
+    if (check_sanitizes)
+        object_leave(kind, object);
 }

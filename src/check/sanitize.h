@@ -5,7 +5,25 @@
 
 #include "check/posts.h"
 
-/* A work request was recorded. The send queue's lock is held. */
-void sanitize_post(const struct hca_qp *qp, struct post *post);
+enum sanitize_rule {
+    RULE_SEND_BUFFER,
+    RULE_RECEIVE_BUFFER,
+    RULE_REGION_IN_USE,
+    RULE_LEAK,
+    RULE_NEVER_REAPED,
+    RULE_OVERRUN,
+    RULE_FORK,
+    RULE_THREADS,
+    RULE_COUNT,
+};
+
+/* A program that breaks a rule in a loop is told a few times. */
+bool sanitize_is_enough(enum sanitize_rule rule);
+
+/* The program did not poll completions in time. */
+void sanitize_overrun(const struct hca_cq *cq);
+
+/* This WQE was recorded. The send queue's lock is held. */
+void sanitize_post(const struct hca_qp *qp, const struct send_wqe *wqe, struct post *post);
 
 #endif

@@ -9,7 +9,6 @@
 #include "rounds.h"
 #include "segment.h"
 #include "start.h"
-#include "wire.h"
 #include "util/file.h"
 
 #include <errno.h>
@@ -117,8 +116,6 @@ static int run_on_software(const struct invocation *invocation, const struct wor
     setenv("VERBENA_FABRIC", fabric, 1);
     options_export(invocation);
     status = model_export(invocation);
-    if (!status)
-        status = wire_export(invocation);
     if (status)
         return status;
     model_export_seed();

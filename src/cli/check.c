@@ -15,7 +15,6 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #define SEPARATOR      ":::"
@@ -38,14 +37,6 @@ static void interrupt(int signal)
     interrupted = signal;
 }
 
-static double now(void)
-{
-    struct timespec time;
-
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return time.tv_sec + time.tv_nsec / 1e9;
-}
-
 /* ---- jobs ---- */
 
 static bool start_job(const struct check_search *search, struct job *job, unsigned number)
@@ -57,8 +48,7 @@ static bool start_job(const struct check_search *search, struct job *job, unsign
     signal(SIGINT, SIG_DFL);
     signal(SIGTERM, SIG_DFL);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    check_run(search, &job->variation, number, job->verdict);
-    _exit(0);
+    _exit(check_run(search, &job->variation, number, job->verdict) ? CLI_OK : CLI_FAILED);
 }
 
 /* Runs one variation, and waits for it. */
@@ -87,7 +77,7 @@ static void shrink_settings(const struct check_search *search, struct job *job,
                             struct check_variation *failing, const char *kind)
 {
     struct check_variation trial = *failing;
-    double end = now() + SHRINK_SECONDS;
+    uint64_t begin = now_ns();
     size_t at = 0;
 
     *trial.settings = '\0';
@@ -95,7 +85,7 @@ static void shrink_settings(const struct check_search *search, struct job *job,
         *failing = trial;
         return;
     }
-    while (failing->settings[at] && now() < end && !interrupted) {
+    while (failing->settings[at] && check_seconds_since(begin) < SHRINK_SECONDS && !interrupted) {
         trial = *failing;
         remove_setting(&trial, at);
         if (still_fails(search, job, &trial, kind))
@@ -184,15 +174,18 @@ static void report_failure(const struct check_search *search, struct job *job, u
 
 struct progress {
     uint64_t first, runs, started, ended;
-    double begin, time; /* to search, 0: not limited */
+    uint64_t begin_ns;
+    double time; /* to search, 0: not limited */
     FILE *junit;
     bool failed;
+    bool broken; /* a run could not be started */
 };
 
 static bool is_over(const struct progress *progress)
 {
-    return interrupted || progress->failed || progress->started == progress->runs ||
-           (progress->time > 0 && now() - progress->begin > progress->time);
+    return interrupted || progress->failed || progress->broken ||
+           progress->started == progress->runs ||
+           (progress->time > 0 && check_seconds_since(progress->begin_ns) > progress->time);
 }
 
 static void write_escaped(FILE *file, const char *text)
@@ -224,16 +217,16 @@ static void show_progress(const struct progress *progress)
 {
     if (isatty(STDERR_FILENO))
         fprintf(stderr, "\r%llu runs, %.1f a second ", (unsigned long long)progress->ended,
-                progress->ended / (now() - progress->begin));
+                progress->ended / check_seconds_since(progress->begin_ns));
 }
 
 /* Reaps one job; returns its index, -1: none is left. */
-static int reap(struct job *jobs, unsigned count)
+static int reap(struct job *jobs, unsigned count, int *status)
 {
     pid_t pid;
 
     do
-        pid = wait(NULL);
+        pid = wait(status);
     while (pid < 0 && errno == EINTR && !interrupted);
     for (unsigned i = 0; pid > 0 && i < count; i++) {
         if (jobs[i].pid == pid)
@@ -242,32 +235,46 @@ static int reap(struct job *jobs, unsigned count)
     return -1;
 }
 
+/* Starts as many runs as there are free jobs. Returns how many that is. */
+static unsigned fill(const struct check_search *search, struct progress *progress, struct job *jobs,
+                     unsigned count)
+{
+    unsigned started = 0;
+
+    for (unsigned i = 0; i < count && !is_over(progress); i++) {
+        if (jobs[i].pid)
+            continue;
+        check_vary(search, progress->first + progress->started++, &jobs[i].variation);
+        progress->broken = !start_job(search, &jobs[i], i);
+        started += !progress->broken;
+    }
+    return started;
+}
+
 static void search_seeds(const struct check_search *search, struct progress *progress,
                          struct job *jobs, unsigned count)
 {
     unsigned busy = 0;
-    int found;
+    int found, status;
 
     for (unsigned i = 0; i < count; i++)
         jobs[i].pid = 0;
     for (;;) {
-        for (unsigned i = 0; i < count && !is_over(progress); i++) {
-            if (jobs[i].pid)
-                continue;
-            check_vary(search, progress->first + progress->started++, &jobs[i].variation);
-            busy += start_job(search, &jobs[i], i);
-        }
-        found = busy ? reap(jobs, count) : -1;
+        busy += fill(search, progress, jobs, count);
+        found = busy ? reap(jobs, count, &status) : -1;
         if (found < 0)
             return;
         busy--;
         jobs[found].pid = 0;
+        progress->broken |= !interrupted && (!WIFEXITED(status) || WEXITSTATUS(status));
+        if (progress->broken)
+            continue;
         progress->ended++;
         note_junit(progress->junit, &jobs[found]);
         show_progress(progress);
-        if (jobs[found].verdict->failed && !progress->failed && !interrupted) {
+        if (jobs[found].verdict->failed && !interrupted) {
             progress->failed = true;
-            while (busy && reap(jobs, count) >= 0)
+            while (busy && reap(jobs, count, &status) >= 0)
                 busy--;
             if (isatty(STDERR_FILENO))
                 fprintf(stderr, "\n");
@@ -356,17 +363,18 @@ static int choose_adapter(const struct invocation *invocation, struct check_sear
 
 static int prepare(const struct invocation *invocation, struct check_search *search)
 {
+    static struct plan plan;
     struct launch launch;
     int status = split_programs(invocation, search);
 
     if (!status)
-        status = faultplan_check(invocation);
+        status = faultplan_read(invocation, &plan);
     if (!status)
         status = choose_adapter(invocation, search);
     if (status)
         return status;
     search->errors = !option_value(invocation, "no-errors");
-    search->inject = option_value(invocation, "inject");
+    search->inject = plan.count ? &plan : NULL;
     search->limit = option_number(invocation, "limit", 60);
     if (!launch_find(&launch) || launch_environment(&launch, LAUNCH_GUEST))
         return CLI_FAILED;
@@ -415,17 +423,18 @@ int cli_check(const struct invocation *invocation)
             jobs[i].verdict = &verdicts[i];
         signal(SIGINT, interrupt);
         signal(SIGTERM, interrupt);
-        progress.begin = now();
+        progress.begin_ns = now_ns();
         search_seeds(&search, &progress, jobs, count);
         printf("%llu runs from seed %llu in %.1f s: %s\n", (unsigned long long)progress.ended,
-               (unsigned long long)progress.first, now() - progress.begin,
-               progress.failed ? "a bug"
-               : interrupted   ? "interrupted"
-                               : "no bug found");
+               (unsigned long long)progress.first, check_seconds_since(progress.begin_ns),
+               progress.failed   ? "a bug"
+               : interrupted     ? "interrupted"
+               : progress.broken ? "a run could not be started"
+                                 : "no bug found");
         status = close_junit(progress.junit, option_value(invocation, "junit"),
-                             interrupted       ? CLI_SIGNALLED + interrupted
-                             : progress.failed ? CLI_FAILED
-                                               : CLI_OK);
+                             interrupted                          ? CLI_SIGNALLED + interrupted
+                             : progress.failed || progress.broken ? CLI_FAILED
+                                                                  : CLI_OK);
     }
     nftw(search.directory, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
     return status;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "check_run.h"
-#include "launch.h"
+#include "check/deadlock.h"
+#include "guardian.h"
 #include "options.h"
-#include "segment.h"
+#include "util/random.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,52 +20,33 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #define POLL_US 500
 
 /* ---- what a seed varies ---- */
 
-struct chance {
-    uint64_t state;
-};
-
-static uint64_t draw(struct chance *chance)
+static bool happens(uint64_t *random, double probability)
 {
-    uint64_t z = chance->state += 0x9e3779b97f4a7c15ull;
-
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebull;
-    return z ^ z >> 31;
-}
-
-static double fraction(struct chance *chance)
-{
-    return (draw(chance) >> 11) * 0x1p-53;
-}
-
-static bool happens(struct chance *chance, double probability)
-{
-    return fraction(chance) < probability;
+    return random_fraction(random) < probability;
 }
 
 /* Between both, all orders of magnitude being equally likely. */
-static double logarithmic(struct chance *chance, double from, double to)
+static double logarithmic(uint64_t *random, double from, double to)
 {
-    return from * pow(to / from, fraction(chance));
+    return from * pow(to / from, random_fraction(random));
 }
 
 /* A quarter of the adapter's times, each up to four times shorter or eight times longer. */
-static void vary_times(const struct check_search *search, struct chance *chance,
+static void vary_times(const struct check_search *search, uint64_t *random,
                        struct check_variation *out)
 {
     size_t used = 0;
 
     for (const struct parameter_row *row = parameter_rows; row->key; row++) {
         double value;
-        bool chosen = happens(chance, 0.25);
-        double factor = logarithmic(chance, 0.25, 8);
+        bool chosen = happens(random, 0.25);
+        double factor = logarithmic(random, 0.25, 8);
 
         if (row->unit != UNIT_TIME || !chosen ||
             parameter_number(&search->base, row->key, &value) || value <= 0)
@@ -80,7 +62,7 @@ static char *next_row(struct check_variation *out)
     return out->row[out->rows++];
 }
 
-static void vary_errors(const struct check_search *search, struct chance *chance,
+static void vary_errors(const struct check_search *search, uint64_t *random,
                         struct check_variation *out)
 {
     static const char *const errors[] = {
@@ -88,58 +70,46 @@ static void vary_errors(const struct check_search *search, struct chance *chance
         "fail reg_mr ENOMEM",       "fail create_qp ENOMEM",        "fail create_cq ENOMEM",
         "fail post_send ENOMEM",    "fail post_recv ENOMEM",        "fail modify_qp EIO",
     };
-    unsigned count = 1 + draw(chance) % 3;
+    unsigned count = 1 + random_next(random) % 3;
 
     for (unsigned i = 0; i < count; i++) {
-        const char *error = errors[draw(chance) % (sizeof(errors) / sizeof(*errors))];
+        const char *error = errors[random_next(random) % (sizeof(errors) / sizeof(*errors))];
         bool is_rare = !strncmp(error, "fail ", 5) && strncmp(error, "fail post", 9);
-        double nth = logarithmic(chance, 1, is_rare ? 8 : 1000);
+        double nth = logarithmic(random, 1, is_rare ? 8 : 1000);
 
         snprintf(next_row(out), sizeof(out->row[0]), "%s nth=%.0f node=%u", error, nth,
-                 (unsigned)(draw(chance) % search->programs));
+                 (unsigned)(random_next(random) % search->programs));
     }
-}
-
-static void take_rows_of_user(const char *text, struct check_variation *out)
-{
-    char *copy = strdup(text), *rest = copy, *row;
-
-    while (copy && out->rows < CHECK_ROWS_MAX && (row = strsep(&rest, ";\n"))) {
-        row += strspn(row, " \t");
-        if (*row)
-            snprintf(next_row(out), sizeof(out->row[0]), "%s", row);
-    }
-    free(copy);
 }
 
 void check_vary(const struct check_search *search, uint64_t seed, struct check_variation *out)
 {
-    struct chance chance = { seed * 0x2545f4914f6cdd1dull };
+    uint64_t random = seed * 0x2545f4914f6cdd1dull;
     bool pauses, errors, loss;
 
     memset(out, 0, sizeof(*out));
     out->seed = seed;
+    for (unsigned i = 0; search->inject && i < search->inject->count; i++)
+        snprintf(next_row(out), sizeof(out->row[0]), "%s", search->inject->rows[i].text);
     if (!seed)
         return; /* the adapter as it is */
-    vary_times(search, &chance, out);
-    pauses = happens(&chance, 0.5);
-    errors = happens(&chance, 0.5);
-    loss = happens(&chance, 0.25);
-    if (search->inject) {
-        take_rows_of_user(search->inject, out);
+    vary_times(search, &random, out);
+    pauses = happens(&random, 0.5);
+    errors = happens(&random, 0.5);
+    loss = happens(&random, 0.25);
+    if (search->inject)
         return;
-    }
     if (pauses)
         snprintf(next_row(out), sizeof(out->row[0]), "pause %.0fus rate=%.3f node=%u",
-                 logarithmic(&chance, 1, 2000), logarithmic(&chance, 0.005, 0.3),
-                 (unsigned)(draw(&chance) % search->programs));
+                 logarithmic(&random, 1, 2000), logarithmic(&random, 0.005, 0.3),
+                 (unsigned)(random_next(&random) % search->programs));
     if (!search->errors)
         return;
     if (errors)
-        vary_errors(search, &chance, out);
+        vary_errors(search, &random, out);
     if (loss)
         snprintf(out->faults, sizeof(out->faults), "drop=%.4f,seed=%llu",
-                 logarithmic(&chance, 1e-3, 3e-2), (unsigned long long)seed);
+                 logarithmic(&random, 1e-3, 3e-2), (unsigned long long)seed);
 }
 
 /* ---- running ---- */
@@ -208,8 +178,9 @@ static void set_or_unset(const char *variable, const char *value)
 static void export_variation(const struct check_search *search,
                              const struct check_variation *variation, unsigned number)
 {
-    char plan[CHECK_ROWS_MAX * 96 + 64], path[PATH_MAX], fabric[64], *settings;
-    size_t used = snprintf(plan, sizeof(plan), "seed=%llu", (unsigned long long)variation->seed);
+    char plan[sizeof(variation->row) + 64], path[PATH_MAX], fabric[64], *settings;
+    uint64_t seed = search->inject && search->inject->seed ? search->inject->seed : variation->seed;
+    size_t used = snprintf(plan, sizeof(plan), "seed=%llu", (unsigned long long)seed);
 
     for (unsigned i = 0; i < variation->rows; i++)
         used += snprintf(plan + used, sizeof(plan) - used, ";%s", variation->row[i]);
@@ -229,6 +200,7 @@ static void export_variation(const struct check_search *search,
     }
     set_or_unset("VERBENA_FAULTS", variation->faults);
     set_or_unset("VERBENA_INJECT", variation->rows ? plan : "");
+    unsetenv("VERBENA_INJECT_FILE");
 }
 
 static pid_t start(const struct check_search *search, unsigned number, unsigned program)
@@ -237,6 +209,8 @@ static pid_t start(const struct check_search *search, unsigned number, unsigned 
     char path[PATH_MAX], place[32];
     int out;
 
+    if (pid > 0)
+        setpgid(pid, pid); /* here too: the parent may have to end the group at once */
     if (pid)
         return pid;
     setpgid(0, 0);
@@ -256,31 +230,23 @@ static pid_t start(const struct check_search *search, unsigned number, unsigned 
     _exit(CLI_NOT_FOUND);
 }
 
-static double now(void)
-{
-    struct timespec time;
-
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return time.tv_sec + time.tv_nsec / 1e9;
-}
-
 /* Returns false if the programs did not end in time; then it ends them. */
-static bool wait_for_all(const struct check_search *search, const pid_t *pids, int *statuses)
+static bool wait_for_all(const pid_t *pids, unsigned count, double limit, int *statuses)
 {
-    double end = now() + search->limit;
+    uint64_t begin = now_ns();
     bool ended[CHECK_PROGRAMS_MAX] = { false }, in_time = true;
-    unsigned left = search->programs;
+    unsigned left = count;
 
     while (left) {
-        for (unsigned i = 0; i < search->programs; i++) {
+        for (unsigned i = 0; i < count; i++) {
             if (!ended[i] && waitpid(pids[i], &statuses[i], WNOHANG) == pids[i]) {
                 ended[i] = true;
                 left--;
             }
         }
-        if (left && in_time && now() > end) {
+        if (left && in_time && check_seconds_since(begin) >= limit) {
             in_time = false;
-            for (unsigned i = 0; i < search->programs; i++)
+            for (unsigned i = 0; i < count; i++)
                 kill(-pids[i], SIGKILL);
         }
         if (left)
@@ -317,7 +283,7 @@ static bool is_server_waiting(json_t *finding)
 {
     const char *note = json_string_value(json_array_get(json_object_get(finding, "notes"), 0));
 
-    return note && strstr(note, "could end this wait");
+    return note && !strcmp(note, DEADLOCK_OUTSIDE_NOTE);
 }
 
 /* Returns whether an error was injected, after which a program may end with any status. */
@@ -357,26 +323,32 @@ static void judge_statuses(const struct check_search *search, const int *statuse
     }
 }
 
-void check_run(const struct check_search *search, const struct check_variation *variation,
+bool check_run(const struct check_search *search, const struct check_variation *variation,
                unsigned number, struct check_verdict *verdict)
 {
     pid_t pids[CHECK_PROGRAMS_MAX];
     int statuses[CHECK_PROGRAMS_MAX];
+    unsigned started = 0;
     char path[PATH_MAX];
-    double begin = now();
-    bool in_time, errors;
+    uint64_t begin = now_ns();
+    bool all, in_time, errors;
 
     isolate_network();
     export_variation(search, variation, number);
     findings_path(search, number, path);
     unlink(path);
-    for (unsigned i = 0; i < search->programs; i++)
-        pids[i] = start(search, number, i);
-    in_time = wait_for_all(search, pids, statuses);
-    segment_remove_unused();
+    guardian_begin();
+    while (started < search->programs && (pids[started] = start(search, number, started)) > 0)
+        started++;
+    all = started == search->programs;
+    in_time = wait_for_all(pids, started, all ? search->limit : 0, statuses);
+    guardian_end(CLI_FAILED);
+    if (!all)
+        return false;
     errors = judge_findings(path, *variation->faults, verdict);
     if (!in_time)
         fail(verdict, "hang", "the programs had not ended after %u s", search->limit);
     judge_statuses(search, statuses, errors, verdict);
-    verdict->seconds = now() - begin;
+    verdict->seconds = check_seconds_since(begin);
+    return true;
 }

@@ -3,14 +3,15 @@
 #ifndef CLI_CHECK_RUN_H
 #define CLI_CHECK_RUN_H
 
+#include "check/plan.h"
 #include "sim/adapter/parameters.h"
+#include "util/util.h"
 
 #include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #define CHECK_PROGRAMS_MAX 16
-#define CHECK_ROWS_MAX     8
 
 /* What all runs of a search have in common. */
 struct check_search {
@@ -19,7 +20,7 @@ struct check_search {
     struct parameters base;           /* of the modelled adapter */
     const char *settings;             /* of the user, part of 'base'; or NULL */
     bool errors;                      /* runs may inject errors, not only vary times */
-    const char *inject;               /* rows of the user, instead of random ones; or NULL */
+    const struct plan *inject;        /* of the user, instead of random faults; or NULL */
     unsigned limit;                   /* real seconds for a run */
     char directory[PATH_MAX];         /* for the output of programs */
 };
@@ -30,7 +31,7 @@ struct check_variation {
     char settings[4096]; /* of the adapter */
     char faults[64];     /* of the links */
     unsigned rows;
-    char row[CHECK_ROWS_MAX][96]; /* of the fault plan */
+    char row[PLAN_ROWS_MAX][PLAN_ROW_SIZE]; /* of the fault plan */
 };
 
 struct check_verdict {
@@ -40,12 +41,18 @@ struct check_verdict {
     char reason[1024]; /* one line */
 };
 
+/* Real time. */
+static inline double check_seconds_since(uint64_t begin_ns)
+{
+    return (now_ns() - begin_ns) / 1e9;
+}
+
 void check_vary(const struct check_search *search, uint64_t seed, struct check_variation *out);
 
 /* Runs the programs once, in the calling process, which should be a child made for this: it gets a
  * network namespace of its own where the system allows that. `number` tells runs apart that go on
- * at the same time. */
-void check_run(const struct check_search *search, const struct check_variation *variation,
+ * at the same time. Returns false, and no verdict, if a program could not be started. */
+bool check_run(const struct check_search *search, const struct check_variation *variation,
                unsigned number, struct check_verdict *verdict);
 
 /* The file with what program `program` of the run wrote. */

@@ -5,6 +5,7 @@
 #include "mpi.h"
 #include "nas/settings.h"
 #include "rails/rails.h"
+#include "replay/settings.h"
 #include "util/output_limit.h"
 
 /* clang-format off */
@@ -34,7 +35,7 @@
       .help = "how data is copied between processes: auto, or agent (slower: a thread of the memory's owner copies)" }, \
     { .name = "mr", .argument = "MODE", .default_value = "auto", .kind = OPTION_CHOICE, \
       .environment = "VERBENA_MR", .choices = "auto copy share", \
-      .help = "how peers reach registered memory: auto, copy, or share (mapped wherever possible)" }
+      .help = "how peers reach registered memory: auto (mapped once used much), copy, or share (mapped at once)" }
 #define CHECK_ROWS \
     { .name = "explain-errors", .heading = "Checks", .kind = OPTION_FLAG, .environment = "VERBENA_EXPLAIN_ERRORS", \
       .help = "say why a work request or a call failed, and where in the program it was made" }, \
@@ -59,7 +60,7 @@
     { .name = "set", .argument = "KEY=VALUE", .kind = OPTION_TEXT, \
       .help = "change a parameter of the modelled adapter: bus.rate=4GB/s; separate several with ';'" }, \
     { .name = "faults", .argument = "LIST", .kind = OPTION_TEXT, .environment = "VERBENA_FAULTS", \
-      .help = "faults on the modelled links, as probabilities: drop=1e-3,corrupt=0,duplicate=0,reorder=0,seed=7" }, \
+      .help = "faults on the modelled links, as probabilities: drop=1e-3,corrupt=0,duplicate=0,reorder=0,flip=0,seed=7" }, \
     { .name = "compute", .argument = "MODE", .kind = OPTION_TEXT, .environment = "VERBENA_COMPUTE", \
       .help = "virtual time of the program between its calls: none, or the processor time it used (measured), times a factor (measured=2)" }, \
     { .name = "stats", .kind = OPTION_FLAG, .environment = "VERBENA_STATS", \
@@ -143,6 +144,8 @@ static const struct option_row check_options[] = {
       .help = "vary times only: no failing calls or work requests, no lost packets" },
     { .name = "inject", .argument = "PLAN", .kind = OPTION_TEXT,
       .help = "inject these faults into every run instead of random ones (see verbena run)" },
+    { .name = "inject-file", .argument = "FILE", .kind = OPTION_PATH,
+      .help = "a plan like that of --inject, one row on each line" },
     { .name = "limit", .argument = "SECONDS", .default_value = "60", .kind = OPTION_NUMBER, .minimum = 1, .maximum = 86400,
       .help = "real time after which a run counts as hanging" },
     { .name = "jobs", .argument = "N", .default_value = "0", .kind = OPTION_NUMBER, .maximum = 64,
@@ -170,6 +173,17 @@ static const struct option_row mpirun_options[] = {
 };
 
 static const struct option_row nas_options[] = { NAS_OPTION_ROWS, RAIL_ROWS, { .name = NULL } };
+
+static const struct option_row goal_options[] = {
+    { .name = "ranks", .heading = "Schedule", .letter = 'n', .argument = "N", .default_value = "2", .kind = OPTION_NUMBER,
+      .minimum = 2, .maximum = 1 << 20, .help = "number of ranks" },
+    { .name = "size", .argument = "BYTES", .kind = OPTION_NUMBER, .maximum = 1ull << 40,
+      .help = "bytes; what they count depends on the pattern" },
+    { .name = "output", .heading = "Output", .letter = 'o', .argument = "FILE.goal", .default_value = "-",
+      .kind = OPTION_PATH, .writes = true, .takes_dash = true,
+      .help = "file to write; - is standard output" },
+    { .name = NULL },
+};
 
 static const struct option_row list_options[] = {
     FABRIC_ROW, NODES_ROW, DEVICES_ROW, PORTS_ROW, SHM_DIR_ROW, PAPERS_ROW, JSON_ROW, { .name = NULL },
@@ -279,6 +293,10 @@ const struct command cli_commands[] = {
       .summary = "Run an MPI program over several queue pairs, ports and adapters" },
     { .name = "nas", .operands = "KERNEL", .run = cli_nas, .options = nas_options,
       .summary = "Run a NAS kernel under MPI: is, ft, cg, mg or lu" },
+    { .name = "replay", .operands = "FILE.goal", .run = cli_replay, .options = replay_rows,
+      .summary = "Play a schedule of many ranks on modelled adapters, in one process" },
+    { .name = "goal", .operands = "PATTERN", .run = cli_goal, .options = goal_options,
+      .summary = "Write the schedule of a collective, for replay" },
     { .name = "bench", .heading = "Measure", .operands = "[EXPERIMENT|GROUP|SWEEP...]", .run = cli_bench,
       .options = settings_rows,
       .summary = "Measure a verbs device: the experiments of the suite" },

@@ -156,7 +156,7 @@ static void print_method(const struct comparison *comparison)
         break;
     case COMPARE_NOTHING:
         printf("Too few rounds to tell a change of any size from noise: A has %u, B has %u. "
-               "'verbena bench --rounds 5' measures five.\n",
+               "'verbena bench --rounds 8' measures eight.\n",
                comparison->a_rounds, comparison->b_rounds);
         break;
     }
@@ -311,7 +311,7 @@ static int status_of(const struct comparison *comparison, bool fail_if_worse)
     if (comparison->method != COMPARE_NOTHING)
         return CLI_OK;
     cli_error("--fail-if-worse: the runs have too few rounds to see any change; measure both with "
-              "--rounds 5");
+              "--rounds 8");
     return CLI_FAILED;
 }
 

@@ -11,6 +11,7 @@
 #include "bench/session/experiments.h"
 #include "nas/settings.h"
 #include "papers.h"
+#include "replay/generate.h"
 #include "segment.h"
 #include "sim/adapter/adapter_file.h"
 #include "sim/adapter/faults.h"
@@ -222,6 +223,17 @@ static void offer_kernels(const struct typed *typed)
         offer(typed, nas_kernel_name(i), "", "NAS kernel");
 }
 
+static void offer_schedules(const struct typed *typed)
+{
+    puts(":files goal");
+}
+
+static void offer_patterns(const struct typed *typed)
+{
+    for (const struct generate_pattern *row = generate_patterns; row->name; row++)
+        offer(typed, row->name, "", row->help);
+}
+
 static void offer_lists(const struct typed *typed)
 {
     offer_words(typed, "adapters devices experiments papers");
@@ -233,7 +245,8 @@ static const struct {
 } operands[] = {
     { "bench", offer_experiments }, { "compare", offer_results },  { "advise", offer_results },
     { "report", offer_results },    { "reproduce", offer_papers }, { "nas", offer_kernels },
-    { "list", offer_lists },        { "help", offer_commands },
+    { "list", offer_lists },        { "help", offer_commands },    { "replay", offer_schedules },
+    { "goal", offer_patterns },
 };
 
 static void offer_operands(const struct command *command, const struct typed *typed)

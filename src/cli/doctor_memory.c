@@ -85,6 +85,7 @@ void doctor_check_mr_mode(struct finding *finding)
     else
         doctor_found(
             finding, VERDICT_NOTE,
-            "private memory that starts on a page boundary is mapped, other memory is copied; "
+            "private memory that starts on a page boundary is mapped once peers use it much, "
+            "other memory is copied; "
             "'verbena run --stats' reports each region");
 }

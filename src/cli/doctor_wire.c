@@ -12,13 +12,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#ifndef UDP_SEGMENT
-#define UDP_SEGMENT 103
-#endif
-#ifndef UDP_GRO
-#define UDP_GRO 104
-#endif
-
 #define ROCE_PORT   4791
 #define ANSWER_MS   1000
 #define GOOD_BUFFER (1 << 20)

@@ -2,10 +2,11 @@
 #ifndef CLI_FAULTPLAN_H
 #define CLI_FAULTPLAN_H
 
+#include "check/plan.h"
 #include "options.h"
 
-/* Checks the values of --inject and --inject-file. Returns CLI_OK, or CLI_USAGE after printing the
+/* Reads the plan of --inject and --inject-file. Returns CLI_OK, or CLI_USAGE after printing the
  * reason. */
-int faultplan_check(const struct invocation *invocation);
+int faultplan_read(const struct invocation *invocation, struct plan *plan);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "model.h"
+#include "wire.h"
 #include "sim/sched/compute.h"
 #include "sim/adapter/faults.h"
 #include "sim/adapter/parameters.h"
@@ -171,7 +172,7 @@ int model_export(const struct invocation *invocation)
     char path[PATH_MAX], whole[PATH_MAX], error[512], ports[16];
     struct parameters parameters;
 
-    if (model_check(invocation))
+    if (model_check(invocation) || wire_export(invocation))
         return CLI_USAGE;
     if (!is_modelled(invocation)) {
         unsetenv("VERBENA_ADAPTER");

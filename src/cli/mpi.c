@@ -6,7 +6,6 @@
 #include "model.h"
 #include "probe.h"
 #include "start.h"
-#include "wire.h"
 
 #include <sched.h>
 #include <stddef.h>
@@ -132,15 +131,14 @@ static void share_one_core(void)
     setenv("OMPI_MCA_hwloc_base_binding_policy", "none", 1);
 }
 
-/* One-sided communication between hosts must go over rails as messages: osc/rdma would copy memory
- * within the machine. osc/sm serves windows within a host, but not in virtual time, where its
- * copies would take no time. A choice of the user is kept. */
+/* One-sided communication between hosts must go over rails: osc/rdma would copy memory within the
+ * machine. osc/sm serves windows within a host; in virtual time only those that
+ * MPI_Win_allocate_shared() creates. osc/pt2pt is for other PMLs and adapters without atomics. A
+ * choice of the user is kept. */
 static void export_windows(bool modelled, unsigned long nodes)
 {
-    if (modelled)
-        setenv("OMPI_MCA_osc", "pt2pt", 0);
-    else if (nodes > 1)
-        setenv("OMPI_MCA_osc", "pt2pt,sm", 0);
+    if (modelled || nodes > 1)
+        setenv("OMPI_MCA_osc", "verbena,pt2pt,sm", 0);
 }
 
 /* Each host is one node. Its processes name their fabric themselves: interfaces of one network may
@@ -155,8 +153,6 @@ static int export_wire(const struct invocation *invocation, const struct launch 
                                "hosts and their slots with --hostfile");
     options_export(invocation);
     status = model_export(invocation);
-    if (!status)
-        status = wire_export(invocation);
     if (status)
         return status;
     export_windows(false, 2);

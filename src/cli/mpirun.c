@@ -140,24 +140,24 @@ static int check_hosts(const struct invocation *invocation)
 
 static int run(const struct invocation *invocation, const char *before)
 {
-    struct line made = { .count = 0 }, *line = &made;
+    struct line line = { .count = 0 };
     bool software;
     int status = check_hosts(invocation);
 
     if (!status)
         status = mpi_export_rails(invocation, &software);
     if (!status)
-        status = make_line(invocation, line);
+        status = make_line(invocation, &line);
     if (status)
         return status;
     if (option_value(invocation, "print")) {
-        print(line, before);
+        print(&line, before);
         return CLI_OK;
     }
     /* Only ranks on software adapters are certain to run on this machine. */
     if (software && !option_value(invocation, "hostfile"))
         status = check_program(invocation->operands[0]);
-    return status ? status : mpi_run(line, software);
+    return status ? status : mpi_run(&line, software);
 }
 
 int cli_mpirun(const struct invocation *invocation)

@@ -117,7 +117,7 @@ int options_parse(const struct command *command, int count, char **words, struct
             out->operand_count = count - i;
             return CLI_OK;
         }
-        if (words[i][0] == '-') {
+        if (words[i][0] == '-' && words[i][1]) {
             if (option_take(command, words + i, count - i, out, &used))
                 return CLI_USAGE;
         } else {

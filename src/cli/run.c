@@ -7,7 +7,6 @@
 #include "launch.h"
 #include "model.h"
 #include "start.h"
-#include "wire.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -68,20 +67,19 @@ int cli_run(const struct invocation *invocation)
 {
     char path[PATH_MAX];
     struct launch launch;
+    struct plan plan;
     bool modelled;
     int status;
 
     if (!invocation->operand_count)
         return cli_usage_error(invocation->command, "no program given");
-    if (check_node(invocation) || faultplan_check(invocation))
+    if (check_node(invocation) || faultplan_read(invocation, &plan))
         return CLI_USAGE;
     if (!launch_find(&launch))
         return CLI_FAILED;
     options_export(invocation);
     setenv("VERBENA_WARN_IDLE", "1", 0);
     status = model_export(invocation);
-    if (!status)
-        status = wire_export(invocation);
     if (status)
         return status;
     if (start_find(invocation->operands[0], path))

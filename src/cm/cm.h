@@ -33,20 +33,6 @@ enum cm_state {
     CM_INHERITED,    /* inherited through fork: belongs to the parent */
 };
 
-/* InfiniBand CM: reasons of a REJ, status of a SIDR REP. */
-enum {
-    REJECT_NO_RESOURCES = 3,
-    REJECT_TIMEOUT = 4,
-    REJECT_INVALID_ID = 6,
-    REJECT_INVALID_SERVICE_ID = 8,
-    REJECT_STALE = 10,
-    REJECT_INVALID_MTU = 26,
-    REJECT_CONSUMER = 28,
-    REJECT_VENDOR_OPTION = 35,
-    SIDR_UNSUPPORTED = 1,
-    SIDR_REJECT = 2,
-};
-
 /* Events added in rdma-core 59. */
 #define CM_EVENT(n)                ((enum rdma_cm_event_type)(RDMA_CM_EVENT_TIMEWAIT_EXIT + (n)))
 #define CM_EVENT_ADDRINFO_RESOLVED CM_EVENT(1)
@@ -54,6 +40,7 @@ enum {
 #define CM_EVENT_USER              CM_EVENT(3)
 
 #define CM_IPOIB_QKEY              0x0b1b
+#define CM_HOP_LIMIT               64
 
 struct cm_watch {
     struct cm_peer peer;
@@ -263,6 +250,8 @@ void connect_peer_died(struct cm_id *cm);
 void connect_timer_over(struct cm_id *cm);
 void connect_moved(struct cm_id *cm);
 /* The connection has ended on this side. */
+/* Ends an established connection as a fault of the network does: neither side has asked for it. */
+void connect_lose(struct cm_id *cm);
 void connect_closed(struct cm_id *cm, enum rdma_cm_event_type type, int status);
 /* Moves the QP to RTS, notifies the peer, and turns the event into ESTABLISHED. */
 void connect_finish_reply(struct cm_event *event);

@@ -209,6 +209,14 @@ static int connect_locked(struct cm_id *cm, const struct rdma_conn_param *param)
     cm->retry_count = m.retry_count;
     cm->active = true;
     cm->waited = 0;
+    if (check_cm(PLAN_CM_REJECT)) {
+        connect_closed(cm, RDMA_CM_EVENT_REJECTED, REJECT_CONSUMER);
+        return 0;
+    }
+    if (check_cm(PLAN_CM_TIMEOUT)) {
+        connect_closed(cm, RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT);
+        return 0;
+    }
     cm->state = CM_REQ_SENT;
     if ((err = transport()->request(cm, &m)))
         cm->state = CM_ROUTE_RESOLVED;
@@ -407,6 +415,16 @@ static int disconnect_locked(struct cm_id *cm, bool *waits)
     default:
         return EINVAL;
     }
+}
+
+void connect_lose(struct cm_id *cm)
+{
+    bool unused;
+
+    qp_to_error(cm);
+    cm_lock();
+    disconnect_locked(cm, &unused);
+    cm_unlock();
 }
 
 int rdma_disconnect(struct rdma_cm_id *id)

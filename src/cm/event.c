@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "cm/cm.h"
 
+#include "check/check.h"
 #include "cm/device.h"
 
 #include <errno.h>
@@ -123,6 +124,9 @@ int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event *
     if (!next)
         return -1;
     deliver(next);
+    if (next->event.event == RDMA_CM_EVENT_ESTABLISHED && !cm_is_ud(to_cm(next->event.id)) &&
+        check_cm(PLAN_CM_DISCONNECT))
+        connect_lose(to_cm(next->event.id));
     *event = &next->event;
     return 0;
 }

@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #define BACKLOG_MAX 1024
-#define HOP_LIMIT   64
 
 /* ---- creating and freeing ---- */
 
@@ -169,7 +168,7 @@ void id_fill_ah(const struct cm_id *cm, struct ibv_ah_attr *attr)
     attr->is_global = 1;
     memcpy(attr->grh.dgid.raw, cm->remote_gid, sizeof(cm->remote_gid));
     attr->grh.sgid_index = cm->dev_addr.gid_index;
-    attr->grh.hop_limit = HOP_LIMIT;
+    attr->grh.hop_limit = CM_HOP_LIMIT;
 }
 
 void id_publish_addresses(struct cm_id *cm)
@@ -189,7 +188,7 @@ void id_fill_path(struct cm_id *cm, uint16_t dlid)
         .sgid = ib->sgid,
         .dlid = htobe16(dlid),
         .slid = htobe16(device_lid(&cm->dev_addr)),
-        .hop_limit = hca_is_ethernet() ? HOP_LIMIT : 0,
+        .hop_limit = hca_is_ethernet() ? CM_HOP_LIMIT : 0,
         .reversible = 1,
         .numb_path = 1,
         .pkey = 0xffff,
@@ -341,7 +340,7 @@ static int resolve_addr_locked(struct cm_id *cm, const struct sockaddr *src_addr
         address_set_loopback(&dst);
     ethernet_replace_loopback(&dst);
     bool reachable = address_is_multicast(&dst) || address_is_reachable(&dst, &dev_addr);
-    if (!reachable) {
+    if (!reachable || check_cm(PLAN_ADDR_ERROR)) {
         event_post(cm, RDMA_CM_EVENT_ADDR_ERROR, -ENODEV);
         return 0;
     }
@@ -378,6 +377,10 @@ static int resolve_route_locked(struct cm_id *cm)
 
     if (cm->state != CM_ADDR_RESOLVED)
         return EINVAL;
+    if (check_cm(PLAN_ROUTE_ERROR)) {
+        event_post(cm, RDMA_CM_EVENT_ROUTE_ERROR, -ETIMEDOUT);
+        return 0;
+    }
     struct cm_binding *b = binding_find_listener(cm->id.ps, &cm->dst, &cm->dst_dev_addr);
     if (b)
         dev_addr.node = b->node;

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "cm/mad.h"
 
+#include "hca/objects.h"
+#include "util/bytes.h"
+
 #include <string.h>
 
 #define BASE_VERSION  1
@@ -9,9 +12,7 @@
 #define METHOD_SEND   3
 #define HEADER_BYTES  24
 #define IP_HEADER     36 /* of rdma_cm, at the head of a REQ's private data */
-#define PKEY          0xffff
 #define RATE_100_GBPS 16
-#define TIMEOUT       4 /* reason of a REJ */
 
 /* Attributes, by type of message. 0: not sent over a network. */
 static const uint16_t attributes[] = {
@@ -21,23 +22,6 @@ static const uint16_t attributes[] = {
     [CM_MSG_ESTABLISHED] = 0,
 };
 
-static void put(uint8_t *bytes, unsigned count, uint64_t value)
-{
-    while (count--) {
-        bytes[count] = value;
-        value >>= 8;
-    }
-}
-
-static uint64_t get(const uint8_t *bytes, unsigned count)
-{
-    uint64_t value = 0;
-
-    while (count--)
-        value = value << 8 | *bytes++;
-    return value;
-}
-
 /* ---- the addresses in front of a request's private data ---- */
 
 static void put_ip_header(uint8_t *at, const struct cm_message *m)
@@ -46,7 +30,7 @@ static void put_ip_header(uint8_t *at, const struct cm_message *m)
 
     at[0] = 0;
     at[1] = (v4 ? 4 : 6) << 4;
-    put(at + 2, 2, m->src.port);
+    bytes_put(at + 2, 2, m->src.port);
     if (v4) {
         memcpy(at + 16, m->src.ip + 12, 4);
         memcpy(at + 32, m->dst.ip + 12, 4);
@@ -77,7 +61,7 @@ static const char *get_ip_header(struct mad_message *m, const uint8_t *at)
         return "a service that is not of rdma_cm";
     if (at[0] != 0 || (version != 4 && version != 6))
         return "a request without IP addresses";
-    get_address(&m->message.src, version == 4, at + 4, get(at + 2, 2));
+    get_address(&m->message.src, version == 4, at + 4, bytes_get(at + 2, 2));
     get_address(&m->message.dst, version == 4, at + 20, m->service_id & 0xffff);
     return NULL;
 }
@@ -88,20 +72,20 @@ static void put_req(const struct mad_message *mad, uint8_t *at)
 {
     const struct cm_message *m = &mad->message;
 
-    put(at, 4, mad->local_id);
-    put(at + 8, 8, mad->service_id);
+    bytes_put(at, 4, mad->local_id);
+    bytes_put(at + 8, 8, mad->service_id);
     memcpy(at + 16, mad->local_gid + 8, 8); /* a GUID that is unique among the peer's peers */
-    put(at + 32, 3, m->qpn);
+    bytes_put(at + 32, 3, m->qpn);
     at[35] = m->responder_resources;
     at[39] = m->initiator_depth;
     at[43] = mad->response_timeout << 3 | m->service << 1 | (m->flow_control & 1);
-    put(at + 44, 3, m->psn);
+    bytes_put(at + 44, 3, m->psn);
     at[47] = mad->response_timeout << 3 | (m->retry_count & 7);
-    put(at + 48, 2, PKEY);
+    bytes_put(at + 48, 2, HCA_PKEY);
     at[50] = m->path_mtu << 4 | (m->rnr_retry_count & 7);
     at[51] = mad->max_retries << 4 | (m->srq & 1) << 3 | (m->service == 3); /* extended: XRC */
-    put(at + 52, 2, 0xffff); /* permissive LIDs, as Ethernet has none */
-    put(at + 54, 2, 0xffff);
+    bytes_put(at + 52, 2, 0xffff); /* permissive LIDs, as Ethernet has none */
+    bytes_put(at + 54, 2, 0xffff);
     memcpy(at + 56, mad->local_gid, 16);
     memcpy(at + 72, mad->remote_gid, 16);
     at[91] = RATE_100_GBPS;
@@ -116,14 +100,14 @@ static const char *get_req(struct mad_message *mad, const uint8_t *at)
 {
     struct cm_message *m = &mad->message;
 
-    mad->local_id = get(at, 4);
-    mad->service_id = get(at + 8, 8);
-    m->qpn = get(at + 32, 3);
+    mad->local_id = bytes_get(at, 4);
+    mad->service_id = bytes_get(at + 8, 8);
+    m->qpn = bytes_get(at + 32, 3);
     m->responder_resources = at[35];
     m->initiator_depth = at[39];
     m->service = at[43] >> 1 & 3;
     m->flow_control = at[43] & 1;
-    m->psn = get(at + 44, 3);
+    m->psn = bytes_get(at + 44, 3);
     mad->response_timeout = at[47] >> 3;
     m->retry_count = at[47] & 7;
     m->path_mtu = at[50] >> 4;
@@ -144,8 +128,8 @@ static void put_rep(const struct mad_message *mad, uint8_t *at)
 {
     const struct cm_message *m = &mad->message;
 
-    put(at + 12, 3, m->qpn);
-    put(at + 20, 3, m->psn);
+    bytes_put(at + 12, 3, m->qpn);
+    bytes_put(at + 20, 3, m->psn);
     at[24] = m->responder_resources;
     at[25] = m->initiator_depth;
     at[26] = m->flow_control & 1;
@@ -158,8 +142,8 @@ static void get_rep(struct mad_message *mad, const uint8_t *at)
 {
     struct cm_message *m = &mad->message;
 
-    m->qpn = get(at + 12, 3);
-    m->psn = get(at + 20, 3);
+    m->qpn = bytes_get(at + 12, 3);
+    m->psn = bytes_get(at + 20, 3);
     m->responder_resources = at[24];
     m->initiator_depth = at[25];
     m->flow_control = at[26] & 1;
@@ -171,8 +155,9 @@ static void get_rep(struct mad_message *mad, const uint8_t *at)
 static void put_rej(const struct mad_message *mad, uint8_t *at)
 {
     at[8] = mad->about << 6;
-    put(at + 10, 2, mad->message.reason);
-    if (mad->message.reason == TIMEOUT) { /* the receiver may not know our id: add the GUID */
+    bytes_put(at + 10, 2, mad->message.reason);
+    if (mad->message.reason ==
+        REJECT_TIMEOUT) { /* the receiver may not know our id: add the GUID */
         at[9] = 8 << 1;
         memcpy(at + 12, mad->local_gid + 8, 8);
     }
@@ -182,23 +167,23 @@ static void put_rej(const struct mad_message *mad, uint8_t *at)
 static void get_rej(struct mad_message *mad, const uint8_t *at)
 {
     mad->about = at[8] >> 6;
-    mad->message.reason = get(at + 10, 2);
+    mad->message.reason = bytes_get(at + 10, 2);
     memcpy(mad->message.private_data, at + 84, 148);
 }
 
 static void put_sidr_req(const struct mad_message *mad, uint8_t *at)
 {
-    put(at, 4, mad->local_id);
-    put(at + 4, 2, PKEY);
-    put(at + 8, 8, mad->service_id);
+    bytes_put(at, 4, mad->local_id);
+    bytes_put(at + 4, 2, HCA_PKEY);
+    bytes_put(at + 8, 8, mad->service_id);
     put_ip_header(at + 16, &mad->message);
     memcpy(at + 16 + IP_HEADER, mad->message.private_data, 216 - IP_HEADER);
 }
 
 static const char *get_sidr_req(struct mad_message *mad, const uint8_t *at)
 {
-    mad->local_id = get(at, 4);
-    mad->service_id = get(at + 8, 8);
+    mad->local_id = bytes_get(at, 4);
+    mad->service_id = bytes_get(at + 8, 8);
     memcpy(mad->message.private_data, at + 16 + IP_HEADER, 216 - IP_HEADER);
     return get_ip_header(mad, at + 16);
 }
@@ -206,21 +191,21 @@ static const char *get_sidr_req(struct mad_message *mad, const uint8_t *at)
 /* The one id in a SIDR REP is that of the request. */
 static void put_sidr_rep(const struct mad_message *mad, uint8_t *at)
 {
-    put(at, 4, mad->remote_id);
+    bytes_put(at, 4, mad->remote_id);
     at[4] = mad->message.reason;
-    put(at + 8, 3, mad->message.qpn);
-    put(at + 12, 8, mad->service_id);
-    put(at + 20, 4, mad->message.qkey);
+    bytes_put(at + 8, 3, mad->message.qpn);
+    bytes_put(at + 12, 8, mad->service_id);
+    bytes_put(at + 20, 4, mad->message.qkey);
     memcpy(at + 96, mad->message.private_data, 136);
 }
 
 static void get_sidr_rep(struct mad_message *mad, const uint8_t *at)
 {
-    mad->remote_id = get(at, 4);
+    mad->remote_id = bytes_get(at, 4);
     mad->message.reason = at[4];
-    mad->message.qpn = get(at + 8, 3);
-    mad->service_id = get(at + 12, 8);
-    mad->message.qkey = get(at + 20, 4);
+    mad->message.qpn = bytes_get(at + 8, 3);
+    mad->service_id = bytes_get(at + 12, 8);
+    mad->message.qkey = bytes_get(at + 20, 4);
     memcpy(mad->message.private_data, at + 96, 136);
 }
 
@@ -235,13 +220,13 @@ void mad_encode(const struct mad_message *m, uint8_t bytes[MAD_BYTES])
     bytes[1] = CM_CLASS;
     bytes[2] = CLASS_VERSION;
     bytes[3] = METHOD_SEND;
-    put(bytes + 8, 8, m->transaction);
-    put(bytes + 16, 2, attributes[m->message.type]);
-    put(at, 4, m->local_id);
-    put(at + 4, 4, m->remote_id);
+    bytes_put(bytes + 8, 8, m->transaction);
+    bytes_put(bytes + 16, 2, attributes[m->message.type]);
+    bytes_put(at, 4, m->local_id);
+    bytes_put(at + 4, 4, m->remote_id);
     switch (m->message.type) {
     case CM_MSG_REQ:
-        put(at + 4, 4, 0);
+        bytes_put(at + 4, 4, 0);
         put_req(m, at);
         break;
     case CM_MSG_REP:
@@ -255,13 +240,13 @@ void mad_encode(const struct mad_message *m, uint8_t bytes[MAD_BYTES])
         at[9] = m->response_timeout << 3;
         break;
     case CM_MSG_DREQ:
-        put(at + 8, 3, m->message.qpn);
+        bytes_put(at + 8, 3, m->message.qpn);
         break;
     case CM_MSG_SIDR_REQ:
         put_sidr_req(m, at);
         break;
     case CM_MSG_SIDR_REP:
-        put(at + 4, 4, 0);
+        bytes_put(at + 4, 4, 0);
         put_sidr_rep(m, at);
         break;
     }
@@ -283,9 +268,9 @@ const char *mad_decode(struct mad_message *m, const uint8_t bytes[MAD_BYTES])
     if (bytes[0] != BASE_VERSION || bytes[1] != CM_CLASS || bytes[2] != CLASS_VERSION ||
         bytes[3] != METHOD_SEND)
         return "not for the connection manager";
-    if (!find_type(get(bytes + 16, 2), &m->message.type))
+    if (!find_type(bytes_get(bytes + 16, 2), &m->message.type))
         return "of an unknown type";
-    m->transaction = get(bytes + 8, 8);
+    m->transaction = bytes_get(bytes + 8, 8);
     if (m->message.type == CM_MSG_REQ)
         return get_req(m, at);
     if (m->message.type == CM_MSG_SIDR_REQ)
@@ -294,8 +279,8 @@ const char *mad_decode(struct mad_message *m, const uint8_t bytes[MAD_BYTES])
         get_sidr_rep(m, at);
         return NULL;
     }
-    m->local_id = get(at, 4);
-    m->remote_id = get(at + 4, 4);
+    m->local_id = bytes_get(at, 4);
+    m->remote_id = bytes_get(at + 4, 4);
     switch (m->message.type) {
     case CM_MSG_REP:
         get_rep(m, at);
@@ -308,7 +293,7 @@ const char *mad_decode(struct mad_message *m, const uint8_t bytes[MAD_BYTES])
         m->response_timeout = at[9] >> 3;
         break;
     case CM_MSG_DREQ:
-        m->message.qpn = get(at + 8, 3);
+        m->message.qpn = bytes_get(at + 8, 3);
         break;
     }
     return NULL;

@@ -5,11 +5,11 @@
 #include "hca/proc.h"
 #include "util/log.h"
 #include "util/spinlock.h"
+#include "util/thread.h"
 
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -89,22 +89,12 @@ static void *serve(void *unused)
 
 static int start_thread(void)
 {
-    sigset_t all, old;
-    pthread_attr_t attr;
-    pthread_t thread;
     int err;
 
     if ((wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0)
         return errno;
     store_release(&runs, true);
-    sigfillset(&all);
-    pthread_attr_init(&attr);
-    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-    pthread_attr_setstacksize(&attr, STACK_BYTES);
-    pthread_sigmask(SIG_BLOCK, &all, &old); /* leave signals to the program's own threads */
-    err = pthread_create(&thread, &attr, serve, NULL);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
-    pthread_attr_destroy(&attr);
+    err = thread_start(serve, NULL, STACK_BYTES);
     if (err) {
         log_error("cm: cannot start a thread: %s", strerror(err));
         store_release(&runs, false);

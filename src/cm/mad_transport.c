@@ -18,7 +18,6 @@
 #define MRA_TIMEOUT        24 /* 69 s: the program has the request and takes its time */
 #define LISTENER_PATIENCE  250000000ull
 #define HELD               64
-#define HOP_LIMIT          64
 #define PROC_SHIFT         22 /* in an id: the process slot, and a random number */
 
 static uint64_t timeout_ns(uint8_t exponent)
@@ -29,6 +28,8 @@ static uint64_t timeout_ns(uint8_t exponent)
 }
 
 /* ---- ids ---- */
+
+_Static_assert(MAX_PROCS <= 1u << (32 - PROC_SHIFT), "an id holds any process slot");
 
 unsigned mad_proc_of_id(uint32_t id)
 {
@@ -114,7 +115,7 @@ static void fill(struct cm_id *cm, const struct cm_message *m, struct mad_messag
         .about = about(cm),
         .response_timeout = m->type == CM_MSG_MRA ? MRA_TIMEOUT : RESPONSE_TIMEOUT,
         .max_retries = MAX_RETRIES,
-        .hop_limit = HOP_LIMIT,
+        .hop_limit = CM_HOP_LIMIT,
         .message = *m,
     };
     memcpy(mad->local_gid, cm->id.route.addr.addr.ibaddr.sgid.raw, 16);

@@ -26,6 +26,20 @@ enum cm_message_type {
     CM_MSG_MRA,
 };
 
+/* InfiniBand CM: reasons of a REJ, status of a SIDR REP. */
+enum {
+    REJECT_NO_RESOURCES = 3,
+    REJECT_TIMEOUT = 4,
+    REJECT_INVALID_ID = 6,
+    REJECT_INVALID_SERVICE_ID = 8,
+    REJECT_STALE = 10,
+    REJECT_INVALID_MTU = 26,
+    REJECT_CONSUMER = 28,
+    REJECT_VENDOR_OPTION = 35,
+    SIDR_UNSUPPORTED = 1,
+    SIDR_REJECT = 2,
+};
+
 /* One end of a connection: an id of a process, and the descriptor that wakes the process. */
 struct cm_peer {
     uint32_t proc;

@@ -53,12 +53,16 @@ void cm_lock(void)
 bool cm_lock_briefly(void)
 {
     struct timespec until;
+    int state;
 
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec++;
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
-    if (pthread_mutex_timedlock(&mutex, &until))
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+    if (pthread_mutex_timedlock(&mutex, &until)) {
+        pthread_setcancelstate(state, NULL);
         return false;
+    }
+    cancel_state = state;
     lock_shared();
     return true;
 }

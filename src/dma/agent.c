@@ -10,12 +10,12 @@
 #include "hca/proc.h"
 #include "hca/qp.h"
 #include "util/log.h"
+#include "util/thread.h"
 
 #include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -24,12 +24,14 @@
 /*
  * Most programs never start these threads: polling makes all progress.
  *  - The service thread starts when a WQE has to wait, because the program may sleep and not poll;
- *    or when peers cannot raise our descriptors themselves.
+ *    or when peers cannot raise our descriptors themselves; or when a region is registered that
+ *    peers may map once they use it much.
  *  - The copy agent starts when peers cannot access this process's memory. It only copies and
  *    never waits, so two processes may copy for each other at the same time.
  */
 
 #define TICK_NS      500000
+#define STACK_BYTES  (256 << 10)
 #define LOOK_SECONDS 1 /* how long memory of a dead peer may stay mapped */
 
 static pthread_mutex_t start_mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -73,6 +75,8 @@ static void *serve(void *self)
             qp_handle_errors();
         if (load_relaxed(&slot->agent_running))
             notify_run_service_hooks();
+        if (load_relaxed(&slot->share_asked) && hca_engine->share_memory)
+            hca_engine->share_memory();
         proc_reap_periodically();
         peer_drop_withdrawn();
         if (load_acquire(&slot->doorbell) == seen)
@@ -122,20 +126,9 @@ void agent_stop(void)
 
 static void start_locked(struct helper *helper)
 {
-    sigset_t all, old;
-    pthread_attr_t attr;
-    pthread_t thread;
-
     if (load_relaxed(&helper->running_in) == proc_self || !proc_alive(proc_self))
         return; /* it runs already, or the process is leaving */
-    sigfillset(&all);
-    pthread_attr_init(&attr);
-    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-    pthread_attr_setstacksize(&attr, 256 << 10);
-    pthread_sigmask(SIG_BLOCK, &all, &old); /* leave signals to the program's own threads */
-    int err = pthread_create(&thread, &attr, helper->body, helper);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
-    pthread_attr_destroy(&attr);
+    int err = thread_start(helper->body, helper, STACK_BYTES);
     if (err)
         log_warn("cannot start the %s thread: %s", helper->name, strerror(err));
     else
@@ -154,6 +147,11 @@ static void start_helper(struct helper *helper)
 bool agent_is_running(void)
 {
     return load_relaxed(&service.running_in) == proc_self;
+}
+
+void agent_serve(void)
+{
+    start_helper(&service);
 }
 
 void agent_watch(void)

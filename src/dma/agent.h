@@ -14,6 +14,8 @@ void agent_start(void);
 
 /* A WQE waits and the program may not poll: the service thread must make progress. */
 void agent_watch(void);
+/* Starts the service thread, so that peers can wake it. */
+void agent_serve(void);
 bool agent_is_running(void);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include "dma/agent.h"
 #include "dma/mr_mode.h"
+#include "dma/sysv.h"
 #include "hca/epoch.h"
 #include "hca/proc.h"
 #include "util/log.h"
@@ -14,12 +15,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/shm.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 /* Mapping a region costs as much as several system calls. */
 #define WORTH_IT_AFTER 4
+/* What a copy costs more than loads and stores. */
+#define COPY_CALL_NS      2000
+#define COPY_BYTES_PER_NS 16
 #define POPULATE_BYTES (16ull << 20)
 #define NEEDED_SEALS   (F_SEAL_SHRINK | F_SEAL_SEAL)
 
@@ -108,6 +113,38 @@ static char *map_all(unsigned proc, const struct share_map *map, int prot)
     return base;
 }
 
+/* ---- attaching a System V segment ---- */
+
+/* Values in the segment may be wrong. A System V segment cannot shrink. */
+static bool is_good_segment(const struct share_piece *piece, struct shmid_ds *found)
+{
+    return piece->ipc_namespace && piece->ipc_namespace == sysv_namespace() &&
+           !shmctl((int)piece->inode, IPC_STAT, found) && found->shm_perm.cuid == geteuid() &&
+           piece->length <= round_up(found->shm_segsz, PAGE_BYTES) &&
+           piece->offset <= round_up(found->shm_segsz, PAGE_BYTES) - piece->length;
+}
+
+static char *attach(const struct share_piece *piece, int prot, char **attached)
+{
+    struct shmid_ds found;
+
+    if (!is_good_segment(piece, &found))
+        return NULL;
+    char *at = (char *)syscall(SYS_shmat, (int)piece->inode, NULL,
+                               prot & PROT_WRITE ? 0 : SHM_RDONLY);
+    if (at == MAP_FAILED)
+        return NULL;
+    syscall(SYS_madvise, at, round_up(found.shm_segsz, PAGE_BYTES), MADV_DONTFORK);
+    syscall(SYS_madvise, at, round_up(found.shm_segsz, PAGE_BYTES), MADV_DONTDUMP);
+    *attached = at;
+    return at + piece->offset;
+}
+
+static bool is_sysv(const struct share_map *map)
+{
+    return map->count == 1 && map->pieces[0].fd < 0;
+}
+
 /* ---- the table ---- */
 
 static struct mapping *mapping_for(uint32_t index)
@@ -152,7 +189,7 @@ static void make_mapping(struct mapping *m, const struct shared_mr *mr, uint64_t
         seg_at((uint64_t)mr->share_at * CACHE_LINE, sizeof(struct share_map));
     struct share_map map;
 
-    m->base = NULL;
+    m->base = m->attached = NULL;
     if (shared) {
         map = *shared;
         m->start = map.start;
@@ -160,7 +197,8 @@ static void make_mapping(struct mapping *m, const struct shared_mr *mr, uint64_t
         m->writable = rights_of(mr) & PROT_WRITE;
         if (map.serial == serial && map.count <= SHARE_PIECES && map.length &&
             map.length % PAGE_BYTES == 0 && list(mr->index)) {
-            m->base = map_all(mr->proc, &map, rights_of(mr));
+            m->base = is_sysv(&map) ? attach(&map.pieces[0], rights_of(mr), &m->attached)
+                                    : map_all(mr->proc, &map, rights_of(mr));
             if (m->base)
                 atomic_store(&shared->mapped, 1);
             else
@@ -177,13 +215,40 @@ static void make_mapping(struct mapping *m, const struct shared_mr *mr, uint64_t
     store_release(&m->serial, serial);
 }
 
+/* ---- asking for it ---- */
+
+/* The owner may replace the count by a serial number at any time. */
+static void count_copy(const struct shared_mr *mr, uint64_t length)
+{
+    struct shared_mr *entry = (int)mr->proc == proc_self ? mr_published(mr) : (struct shared_mr *)mr;
+    uint64_t cost = COPY_CALL_NS + length / COPY_BYTES_PER_NS;
+    uint64_t share = load_relaxed(&entry->share), left;
+
+    do {
+        left = share & SHARE_LEFT;
+        if (!(share & SHARE_PENDING) || !left)
+            return;
+    } while (!atomic_compare_exchange_weak(&entry->share, &share,
+                                           share - (left < cost ? left : cost)));
+    if (left > cost)
+        return;
+    atomic_store(&proc_slot(mr->proc)->share_asked, 1);
+    proc_attention(mr->proc);
+}
+
 char *peer_map(const struct mem_ref *ref, uint64_t serial, uint64_t length, bool for_writing)
 {
     const struct shared_mr *mr = ref->mr;
     char *at = NULL;
     int err = errno;
 
-    if (mr_mode() == MR_COPY || mr->proc >= MAX_PROCS || pthread_mutex_trylock(&mutex))
+    if (mr_mode() == MR_COPY || mr->proc >= MAX_PROCS)
+        return NULL;
+    if (serial & SHARE_PENDING) {
+        count_copy(mr, length);
+        return NULL;
+    }
+    if (pthread_mutex_trylock(&mutex))
         return NULL;
     struct mapping *m = mapping_for(mr->index);
     if (m && load_relaxed(&m->serial) != serial && !m->base) {
@@ -247,8 +312,11 @@ void peer_drop_withdrawn(void)
     drops_seen = drops;
     for (unsigned i = kept; i < listed_count; i++) {
         struct mapping *m = mapping_for(listed[i]);
-        syscall(SYS_munmap, m->base, m->length);
-        m->base = NULL;
+        if (m->attached)
+            syscall(SYS_shmdt, m->attached);
+        else
+            syscall(SYS_munmap, m->base, m->length);
+        m->base = m->attached = NULL;
         atomic_fetch_sub(&mapped_now, 1);
     }
     listed_count = kept;

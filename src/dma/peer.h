@@ -9,6 +9,7 @@
 struct mapping {
     _Atomic uint64_t serial; /* of its share_map; 0: none */
     char *base;              /* NULL: mapping failed, do not retry */
+    char *attached;          /* the whole System V segment that `base` is in; NULL: a file */
     uint64_t start, length;  /* in the owner */
     bool writable;
     uint32_t uses;   /* before it was mapped */
@@ -33,7 +34,7 @@ static inline char *peer_in_mapping(const struct mapping *m, uint64_t addr, uint
 /* The address of the bytes in this process, valid until the end of the epoch; NULL: not mapped. */
 static inline char *peer_address(const struct mem_ref *ref, uint64_t length, bool for_writing)
 {
-    uint64_t serial = ref->mr ? load_relaxed(&ref->mr->share) : 0;
+    uint64_t serial = ref->mr ? load_acquire(&ref->mr->share) : 0;
 
     if (!serial)
         return NULL;

@@ -383,6 +383,12 @@ static inline bool take_short(struct cqe *e, struct ibv_wc *wc)
     return true;
 }
 
+/* The adapter puts longer messages, and those of the wire, into memory before it writes the CQE. */
+static uint32_t bytes_placed(const struct cqe *e, unsigned opcode, unsigned flags)
+{
+    return opcode == IBV_WC_RECV && !(flags & (CQE_IN_LINE | CQE_IN_BOUNCE)) ? e->length : 0;
+}
+
 /* False: the CQE's QP is gone; skip the CQE. */
 static bool take_recv(struct hca_cq *cq, struct cqe *e, struct ibv_wc *wc)
 {
@@ -398,6 +404,8 @@ static bool take_recv(struct hca_cq *cq, struct cqe *e, struct ibv_wc *wc)
     bool wanted = !(flags & (CQE_HOLE | CQE_ORPHAN)) && rq && rq->shared && slot < rq->depth &&
                   (qp || (srq && srq->is_xrc));
 
+    if (wanted && unlikely(rq->watched))
+        hca_observer->receive_completes(rq, slot, status, bytes_placed(e, opcode, flags));
     if (likely(wanted) && status == IBV_WC_SUCCESS &&
         unlikely(!take_payload(rq, e, slot, srq ? srq->shared->pd : qp->pd->id, flags,
                                qp && qp->ibv.qp_type == IBV_QPT_UD))) {
@@ -407,6 +415,8 @@ static bool take_recv(struct hca_cq *cq, struct cqe *e, struct ibv_wc *wc)
     }
     if (flags & CQE_IN_BOUNCE)
         bounce_return(e);
+    if (wanted && unlikely(status != IBV_WC_SUCCESS && rq->watched))
+        hca_observer->receive_failed(rq, slot, e->qpn, status);
     if (unlikely((flags & CQE_HOLE) || !rq || !rq->shared ||
                  !rq_complete(rq, slot, &wc->wr_id) || !wanted))
         return false;
@@ -457,6 +467,8 @@ void cq_push_send(struct hca_cq *cq, struct hca_qp *qp, uint64_t wr_id, uint32_t
         store_release(&cq->sends_tail, tail + 1);
     }
     spin_unlock(&cq->lock);
+    if (unlikely(full && hca_observer))
+        hca_observer->cq_overrun(cq);
     if (unlikely(full))
         cq_overrun(cq->shared);
     else if (cq->shared->has_channel)

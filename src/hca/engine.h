@@ -55,6 +55,8 @@ struct hca_engine {
     /* Called before a region's key becomes valid, and after its last use. May be NULL. */
     void (*attach_memory)(struct shared_mr *mr);
     void (*detach_memory)(struct shared_mr *mr);
+    /* Peers have used regions of ours so much that they should map them. May be NULL. */
+    void (*share_memory)(void);
 
     /* What has passed the port since the fabric exists. */
     void (*port_traffic)(uint16_t lid, struct traffic *sum);

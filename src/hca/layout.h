@@ -111,6 +111,7 @@ struct proc_slot {
     _Atomic uint32_t agent_running; /* enum agent_use */
     _Atomic uint32_t swaps; /* odd during an exchange in which accesses by the kernel fail */
     _Atomic uint32_t maps_memory; /* it maps memory of peers */
+    _Atomic uint32_t share_asked; /* a region of its has been copied enough: SHARE_PENDING */
     struct shm_lock copy_lock;
     struct copy_request copy;
     struct open_device open[MAX_OPEN_DEVICES];
@@ -198,18 +199,25 @@ struct shared_mr {
     };
     _Atomic uint32_t touched; /* a peer has used it: deregistration needs a grace period */
     _Atomic uint32_t unmapped; /* in the owner's copy: the program has unmapped a part of it */
-    _Atomic uint64_t share;   /* serial number of its share_map; 0: peers do not map it */
+    _Atomic uint64_t share;   /* serial number of its share_map, or pending; 0: peers copy it */
 } cache_aligned;
 _Static_assert(sizeof(struct shared_mr) == CACHE_LINE, "a key costs one cache line");
 
-/* The pieces of a region's memory in files of its owner. Written by the owner. */
+/* `share` of a region that peers may map once they have used it enough: each copy counts its
+ * nanoseconds down, and whoever reaches 0 asks the owner. */
+#define SHARE_PENDING  (1ull << 63)
+#define SHARE_EXAMINED (1ull << 62) /* mapping it needs an exchange, which costs more */
+#define SHARE_LEFT     (SHARE_EXAMINED - 1)
+
+/* The pieces of a region's memory in files of its owner, or the one piece in a System V segment.
+ * Written by the owner. */
 #define SHARE_PIECES 8
 struct share_piece {
-    uint64_t inode;
+    uint64_t inode; /* of a System V segment, its id */
     uint64_t offset;
     uint64_t length;
-    int32_t fd;
-    uint32_t reserved;
+    int32_t fd;             /* -1: a System V segment */
+    uint32_t ipc_namespace; /* in which the id has a meaning */
 };
 struct share_map {
     uint64_t serial;

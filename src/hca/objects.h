@@ -43,6 +43,7 @@ struct hca_pd {
     uint32_t id;
     atomic_int users;
     struct hca_pd *parent; /* of a parent domain: the PD that it extends */
+    struct ibv_td *td;     /* of a parent domain, or NULL */
 };
 
 struct hca_td {
@@ -96,7 +97,7 @@ struct posted_receive {
     uint64_t addr; /* of the first SGE */
     uint32_t length;
     uint32_t lkey;
-    uint32_t num_sge;
+    uint32_t num_sge; /* 0 as well if hca_observer has to see the completion of short messages */
     atomic_bool out; /* posted and not yet completed */
 };
 
@@ -116,6 +117,8 @@ struct hca_rq {
     _Atomic uint32_t *takers;
     uint64_t size;  /* of the block in the segment */
     uint32_t min_posted_len; /* the copy that no peer can change */
+    bool watched;  /* by hca_observer */
+    void *checked; /* what the checks keep for it, guarded by its lock */
 };
 
 struct send_completion {
@@ -158,6 +161,7 @@ struct hca_cq {
     atomic_bool needs_flush;
     struct hca_cq *next_on_channel, **link_on_channel;
     struct hca_cq *next, **link;
+    bool single_threaded; /* as the program has promised */
     /* the extended interface's current entry */
     struct ibv_wc current;
     uint64_t current_timestamp;

@@ -13,19 +13,35 @@ struct hca_observer {
     /* A send is about to complete; returns the status that it completes with. */
     enum ibv_wc_status (*send_completes)(struct hca_qp *qp, const struct send_wqe *wqe,
                                          enum ibv_wc_status status);
-    /* A receive of QP `qpn` has completed with an error; called by the poll that found it. */
-    void (*receive_failed)(uint32_t qpn, uint64_t wr_id, enum ibv_wc_status status);
+    /* A receive, whose WQE is in this slot, is about to become visible to senders. False: there is no
+     * need to call receive_completes() for a short message. */
+    bool (*receive_posted)(struct hca_rq *rq, uint32_t slot, uint32_t pd);
+    /* A poll has found the completion of a receive. `placed` bytes of the message are in its
+     * memory; the others follow after this call. */
+    void (*receive_completes)(struct hca_rq *rq, uint32_t slot, enum ibv_wc_status status,
+                              uint32_t placed);
+    /* The same poll is about to report an error, for a message to QP `qpn`. */
+    void (*receive_failed)(const struct hca_rq *rq, uint32_t slot, uint32_t qpn,
+                           enum ibv_wc_status status);
+    /* The posted receives are forgotten; for good: so is the queue. */
+    void (*receives_dropped)(struct hca_rq *rq, bool for_good);
     /* A QP of this process is in error and about to be flushed. */
     void (*qp_failed)(const struct hca_qp *qp);
     bool strict_events; /* arming a CQ raises no event for completions that it has already */
-    bool keeps_objects; /* destroyed QPs and CQs stay in memory, to recognise their use */
+    bool tail_first;    /* the last bytes of an RDMA write become visible before the others */
+    /* Takes the memory of a destroyed object, to recognise its use; NULL: it is freed at once. */
+    void (*keep_object)(void *memory);
+    /* A CQ has no room for the completion of a send. */
+    void (*cq_overrun)(const struct hca_cq *cq);
 };
 
 extern const struct hca_observer *hca_observer; /* NULL: nobody */
 
 static inline void hca_free_object(void *object)
 {
-    if (likely(!hca_observer || !hca_observer->keeps_objects))
+    if (unlikely(hca_observer && hca_observer->keep_object))
+        hca_observer->keep_object(object);
+    else
         free(object);
 }
 

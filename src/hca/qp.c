@@ -458,6 +458,7 @@ static int reset(struct hca_qp *qp, enum ibv_qp_state from)
         rq_reset(&qp->rq);
     traffic_retire(qp->shared);
     store_relaxed(&qp->shared->comm_est, 0);
+    qp->shared->refusal = (struct refusal){ 0 };
     store_relaxed(&qp->sq_freed, qp->sq_posted);
     qp->attr = blank;
     qp->route.peer = NULL;

@@ -96,8 +96,6 @@ void qp_log_send(const struct hca_qp *qp, const struct send_wqe *wqe, enum ibv_w
 
 void qp_log_receive(uint32_t qpn, uint64_t wr_id, enum ibv_wc_status status)
 {
-    if (unlikely(hca_observer != NULL))
-        hca_observer->receive_failed(qpn, wr_id, status);
     if (is_news(status))
         log_info("QP 0x%x: receive 0x%llx failed with %s: %s", qpn, (unsigned long long)wr_id,
                  ibv_wc_status_str(status), qp_status_cause(status));

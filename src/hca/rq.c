@@ -3,6 +3,7 @@
 
 #include "hca/arena.h"
 #include "hca/mr.h"
+#include "hca/observer.h"
 #include "hca/proc.h"
 #include "hca/shm_lock.h"
 
@@ -63,6 +64,7 @@ int rq_create(struct hca_rq *rq, uint32_t max_wr, uint32_t max_sge, bool many_se
     rq->stride = wqe_stride(max_sge);
     rq->max_wr = max_wr;
     rq->max_sge = max_sge;
+    rq->watched = hca_observer;
     rq_reset(rq);
     return 0;
 }
@@ -71,6 +73,8 @@ void rq_destroy(struct hca_rq *rq)
 {
     if (!rq->shared)
         return;
+    if (rq->watched)
+        hca_observer->receives_dropped(rq, true);
     arena_free(rq->shared, rq->size);
     free(rq->receives);
     free(rq->free_slots);
@@ -81,6 +85,8 @@ void rq_reset(struct hca_rq *rq)
 {
     struct shared_rq *shared = rq->shared;
 
+    if (rq->watched)
+        hca_observer->receives_dropped(rq, false);
     store_relaxed(&shared->posted, 0);
     store_relaxed(&shared->head, 0);
     shared->posted_seen = 0;
@@ -171,6 +177,8 @@ int rq_post(struct hca_rq *rq, uint32_t pd, const struct ibv_recv_wr *wr)
         receive->length = wr->sg_list->length;
         receive->lkey = wr->sg_list->lkey;
     }
+    if (unlikely(rq->watched) && hca_observer->receive_posted(rq, slot, pd))
+        receive->num_sge = 0;
     store_relaxed(&receive->out, true);
     if (rq->order) {
         *order_at(rq, posted) = slot;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include "hca/observer.h"
 #include "hca/srq.h"
 
 #include "hca/async.h"
@@ -105,7 +106,7 @@ void srq_destroy(struct hca_srq *srq)
     atomic_fetch_sub(&srq->pd->users, 1);
     table_free(&srq_table, SRQ_INDEX(srq->srqn));
     rq_destroy(&srq->rq);
-    free(srq);
+    hca_free_object(srq);
 }
 
 /* Senders check the limit only when they take a receive; the limit may be reached already. */

@@ -252,5 +252,6 @@ const struct hca_engine live_engine = {
     .start_copy_agent = agent_start,
     .attach_memory = share_attach,
     .detach_memory = share_detach,
+    .share_memory = share_used,
     .port_traffic = traffic_of_port,
 };

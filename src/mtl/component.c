@@ -6,6 +6,7 @@
 #include "mtl/rendezvous.h"
 #include "mtl/shared.h"
 
+#include <ompi/errhandler/errcode.h>
 #include <ompi/runtime/mpiruntime.h>
 #include <opal/mca/pmix/pmix.h>
 #include <opal/runtime/opal_progress.h>
@@ -262,4 +263,21 @@ void mtl_report_done(void)
     /* Another thread may be sleeping until its request completes. */
     if (vtime.on && mtl.threads)
         vtime.memory_written(getpid());
+}
+
+/* ---- errors ---- */
+
+/* MPI 3.1 has no error class for this, and the text of MPI_ERR_OTHER tells nothing. */
+int mtl_unreachable(void)
+{
+    static const char text[] =
+        "MPI_ERR_PROC_FAILED: a process has failed or cannot be reached any more";
+    static int code;
+
+    if (!code) {
+        code = ompi_mpi_errcode_add(MPI_ERR_OTHER);
+        if (code < 0 || ompi_mpi_errnum_add_string(code, text, sizeof(text)) != OMPI_SUCCESS)
+            code = MPI_ERR_OTHER;
+    }
+    return code;
 }

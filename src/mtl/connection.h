@@ -18,6 +18,7 @@ enum work_kind {
     WORK_CREDIT,
     WORK_READ,
     WORK_HEAD,
+    WORK_RMA,
     WORK_WIREUP_RECV,
     WORK_WIREUP_SEND
 };

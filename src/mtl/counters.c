@@ -17,11 +17,25 @@ static const struct counter {
     {                                                           \
 #name, offsetof(struct mtl_counters, name), count, help \
     }
-    COUNTER(class_messages, RAILS_CLASSES,
-            "Messages sent: blocking, non-blocking, persistent, collective"),
-    COUNTER(class_bytes, RAILS_CLASSES, "Bytes of those messages"),
-    COUNTER(rail_messages, RAILS_MAX, "Messages sent on each rail, control messages included"),
-    COUNTER(rail_bytes, RAILS_MAX, "Bytes sent or read on each rail"),
+#define CLASS_COUNTERS(suffix, class, what)                                         \
+    { "messages_" #suffix, offsetof(struct mtl_counters, class_messages[class]), 1, \
+      "Messages sent: " what },                                                     \
+    {                                                                               \
+        "bytes_" #suffix, offsetof(struct mtl_counters, class_bytes[class]), 1,     \
+            "Bytes of messages sent: " what                                         \
+    }
+#define RAIL_HELP \
+    "on each rail: with P ports of all devices together, rail N is queue pair N / P on port N % P"
+    CLASS_COUNTERS(blocking, RAILS_BLOCKING, "MPI_Send, MPI_Ssend"),
+    CLASS_COUNTERS(nonblocking, RAILS_NONBLOCKING, "MPI_Isend and the like, buffered sends"),
+    CLASS_COUNTERS(persistent, RAILS_PERSISTENT, "started persistent requests"),
+    CLASS_COUNTERS(collective, RAILS_COLLECTIVE, "by collective operations"),
+    COUNTER(puts, 1, "MPI_Put and MPI_Rput"),
+    COUNTER(gets, 1, "MPI_Get and MPI_Rget"),
+    COUNTER(accumulates, 1,
+            "MPI_Accumulate, MPI_Get_accumulate, MPI_Fetch_and_op, MPI_Compare_and_swap"),
+    COUNTER(rail_messages, RAILS_MAX, "Messages, control messages included, and RDMA " RAIL_HELP),
+    COUNTER(rail_bytes, RAILS_MAX, "Bytes sent, read or written " RAIL_HELP),
     COUNTER(shared_messages, 1, "Messages sent through shared memory"),
     COUNTER(shared_bytes, 1,
             "Bytes of those messages, without data copied directly from process to process"),

@@ -211,3 +211,37 @@ void device_path_ah_attr(const struct path *path, const struct path_address *to,
         .grh = { .dgid = to->gid, .sgid_index = path->gid_index, .hop_limit = 64 },
     };
 }
+
+int device_connect_qp(const struct path *path, const struct path_address *to, struct ibv_qp *qp,
+                      uint32_t qp_num)
+{
+    struct ibv_qp_attr attr = {
+        .qp_state = IBV_QPS_RTR,
+        .path_mtu = to->mtu < path->mtu ? to->mtu : path->mtu,
+        .dest_qp_num = qp_num,
+        .rq_psn = qp_num & 0xffffff,
+        .max_dest_rd_atomic = 4,
+        .min_rnr_timer = 12,
+    };
+    int err;
+
+    device_path_ah_attr(path, to, &attr.ah_attr);
+    err = ibv_modify_qp(qp, &attr,
+                        IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+                            IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+    attr = (struct ibv_qp_attr){
+        .qp_state = IBV_QPS_RTS,
+        .sq_psn = qp->qp_num & 0xffffff,
+        .max_rd_atomic = 4,
+        .timeout = mtl.parameters.timeout,
+        .retry_cnt = mtl.parameters.retry_count,
+        .rnr_retry = 7,
+    };
+    if (!err)
+        err = ibv_modify_qp(qp, &attr,
+                            IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC |
+                                IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY);
+    if (err)
+        mtl_log("cannot connect queue pair %u to %u: %s", qp->qp_num, qp_num, strerror(err));
+    return err;
+}

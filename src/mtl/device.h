@@ -51,6 +51,11 @@ void devices_close(void);
 /* Grows the CQ for this many more completions. Returns 0 or an errno value. */
 int device_reserve(struct device *device, uint32_t completions);
 
+/* Connects an RC queue pair in the INIT state to a peer's. Returns 0, or an errno value after
+ * logging why. */
+int device_connect_qp(const struct path *path, const struct path_address *to, struct ibv_qp *qp,
+                      uint32_t qp_num);
+
 bool device_path_is_active(const struct path *path);
 
 /* Fills in the address vector from a local path to a peer's. */

@@ -7,13 +7,15 @@
 #include "mtl/rendezvous.h"
 #include "mtl/shared.h"
 
+#include <ompi/runtime/mpiruntime.h>
 #include <opal/mca/base/mca_base_var.h>
 #include <opal/mca/hwloc/hwloc-internal.h>
 #include <opal/mca/pmix/pmix.h>
 
 #include <stdlib.h>
 
-#define BUCKETS 256
+#define BUCKETS  256
+#define CHECK_NS 250000000ull /* between two checks that processes are alive */
 
 /* A message that waits for a free slot: that of a request, or the header and body here. */
 struct pending {
@@ -109,6 +111,15 @@ static bool open_transport(struct endpoint *endpoint)
     return true;
 }
 
+/* One kernel and one PID namespace, whatever hosts of a fabric the processes are on. */
+static bool on_this_machine(const struct address *address)
+{
+    const char *end = strchr(own->node, ' ');
+
+    end = end ? strchr(end + 1, ' ') : NULL;
+    return end && !strncmp(own->node, address->node, end - own->node + 1);
+}
+
 static struct endpoint *make(const opal_process_name_t *name)
 {
     struct endpoint *endpoint = calloc(1, sizeof(*endpoint)), **bucket = bucket_of(name);
@@ -121,6 +132,8 @@ static struct endpoint *make(const opal_process_name_t *name)
         free(endpoint);
         return NULL;
     }
+    if (liveness_matters() && on_this_machine(&endpoint->address))
+        endpoint->process = liveness_of(endpoint->address.pid);
     endpoint->next = *bucket;
     *bucket = endpoint;
     return endpoint;
@@ -330,14 +343,21 @@ int endpoints_flush(void)
 
 /* ---- failure ---- */
 
+/* Processes of other jobs may end after MPI_Comm_disconnect(), which nobody tells. */
+static bool in_own_job(const struct endpoint *endpoint)
+{
+    return endpoint->name.jobid == OMPI_PROC_MY_NAME->jobid;
+}
+
 static void fail_receive(struct match_receive *receive, void *endpoint)
 {
     struct mtl_request *request = container_of(receive, struct mtl_request, receive);
+    bool any_source = receive->key.source == MATCH_ANY;
 
-    if (request->endpoint && request->endpoint != endpoint)
+    if (any_source ? !in_own_job(endpoint) : request->endpoint != endpoint)
         return;
     match_withdraw(&mtl.matching, receive);
-    request_done(request, MPI_ERR_OTHER);
+    request_done(request, mtl_unreachable());
 }
 
 void endpoint_fail(struct endpoint *endpoint)
@@ -351,11 +371,27 @@ void endpoint_fail(struct endpoint *endpoint)
         next = pending->next;
         /* rendezvous_fail() completes the requests that have an ID. */
         if (pending->request && !pending->request->id)
-            request_done(pending->request, MPI_ERR_OTHER);
+            request_done(pending->request, mtl_unreachable());
         free(pending);
     }
     endpoint->pending = NULL;
     endpoint->last_pending = &endpoint->pending;
     rendezvous_fail(endpoint);
     match_each_receive(&mtl.matching, fail_receive, endpoint);
+}
+
+void endpoints_check_alive(void)
+{
+    static uint64_t next;
+    uint64_t now = coarse_now_ns();
+
+    if (!liveness_matters() || now < next || ompi_mpi_state >= OMPI_MPI_STATE_FINALIZE_STARTED)
+        return;
+    next = now + CHECK_NS;
+    for (int i = 0; i < BUCKETS; i++) {
+        for (struct endpoint *endpoint = table[i]; endpoint; endpoint = endpoint->next) {
+            if (!endpoint->failed && in_own_job(endpoint) && liveness_ended(&endpoint->process))
+                endpoint_fail(endpoint);
+        }
+    }
 }

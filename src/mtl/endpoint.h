@@ -4,6 +4,7 @@
 #define MTL_ENDPOINT_H
 
 #include "mtl/device.h"
+#include "mtl/liveness.h"
 #include "mtl/request.h"
 
 #include <ompi/proc/proc.h>
@@ -48,6 +49,7 @@ struct endpoint {
     enum transport transport;
     opal_process_name_t name;
     struct address address;
+    struct liveness process; /* if it is on this machine, and that matters */
     struct shared_peer *shared;
     struct connection *connection;
     struct pending *pending, **last_pending;
@@ -82,6 +84,9 @@ int endpoints_flush(void);
 
 /* The process cannot be reached any more: completes everything that involves it with an error. */
 void endpoint_fail(struct endpoint *endpoint);
+
+/* Fails the endpoints of processes that have died. Called now and then by an idle process. */
+void endpoints_check_alive(void);
 
 /* Copies body and data to 'to'; returns their length. */
 uint32_t endpoint_write_message(void *to, struct message *message);

@@ -5,6 +5,7 @@
 #include "mtl/log.h"
 #include "mtl/protocol.h"
 #include "mtl/rendezvous.h"
+#include "mtl/rma.h"
 #include "mtl/shared.h"
 
 #include <ompi/communicator/communicator.h>
@@ -79,7 +80,7 @@ static int module_send(mca_mtl_base_module_t *module, struct ompi_communicator_t
         return status;
     while (!__atomic_load_n(&send.over, __ATOMIC_ACQUIRE))
         opal_progress();
-    return send.request.error == MPI_SUCCESS ? OMPI_SUCCESS : OMPI_ERR_UNREACH;
+    return send.request.error;
 }
 
 static int module_isend(mca_mtl_base_module_t *module, struct ompi_communicator_t *comm, int dest,
@@ -99,7 +100,7 @@ static int poll_memory(void)
         count += rails_poll_slots();
     if (connections_in_wireup())
         connections_retry_wireup();
-    return count + endpoints_flush() + rendezvous_progress();
+    return count + endpoints_flush() + rendezvous_progress() + rma_progress();
 }
 
 /* Without connections only wireup messages can arrive, which may wait. */
@@ -109,16 +110,20 @@ static int poll_all(void)
     int count = poll_memory();
 
     idle += !count;
-    if (connections || (!count && idle % WIREUP_POLL_INTERVAL == 0))
+    if (connections || rma_in_use() || (!count && idle % WIREUP_POLL_INTERVAL == 0))
         count += rails_poll_cqs();
-    if (!count && connections && idle % PROBE_INTERVAL == 0)
-        rails_probe();
+    if (!count && idle % PROBE_INTERVAL == 0) {
+        endpoints_check_alive();
+        if (connections)
+            rails_probe();
+    }
     return count;
 }
 
 /* ---- receives ---- */
 
-/* A receive from one process fails with its endpoint; MPI_ANY_SOURCE has none. */
+/* A receive from one process fails with its endpoint; MPI_ANY_SOURCE has none. Before the first
+ * message there may be no endpoint; it is needed only in a job that outlives its processes. */
 static struct endpoint *source_of(struct ompi_communicator_t *comm, int source)
 {
     struct ompi_proc_t *proc;
@@ -126,7 +131,8 @@ static struct endpoint *source_of(struct ompi_communicator_t *comm, int source)
     if (source == MPI_ANY_SOURCE)
         return NULL;
     proc = ompi_comm_peer_lookup(comm, source);
-    return proc->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_MTL];
+    return liveness_matters() ? endpoint_of_proc(proc)
+                              : proc->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_MTL];
 }
 
 static struct match_key key_of(struct ompi_communicator_t *comm, int source, int tag)
@@ -253,6 +259,14 @@ static int module_cancel(mca_mtl_base_module_t *module, mca_mtl_request_t *mtl_r
 
 /* ---- progress, processes and communicators ---- */
 
+/* Nothing can happen any more, perhaps because a process has died. */
+static void check_alive_in_virtual_time(void)
+{
+    mtl_enter();
+    endpoints_check_alive();
+    mtl_leave();
+}
+
 /* Polling a CQ costs modelled time, so an empty CQ is not polled again until something has changed.
  * An idle thread sleeps until the next event, without the lock, which other threads may need. */
 static int progress_in_virtual_time(void)
@@ -283,6 +297,8 @@ static int progress_in_virtual_time(void)
         idle = 0;
     if (sleeps && vtime.spin(polled_at, until))
         changed = true;
+    else if (sleeps && liveness_matters())
+        check_alive_in_virtual_time();
     return count;
 }
 
@@ -344,6 +360,7 @@ static int module_finalize(mca_mtl_base_module_t *module)
     opal_progress_unregister(module_progress);
     if (mtl.parameters.report)
         counters_report();
+    rma_free();
     endpoints_free();
     rendezvous_free();
     registrations_free();

@@ -53,6 +53,7 @@ struct mtl_parameters {
 struct mtl_counters {
     unsigned long long class_messages[RAILS_CLASSES];
     unsigned long long class_bytes[RAILS_CLASSES];
+    unsigned long long puts, gets, accumulates;
     unsigned long long rail_messages[RAILS_MAX];
     unsigned long long rail_bytes[RAILS_MAX];
     unsigned long long shared_messages;
@@ -116,6 +117,9 @@ static inline void mtl_leave(void)
     if (mtl.threads)
         spin_unlock(&mtl.lock);
 }
+
+/* The MPI error code of operations with a process that cannot be reached any more. */
+int mtl_unreachable(void);
 
 /* Virtual or real time. */
 static inline uint64_t mtl_now(void)

@@ -198,7 +198,7 @@ void protocol_send(struct mtl_request *request)
     count(request);
     request->id = 0;
     if (endpoint->failed) {
-        request_done(request, MPI_ERR_OTHER);
+        request_done(request, mtl_unreachable());
     } else if (endpoint->transport == TRANSPORT_SELF) {
         send_to_self(request);
     } else {
@@ -239,7 +239,7 @@ void protocol_receive(struct mtl_request *request)
         match_take(&mtl.matching, found);
         protocol_receive_matched(request, container_of(found, struct unexpected, match));
     } else if (request->endpoint && request->endpoint->failed) {
-        request_done(request, MPI_ERR_OTHER);
+        request_done(request, mtl_unreachable());
     } else if (match_post(&mtl.matching, &request->receive)) {
         request_done(request, MPI_ERR_NO_MEM);
     }

@@ -4,6 +4,7 @@
 #include "mtl/log.h"
 #include "mtl/protocol.h"
 #include "mtl/rendezvous.h"
+#include "mtl/rma.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -108,36 +109,10 @@ int rail_connect(struct rail_link *link, uint32_t qp_num)
 {
     struct connection *connection = link->connection;
     const struct path_address *to = &connection->endpoint->address.path[link->path - devices.path];
-    struct ibv_qp_attr attr = {
-        .qp_state = IBV_QPS_RTR,
-        .path_mtu = to->mtu < link->path->mtu ? to->mtu : link->path->mtu,
-        .dest_qp_num = qp_num,
-        .rq_psn = qp_num & 0xffffff,
-        .max_dest_rd_atomic = 4,
-        .min_rnr_timer = 12,
-    };
-    int err;
+    int err = device_connect_qp(link->path, to, link->qp, qp_num);
 
-    device_path_ah_attr(link->path, to, &attr.ah_attr);
-    err = ibv_modify_qp(link->qp, &attr,
-                        IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-                            IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
-    attr = (struct ibv_qp_attr){
-        .qp_state = IBV_QPS_RTS,
-        .sq_psn = link->qp->qp_num & 0xffffff,
-        .max_rd_atomic = 4,
-        .timeout = mtl.parameters.timeout,
-        .retry_cnt = mtl.parameters.retry_count,
-        .rnr_retry = 7,
-    };
-    if (!err)
-        err = ibv_modify_qp(link->qp, &attr,
-                            IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC |
-                                IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY);
-    if (err) {
-        mtl_log("cannot connect queue pair %u to %u: %s", link->qp->qp_num, qp_num, strerror(err));
+    if (err)
         return err;
-    }
     link->connected = true;
     link->drained = link->peer_drained = false;
     for (uint32_t i = 0; i < connection->window && !connection->polls_slots; i++)
@@ -477,6 +452,10 @@ static void completed(const struct ibv_wc *completion)
 
     if (work->kind == WORK_WIREUP_RECV || work->kind == WORK_WIREUP_SEND) {
         wireup_completed(completion, work);
+        return;
+    }
+    if (work->kind == WORK_RMA) {
+        rma_completed(completion, work);
         return;
     }
     if (completion->qp_num != work->link->qp->qp_num)

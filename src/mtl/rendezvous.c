@@ -495,7 +495,7 @@ static void fail_one(enum request_id_kind kind, void *object, void *endpoint)
             return;
         request_id_free(request->id);
     }
-    request_done(request, MPI_ERR_OTHER);
+    request_done(request, mtl_unreachable());
 }
 
 void rendezvous_fail(struct endpoint *endpoint)

@@ -107,15 +107,17 @@ int preload_show_link_layer(const struct preload_attrs *attrs, char *out, size_t
                     attrs->port.link_layer == IBV_LINK_LAYER_ETHERNET ? "Ethernet" : "InfiniBand");
 }
 
-static bool is_empty(const union ibv_gid *gid)
+static bool is_used(const union ibv_gid *gid)
 {
+    if (gid->global.subnet_prefix || gid->global.interface_id)
+        return true;
     errno = EINVAL;
-    return !gid->global.subnet_prefix && !gid->global.interface_id;
+    return false;
 }
 
 int preload_show_gid_type(const struct preload_attrs *attrs, char *out, size_t size)
 {
-    if (is_empty(&attrs->gid))
+    if (!is_used(&attrs->gid))
         return -1;
     return snprintf(out, size, "%s\n",
                     attrs->port.link_layer == IBV_LINK_LAYER_ETHERNET ? "RoCE v2" : "IB/RoCE v1");
@@ -128,9 +130,9 @@ int preload_show_gid_ndev(const struct preload_attrs *attrs, char *out, size_t s
     struct netif netif;
     char error[512];
 
-    if (is_empty(&attrs->gid))
+    if (!is_used(&attrs->gid))
         return -1;
-    if (attrs->port.link_layer != IBV_LINK_LAYER_ETHERNET ||
+    if (attrs->port.link_layer != IBV_LINK_LAYER_ETHERNET || !wire ||
         netif_find(wire, &netif, error, sizeof(error)))
         return 0;
     return snprintf(out, size, "%s\n", netif.name);

@@ -36,7 +36,7 @@ int left_out_read(const char *path, json_t **out, char *error, size_t size)
     return status;
 }
 
-double left_out_error(const struct paper_row *row, double error)
+static const json_t *entry_of(const struct paper_row *row)
 {
     const json_t *rows = json_object_get(row->paper->left_out, "rows"), *entry;
     size_t i;
@@ -44,12 +44,26 @@ double left_out_error(const struct paper_row *row, double error)
     json_array_foreach(rows, i, entry)
     {
         const char *id = paper_db_text(entry, "id");
-        const json_t *now = json_object_get(entry, "now"),
-                     *unseen = json_object_get(entry, "unseen");
 
-        if (id && !strcmp(id, row->fields[FIELD_ID]) && json_is_number(now) &&
-            json_is_number(unseen) && fabs(json_number_value(now) - error) <= SAME)
-            return json_number_value(unseen);
+        if (id && !strcmp(id, row->fields[FIELD_ID]))
+            return entry;
     }
-    return NAN;
+    return NULL;
+}
+
+static double number_of(const json_t *object, const char *name)
+{
+    const json_t *number = json_object_get(object, name);
+
+    return json_is_number(number) ? json_number_value(number) : NAN;
+}
+
+double left_out_recorded(const struct paper_row *row)
+{
+    return number_of(entry_of(row), "unseen");
+}
+
+double left_out_error(const struct paper_row *row, double error)
+{
+    return fabs(number_of(entry_of(row), "now") - error) <= SAME ? left_out_recorded(row) : NAN;
 }

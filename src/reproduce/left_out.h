@@ -11,8 +11,11 @@
  * NULL), or -1 with the reason in 'error'. */
 int left_out_read(const char *path, json_t **out, char *error, size_t size);
 
-/* The error in percent that the row has if the model has not seen it. NAN if it was not recorded,
- * or with a model whose error of the row was another than 'error'. */
+/* The error in percent that the row has if the model has not seen it. NAN if it was not recorded. */
+double left_out_recorded(const struct paper_row *row);
+
+/* The same, and NAN if it was recorded with a model whose error of the row was another than
+ * 'error'. */
 double left_out_error(const struct paper_row *row, double error);
 
 #endif

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define ORIGIN_MAX 256
 #define FILES_MAX  16 /* based on each other */
@@ -29,15 +28,11 @@ struct walk {
 
 static void read_file(struct origins *origins, const char *path);
 
-/* The same file as parameters_read() takes: one beside this, or else an installed one. */
 static void read_base(const struct walk *walk, const char *name)
 {
-    char path[PATH_MAX], error[PATH_MAX + 512], *slash = strrchr(walk->file, '/');
+    char path[PATH_MAX], error[PATH_MAX + 512];
 
-    snprintf(path, sizeof(path), "%.*s%s%s",
-             slash && *name != '/' ? (int)(slash - walk->file + 1) : 0, walk->file, name,
-             adapter_name_is_path(name) ? "" : ADAPTER_SUFFIX);
-    if (!access(path, R_OK) || !parameters_find(name, path, sizeof(path), error, sizeof(error)))
+    if (!parameters_find_base(walk->file, name, path, sizeof(path), error, sizeof(error)))
         read_file(walk->origins, path);
 }
 

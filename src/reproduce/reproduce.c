@@ -207,14 +207,16 @@ static void print_summary(const struct reproduction *reproduction, FILE *out)
             "recorded fit: %u\n",
             summary.all[ROLE_INPUT], summary.all[ROLE_REPEATED], summary.not_run,
             summary.all[ROLE_FITTED] - summary.unseen);
-    fprintf(
-        out,
-        "of %u independent values %u are predicted within %g%%, %u within %g%%; %u of %u fitted "
-        "values match; %u of %u shapes match\n",
-        summary.independent, summary.within[ROLE_PREDICTED] + summary.unseen_within, tolerance,
-        summary.within_twice[ROLE_PREDICTED] + summary.unseen_within_twice, 2 * tolerance,
-        summary.within[ROLE_FITTED], summary.all[ROLE_FITTED], summary.within[ROLE_SHAPE],
-        summary.all[ROLE_SHAPE]);
+    fprintf(out,
+            "of %u independent values %u are predicted within %g%%, %u within %g%%: of %u never "
+            "fitted %u and %u, of %u left out of a recorded, estimated fit %u and %u; %u of %u "
+            "fitted values match; %u of %u shapes match\n",
+            summary.independent, summary.within[ROLE_PREDICTED] + summary.unseen_within, tolerance,
+            summary.within_twice[ROLE_PREDICTED] + summary.unseen_within_twice, 2 * tolerance,
+            summary.all[ROLE_PREDICTED], summary.within[ROLE_PREDICTED],
+            summary.within_twice[ROLE_PREDICTED], summary.unseen, summary.unseen_within,
+            summary.unseen_within_twice, summary.within[ROLE_FITTED], summary.all[ROLE_FITTED],
+            summary.within[ROLE_SHAPE], summary.all[ROLE_SHAPE]);
 }
 
 void reproduce_print(const struct reproduction *reproduction, FILE *out)

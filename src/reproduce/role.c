@@ -8,6 +8,7 @@
 #include <string.h>
 
 #define PARTS_MAX 16
+#define PAPER     "paper "
 
 const char *role_name(enum role role)
 {
@@ -66,12 +67,14 @@ static unsigned int read_sources(const char *at, struct part *parts)
 
             at = end;
             if (range)
-                parts[count - 1].last = number;
+                parts[count - 1] = (struct part){ kind, parts[count - 1].first, number, 0 };
             else
                 parts[count++] = (struct part){ kind, number, number, 0 };
+            if (islower((unsigned char)*at)) {
+                parts[count - 1].letter = range ? 0 : *at;
+                at++;
+            }
             range = false;
-            if (islower((unsigned char)*at))
-                parts[count - 1].letter = *at++;
         } else {
             break;
         }
@@ -116,25 +119,38 @@ static const char *source_of(const struct paper_row *row)
     return NULL;
 }
 
-/* Whether an origin names the row's place. One that names no place in the paper means all of it. */
+/* Whether an origin names the row's place. One that names no place in the paper means all of it,
+ * and so does one of a row whose place is unknown. */
 static bool names_row(const char *origin, const struct paper_row *row)
 {
     const char *source = source_of(row), *at = origin;
     struct part parts[PARTS_MAX];
+    bool unknown = !source || !read_sources(source, parts);
 
-    while ((at = strstr(at, "paper "))) {
-        at += strlen("paper ");
+    while ((at = strstr(at, PAPER))) {
+        at += strlen(PAPER);
         if (!take_word(&at, row->paper->number))
             continue;
-        if (!read_sources(at, parts) || (source && role_sources_overlap(at, source)))
+        if (unknown || !read_sources(at, parts) || role_sources_overlap(at, source))
             return true;
     }
     return false;
 }
 
+static bool says_fitted(const char *origin)
+{
+    return !strncmp(origin, "fitted", strlen("fitted"));
+}
+
 bool role_fits(const char *origin, const struct paper_row *row)
 {
-    return !strncmp(origin, "fitted", strlen("fitted")) && names_row(origin, row);
+    return says_fitted(origin) && names_row(origin, row);
+}
+
+/* An origin that says "fitted" and names no paper may mean any row. */
+static bool may_fit(const char *origin, const struct paper_row *row)
+{
+    return says_fitted(origin) && (!strstr(origin, PAPER) || names_row(origin, row));
 }
 
 static bool is_input(const struct paper_row *row)
@@ -153,7 +169,7 @@ static int is_fitted(const struct reference *reference, void *row)
     bool is = false;
 
     for (const struct parameter_row *key = parameter_rows; origins && key->key; key++)
-        is |= role_fits(origins_text(origins, key->key), row);
+        is |= may_fit(origins_text(origins, key->key), row);
     origins_free(origins);
     return is;
 }

@@ -8,7 +8,7 @@
 
 enum role {
     ROLE_PREDICTED, /* no parameter was fitted to it */
-    ROLE_FITTED,    /* the origin of a parameter names its table or figure */
+    ROLE_FITTED,    /* the origin of a parameter names its table or figure, or says no more */
     ROLE_INPUT,     /* an echo of a parameter that was taken from it: not counted */
     ROLE_REPEATED,  /* the same measurement as another row: not counted */
     ROLE_SHAPE,     /* no value */
@@ -22,7 +22,7 @@ const char *role_name(enum role role);
  * one. A figure stands for all of its parts. */
 bool role_sources_overlap(const char *one, const char *other);
 
-/* Whether an origin says that its parameter was fitted to the row. */
+/* Whether an origin says that its parameter was fitted to the row, and names its paper. */
 bool role_fits(const char *origin, const struct paper_row *row);
 
 #endif

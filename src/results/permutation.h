@@ -9,7 +9,7 @@
 #include <stdbool.h>
 
 /* The share of pairs of equal runs in which the test may report a change at any point. */
-#define PERMUTATION_ALPHA 0.05
+#define PERMUTATION_ALPHA 0.01
 
 struct permutation_point {
     const double *a, *b; /* the values of each round */

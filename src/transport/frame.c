@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "transport/frame.h"
 
-#include "transport/bytes.h"
 #include "transport/crc.h"
+#include "util/bytes.h"
 
 #include <string.h>
 

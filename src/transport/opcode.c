@@ -81,6 +81,9 @@ static const struct opcode_info opcodes[256] = {
     SENDS_IN_ONE_PACKET(UD, HEADER_DETH),
     SENDS_AND_WRITES(XRC, HEADER_XRCETH),
     WHAT_NEEDS_ANSWERS(XRC, HEADER_XRCETH),
+    [OPCODE_CNP] = { .name = "CNP",
+                     .header_bytes = BTH_BYTES + CNP_RESERVED_BYTES,
+                     .flags = OPCODE_START | OPCODE_END },
 };
 
 const struct opcode_info *opcode_info(uint8_t opcode)

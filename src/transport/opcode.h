@@ -43,6 +43,9 @@ enum opcode {
     OPCODE_SEND_ONLY_INVALIDATE = 23,
 };
 
+/* Congestion notification packet of RoCEv2 (annex A17): a whole opcode, of no service. */
+#define OPCODE_CNP 0x81
+
 /* Extension headers, in the order in which they follow the BTH. */
 enum header_flag {
     HEADER_DETH = 1 << 0,
@@ -67,6 +70,7 @@ enum header_bytes {
     ATOMIC_ACK_BYTES = 8,
     IMMEDIATE_BYTES = 4,
     IETH_BYTES = 4,
+    CNP_RESERVED_BYTES = 16,
     ICRC_BYTES = 4,
     VCRC_BYTES = 2,
 };

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "transport/packet.h"
 
-#include "transport/bytes.h"
+#include "util/bytes.h"
 #include "util/util.h"
+
+#include <string.h>
 
 #define BTH_SOLICITED   0x80
 #define BTH_MIGRATED    0x40
 #define BTH_PAD_SHIFT   4
 #define BTH_VERSION     0x0f
 #define BTH_ACK_REQUEST 0x80
+#define BTH_BECN        0x40
 
 /* IBA volume 1, 9.2 "Base Transport Header". */
 static void encode_bth(const struct packet *packet, uint8_t *out)
@@ -18,6 +21,8 @@ static void encode_bth(const struct packet *packet, uint8_t *out)
              packet_pad_bytes(packet) << BTH_PAD_SHIFT;
     bytes_put(out + 2, 2, packet->pkey);
     bytes_put(out + 4, 4, packet->destination_qpn);
+    if (packet->opcode == OPCODE_CNP)
+        out[4] = BTH_BECN;
     out[8] = packet->ack_request ? BTH_ACK_REQUEST : 0;
     bytes_put(out + 9, 3, packet->psn);
 }
@@ -155,7 +160,8 @@ size_t packet_encode(const struct packet *packet, uint8_t out[PACKET_MAX_HEADER_
             headers[i].encode(packet, at);
             at += headers[i].bytes;
         }
-    return at - out;
+    memset(at, 0, out + info->header_bytes - at);
+    return info->header_bytes;
 }
 
 static const char *decode_payload(struct packet *packet, const struct opcode_info *info,

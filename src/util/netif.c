@@ -37,7 +37,7 @@ static bool is_address(const char *text, const struct ifaddrs *entry)
 /* `text` is a network, such as 10.0.0.0/24 or fd00::/64, that the address belongs to. */
 static bool is_in_network(const char *text, const struct ifaddrs *entry)
 {
-    unsigned bits = entry->ifa_addr->sa_family == AF_INET ? 32 : 128, prefix;
+    unsigned long bits = entry->ifa_addr->sa_family == AF_INET ? 32 : 128, prefix;
     const char *slash = strchr(text, '/');
     uint8_t network[16], address[16];
     char head[INET6_ADDRSTRLEN], *end;

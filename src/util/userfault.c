@@ -62,8 +62,10 @@ int userfault_move(int uffd, unsigned long to, unsigned long from, unsigned long
             return errno;
         else if (m.moved <= 0)
             sched_yield();
-        if (m.moved > 0)
+        if (m.moved > 0) {
             *done += m.moved;
+            tries = 0;
+        }
     }
     return 0;
 }

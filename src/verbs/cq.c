@@ -7,6 +7,7 @@
 #include "hca/async.h"
 #include "hca/cq.h"
 #include "hca/notify.h"
+#include "hca/observer.h"
 #include "util/list.h"
 
 #include <fcntl.h>
@@ -73,6 +74,8 @@ struct ibv_cq_ex *verbs_create_cq_ex(struct ibv_context *context, struct ibv_cq_
                                attr->comp_vector, attr->wc_flags & timestamps);
     if (!cq)
         return NULL;
+    cq->single_threaded = attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS &&
+                          attr->flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED;
     verbs_fill_cq_ex(cq, attr->wc_flags);
     return &cq->ex;
 }
@@ -148,6 +151,8 @@ EXPORT int ibv_destroy_cq(struct ibv_cq *ibv)
 {
     struct hca_cq *cq = (struct hca_cq *)ibv;
 
+    if (unlikely(check_on))
+        check_destroys(CHECK_CQ, cq, "ibv_destroy_cq()");
     if (load_relaxed(&cq->users) > 0)
         return check_because(EBUSY, "%d queues still use the CQ", load_relaxed(&cq->users));
     check_gone(CHECK_CQ, cq);
@@ -183,15 +188,26 @@ int verbs_poll_cq(struct ibv_cq *cq, int entries, struct ibv_wc *wc)
     return verbs_poll((struct hca_cq *)cq, entries, wc, NULL);
 }
 
-int verbs_poll_cq_checked(struct ibv_cq *cq, int entries, struct ibv_wc *wc)
+int verbs_poll_checked(struct hca_cq *cq, int entries, struct ibv_wc *wc, uint64_t *timestamps,
+                       const char *call)
 {
     int count;
 
-    check_uses(CHECK_CQ, cq, "ibv_poll_cq()");
-    count = verbs_poll((struct hca_cq *)cq, entries, wc, NULL);
+    check_uses(CHECK_CQ, cq, call);
+    if (cq->single_threaded)
+        check_enters(CHECK_CQ, cq, call);
+    count = verbs_poll(cq, entries, wc, timestamps);
+    if (cq->single_threaded)
+        check_leaves(CHECK_CQ, cq);
     for (int i = 0; i < count; i++)
         check_polled(&wc[i]);
     return count;
+}
+
+int verbs_poll_cq_checked(struct ibv_cq *cq, int entries, struct ibv_wc *wc)
+{
+    check_caller = __builtin_return_address(0);
+    return verbs_poll_checked((struct hca_cq *)cq, entries, wc, NULL, "ibv_poll_cq()");
 }
 
 int verbs_req_notify_cq(struct ibv_cq *cq, int solicited_only)
@@ -237,6 +253,8 @@ EXPORT int ibv_destroy_comp_channel(struct ibv_comp_channel *ibv)
 {
     struct hca_channel *channel = (struct hca_channel *)ibv;
 
+    if (unlikely(check_on))
+        check_destroys(CHECK_CHANNEL, channel, "ibv_destroy_comp_channel()");
     if (ibv->refcnt)
         return check_because(EBUSY, "%d CQs still use the channel", ibv->refcnt);
     check_gone(CHECK_CHANNEL, channel);
@@ -244,7 +262,7 @@ EXPORT int ibv_destroy_comp_channel(struct ibv_comp_channel *ibv)
     list_remove(channel, next, link);
     pthread_mutex_unlock(&channels_mutex);
     notify_close(ibv->fd, channel->id);
-    free(channel);
+    hca_free_object(channel);
     return 0;
 }
 

@@ -3,11 +3,14 @@
 
 #include "verbs/verbs.h"
 
+#include "check/check.h"
 #include "hca/cq.h"
 
 static int take_one(struct hca_cq *cq)
 {
-    int n = verbs_poll(cq, 1, &cq->current, &cq->current_timestamp);
+    int n = unlikely(check_on) ? verbs_poll_checked(cq, 1, &cq->current, &cq->current_timestamp,
+                                                    "ibv_start_poll()")
+                               : verbs_poll(cq, 1, &cq->current, &cq->current_timestamp);
 
     if (n <= 0)
         return n < 0 ? -n : ENOENT;

@@ -7,6 +7,7 @@
 #include "hca/arena.h"
 #include "hca/epoch.h"
 #include "hca/mr.h"
+#include "hca/observer.h"
 #include "hca/qp.h"
 #include "util/memory_file.h"
 
@@ -53,13 +54,15 @@ EXPORT int ibv_dealloc_pd(struct ibv_pd *ibv)
 {
     struct hca_pd *pd = (struct hca_pd *)ibv;
 
+    if (unlikely(check_on))
+        check_destroys(CHECK_PD, pd, "ibv_dealloc_pd()");
     if (load_relaxed(&pd->users) > 0)
         return check_because(EBUSY, "%d objects of PD %u still exist", load_relaxed(&pd->users),
                              pd->id);
     check_gone(CHECK_PD, pd);
     if (pd->parent)
         atomic_fetch_sub(&pd->parent->users, 1);
-    free(pd);
+    hca_free_object(pd);
     return 0;
 }
 
@@ -71,11 +74,12 @@ struct ibv_td *verbs_alloc_td(struct ibv_context *context, struct ibv_td_init_at
     if (!td)
         return fail(ENOMEM);
     td->ibv.context = context;
-    return &td->ibv;
+    return check_made(CHECK_TD, td, 0);
 }
 
 int verbs_dealloc_td(struct ibv_td *td)
 {
+    check_gone(CHECK_TD, td);
     free(td);
     return 0;
 }
@@ -95,6 +99,7 @@ struct ibv_pd *verbs_alloc_parent_domain(struct ibv_context *context,
     struct hca_pd *pd = new_pd(context, parent);
     if (!pd)
         return NULL;
+    pd->td = attr->td;
     atomic_fetch_add(&parent->users, 1);
     return check_made(CHECK_PD, pd, 0);
 }
@@ -245,6 +250,8 @@ EXPORT int ibv_dereg_mr(struct ibv_mr *ibv)
     struct hca_mr *mr = (struct hca_mr *)ibv;
     int err;
 
+    if (unlikely(check_on))
+        check_destroys(CHECK_MR, ibv, "ibv_dereg_mr()");
     if (load_relaxed(&mr->windows) > 0)
         return check_because(EBUSY, "memory windows are bound to the region with lkey 0x%x",
                              ibv->lkey);
@@ -260,7 +267,7 @@ EXPORT int ibv_dereg_mr(struct ibv_mr *ibv)
     if (mr->dm)
         atomic_fetch_sub(&mr->dm->users, 1);
     atomic_fetch_sub(&real_pd(ibv->pd)->users, 1);
-    free(mr);
+    hca_free_object(mr);
     return 0;
 }
 

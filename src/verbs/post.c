@@ -217,10 +217,9 @@ int verbs_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_
 }
 
 /* Without the fast path: the checks look at every request before it is executed. */
-static int send_one_checked(struct hca_qp *qp, struct ibv_send_wr *wr, uint8_t status,
-                            const void *caller)
+static int send_one_checked(struct hca_qp *qp, struct ibv_send_wr *wr, uint8_t status)
 {
-    struct send_wqe w;
+    struct send_wqe w = { 0 };
     int err = check_send(qp, wr);
 
     if (!err && qp->sq_posted - load_relaxed(&qp->sq_freed) >= qp->cap.max_send_wr)
@@ -230,7 +229,7 @@ static int send_one_checked(struct hca_qp *qp, struct ibv_send_wr *wr, uint8_t s
     if (status)
         w.flags |= IBV_SEND_SIGNALED; /* errors always complete */
     w.sq_index = next_index(qp);
-    check_posts(qp, wr, w.sq_index, status, caller);
+    check_posts(qp, &w, status);
     hca_engine->send(qp, &w);
     return 0;
 }
@@ -258,19 +257,28 @@ static void inject_before(struct hca_qp *qp, const struct injection *injection)
         qp_set_error(qp->shared);
 }
 
+static struct ibv_td *td_of(const struct hca_qp *qp)
+{
+    return qp->ibv.pd ? ((struct hca_pd *)qp->ibv.pd)->td : NULL;
+}
+
 /* Posts what check_send() allows. Call without locks. */
-static int post_checked(struct hca_qp *qp, struct ibv_send_wr **wr, const void *caller)
+static int post_checked(struct hca_qp *qp, struct ibv_send_wr **wr, const char *call)
 {
     struct injection injection = { 0 };
+    struct ibv_td *td = td_of(qp);
     int err = 0;
 
+    if (td)
+        check_enters(CHECK_TD, td, call);
+    charge_sends(*wr);
     for (; *wr; *wr = (*wr)->next) {
         if (check_injects) {
             inject_post((*wr)->opcode, &injection);
             inject_before(qp, &injection);
         }
         spin_lock(&qp->sq_lock);
-        err = send_one_checked(qp, *wr, injection.status, caller);
+        err = send_one_checked(qp, *wr, injection.status);
         spin_unlock(&qp->sq_lock);
         if (err)
             break;
@@ -278,6 +286,10 @@ static int post_checked(struct hca_qp *qp, struct ibv_send_wr **wr, const void *
     spin_lock(&qp->sq_lock);
     end_sends(qp);
     spin_unlock(&qp->sq_lock);
+    if (td)
+        check_leaves(CHECK_TD, td);
+    if (err == ENOMEM && check_sanitizes)
+        check_queue_full(qp);
     return err;
 }
 
@@ -292,8 +304,8 @@ int verbs_post_send_checked(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct i
         return err;
     }
     if (may_post_send(qp)) {
-        charge_sends(wr);
-        err = post_checked(qp, &wr, __builtin_return_address(0));
+        check_caller = __builtin_return_address(0);
+        err = post_checked(qp, &wr, "ibv_post_send()");
     } else {
         err = EINVAL;
     }
@@ -305,25 +317,32 @@ int verbs_post_send_checked(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct i
     return err;
 }
 
-int verbs_post_send_all(struct hca_qp *qp, struct ibv_send_wr *list)
+int verbs_post_send_all(struct hca_qp *qp, struct ibv_send_wr *list, const void *caller)
 {
+    struct ibv_send_wr *bad = list;
     uint32_t count = 0;
     int err = may_post_send(qp) ? 0 : EINVAL;
 
-    charge_sends(list);
+    if (likely(!check_on))
+        charge_sends(list);
     spin_lock(&qp->sq_lock);
-    for (struct ibv_send_wr *wr = list; wr && !err; wr = wr->next, count++)
-        err = check_send(qp, wr);
+    for (; bad && !err && !(err = check_send(qp, bad)); bad = bad->next)
+        count++;
     if (!err && qp->sq_posted - load_relaxed(&qp->sq_freed) + count > qp->cap.max_send_wr)
         err = ENOMEM;
     for (struct ibv_send_wr *wr = list; wr && !err && likely(!check_on); wr = wr->next)
         err = send_one(qp, wr);
     end_sends(qp);
     spin_unlock(&qp->sq_lock);
-    if (unlikely(check_on) && !err && !(err = check_call(VERB_POST_SEND)))
-        err = post_checked(qp, &list, __builtin_return_address(0));
+    if (unlikely(check_on) && !err) {
+        if ((err = check_call(VERB_POST_SEND)))
+            return err;
+        check_caller = caller;
+        err = post_checked(qp, &list, "ibv_wr_complete()");
+        bad = list;
+    }
     if (unlikely(err && check_explains && list))
-        check_explain_post(qp, list, err);
+        check_explain_post(qp, bad ? bad : list, err);
     return err;
 }
 
@@ -353,17 +372,32 @@ int verbs_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_
     return err;
 }
 
-int verbs_post_recv_checked(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+static int before_receives(void)
 {
-    int err = check_call(VERB_POST_RECV);
     uint64_t ns = check_injects ? inject_receive_pause() : 0;
 
-    check_uses(CHECK_QP, ibv, "ibv_post_recv()");
     if (ns)
         pause_for(ns);
-    if (!err)
-        return verbs_post_recv(ibv, wr, bad_wr);
-    *bad_wr = wr;
+    return check_call(VERB_POST_RECV);
+}
+
+int verbs_post_recv_checked(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+{
+    struct ibv_td *td;
+    int err;
+
+    check_uses(CHECK_QP, ibv, "ibv_post_recv()");
+    if ((err = before_receives())) {
+        *bad_wr = wr;
+        return err;
+    }
+    check_caller = __builtin_return_address(0);
+    td = td_of((struct hca_qp *)ibv);
+    if (td)
+        check_enters(CHECK_TD, td, "ibv_post_recv()");
+    err = verbs_post_recv(ibv, wr, bad_wr);
+    if (td)
+        check_leaves(CHECK_TD, td);
     return err;
 }
 
@@ -383,4 +417,18 @@ int verbs_post_srq_recv(struct ibv_srq *ibv, struct ibv_recv_wr *wr, struct ibv_
             check_explain_post_receive(&srq->rq, wr, false, err);
     }
     return err;
+}
+
+int verbs_post_srq_recv_checked(struct ibv_srq *ibv, struct ibv_recv_wr *wr,
+                                struct ibv_recv_wr **bad_wr)
+{
+    int err;
+
+    check_uses(CHECK_SRQ, ibv, "ibv_post_srq_recv()");
+    if ((err = before_receives())) {
+        *bad_wr = wr;
+        return err;
+    }
+    check_caller = __builtin_return_address(0);
+    return verbs_post_srq_recv(ibv, wr, bad_wr);
 }

@@ -145,7 +145,7 @@ EXPORT int ibv_destroy_qp(struct ibv_qp *ibv)
     struct hca_qp *qp = (struct hca_qp *)ibv;
 
     if (unlikely(check_on))
-        check_uses(CHECK_QP, qp, "ibv_destroy_qp()");
+        check_destroys(CHECK_QP, qp, "ibv_destroy_qp()");
     if (load_relaxed(&qp->opened) > 0) {
         atomic_fetch_sub(&qp->opened, 1);
         return 0;
@@ -170,6 +170,8 @@ EXPORT int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_m
     enum ibv_qp_state from;
     int err = check_call(VERB_MODIFY_QP);
 
+    if (unlikely(check_on))
+        check_uses(CHECK_QP, qp, "ibv_modify_qp()");
     if (err)
         return err;
     hca_charge(CALL_MODIFY_QP, 0);

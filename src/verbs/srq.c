@@ -91,6 +91,8 @@ EXPORT int ibv_destroy_srq(struct ibv_srq *ibv)
 {
     struct hca_srq *srq = (struct hca_srq *)ibv;
 
+    if (unlikely(check_on))
+        check_destroys(CHECK_SRQ, srq, "ibv_destroy_srq()");
     if (load_relaxed(&srq->users) > 0)
         return check_because(EBUSY, "%d QPs still use the SRQ", load_relaxed(&srq->users));
     check_gone(CHECK_SRQ, srq);

@@ -61,6 +61,8 @@ struct ibv_pd *verbs_alloc_parent_domain(struct ibv_context *context,
 
 int verbs_poll(struct hca_cq *cq, int entries, struct ibv_wc *wc, uint64_t *timestamps);
 int verbs_poll_cq(struct ibv_cq *cq, int entries, struct ibv_wc *wc);
+int verbs_poll_checked(struct hca_cq *cq, int entries, struct ibv_wc *wc, uint64_t *timestamps,
+                       const char *call);
 int verbs_poll_cq_checked(struct ibv_cq *cq, int entries, struct ibv_wc *wc);
 int verbs_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 struct ibv_cq_ex *verbs_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr);
@@ -79,8 +81,10 @@ int verbs_post_send_checked(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ib
 int verbs_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
 int verbs_post_recv_checked(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
 int verbs_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
+int verbs_post_srq_recv_checked(struct ibv_srq *srq, struct ibv_recv_wr *wr,
+                                struct ibv_recv_wr **bad_wr);
 /* Posts the whole list or nothing. */
-int verbs_post_send_all(struct hca_qp *qp, struct ibv_send_wr *wr);
+int verbs_post_send_all(struct hca_qp *qp, struct ibv_send_wr *wr, const void *caller);
 
 int verbs_fill_qp_ex(struct hca_qp *qp, uint64_t send_ops);
 void verbs_free_qp_ex(struct hca_qp *qp);

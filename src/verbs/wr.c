@@ -254,7 +254,8 @@ static int wr_complete(struct ibv_qp_ex *ex)
     for (uint32_t i = 0; i + 1 < b->count; i++)
         b->built[i].wr.next = &b->built[i + 1].wr;
     if (!err && b->count)
-        err = verbs_post_send_all((struct hca_qp *)ex, &b->built[0].wr);
+        err = verbs_post_send_all((struct hca_qp *)ex, &b->built[0].wr,
+                                  __builtin_return_address(0));
     pthread_mutex_unlock(&b->mutex);
     return err;
 }

@@ -9,10 +9,6 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#ifndef UDP_SEGMENT
-#define UDP_SEGMENT 103
-#endif
-
 #define BATCH_BYTES 65000 /* before it is cut: less than 64 KiB with the IP and UDP headers */
 #define SPARE_COUNT 8
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "wire/icrc.h"
 
-#include "transport/bytes.h"
+#include "util/bytes.h"
 
 #include <libdeflate.h>
 #include <pthread.h>

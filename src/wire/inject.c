@@ -67,6 +67,12 @@ void wire_inject(struct wire_arrival *arrival, const uint8_t *bytes, size_t leng
         corrupted[faults_delay(&faults) % length] ^= 1 << faults_delay(&faults) % 8;
         bytes = corrupted;
     }
+    if (length <= sizeof(corrupted) && faults_hit(&faults, length)) {
+        if (bytes != corrupted)
+            memcpy(corrupted, bytes, length);
+        faults_flip(&faults, corrupted, length);
+        bytes = corrupted;
+    }
     deliver(arrival, bytes, length, identification);
     if (faults_strike(&faults, FAULT_DUPLICATE))
         deliver(arrival, bytes, length, identification);

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #define QKEY      0x80010000
-#define PKEY      0xffff
 #define SEND_ONLY (SERVICE_UD | OPCODE_SEND_ONLY)
 
 bool wire_mad_send(const struct hca_mad *mad)
@@ -16,7 +15,7 @@ bool wire_mad_send(const struct hca_mad *mad)
     static atomic_uint psn;
     struct packet packet = {
         .opcode = SEND_ONLY,
-        .pkey = PKEY,
+        .pkey = HCA_PKEY,
         .destination_qpn = WIRE_QP1,
         .source_qpn = WIRE_QP1,
         .qkey = QKEY,

@@ -33,11 +33,6 @@ static char *own_address(const struct mem_ref *ref, uint32_t key)
     return (char *)ref->addr;
 }
 
-const uint8_t *wire_memory_own(const struct mem_ref *ref, uint32_t key)
-{
-    return (uint8_t *)own_address(ref, key);
-}
-
 /* Programs poll the last byte of a message, so it is written last, and a word as a whole. */
 static void store_in_order(char *to, const char *from, size_t length)
 {
@@ -126,7 +121,7 @@ const uint8_t *wire_memory_gathered(const struct wire_qp *qp, const struct wire_
     if (sge == end || sge->length - offset < length || wqe->send.flags & IBV_SEND_INLINE ||
         !mr_local(sge->lkey, qp->hca->pd->id, sge->addr + offset, length, false, &ref))
         return NULL;
-    return wire_memory_own(&ref, sge->lkey);
+    return (uint8_t *)own_address(&ref, sge->lkey);
 }
 
 bool wire_memory_gather(const struct wire_qp *qp, const struct wire_wqe *wqe, uint64_t offset,

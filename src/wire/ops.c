@@ -6,8 +6,8 @@
 #include "hca/qp.h"
 #include "hca/responder.h"
 #include "hca/shm_lock.h"
-#include "transport/bytes.h"
 #include "transport/verbs/work.h"
+#include "util/bytes.h"
 
 #include <endian.h>
 #include <string.h>
@@ -216,16 +216,6 @@ static enum transport_status place_write(struct transport_qp *transport, uint64_
     return wire_memory_write(&ref, region, bytes_of(payload), payload->length)
                ? TRANSPORT_SUCCESS
                : TRANSPORT_OPERATIONAL_ERROR;
-}
-
-const uint8_t *wire_memory_responded(const struct wire_qp *qp, const struct packet_payload *payload)
-{
-    struct mem_ref ref;
-
-    if (!translate(qp, payload->source, payload->offset, payload->length, TRANSPORT_ACCESS_READ,
-                   &ref))
-        return NULL;
-    return wire_memory_own(&ref, payload->source);
 }
 
 bool wire_memory_response(const struct wire_qp *qp, const struct packet_payload *payload,

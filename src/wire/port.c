@@ -13,17 +13,21 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#ifndef UDP_SEGMENT
-#define UDP_SEGMENT 103
-#endif
-#ifndef UDP_GRO
-#define UDP_GRO 104
-#endif
-
 #define SOCKET_BUFFER (8 << 20) /* the kernel grants less, unless the administrator allows it */
 #define HEADERS_BYTES 80        /* IP, UDP and transport headers that must fit beside the payload */
 
 struct wire_port wire_port = { .forward_fd = -1, .changes_fd = -1 };
+
+/* The interface, address or network of --wire. The program may clear its environment later. */
+static char chosen[INET6_ADDRSTRLEN + sizeof("/128")];
+
+static void read_choice(void)
+{
+    const char *text = getenv("VERBENA_WIRE");
+
+    if (text)
+        snprintf(chosen, sizeof(chosen), "%s", text);
+}
 
 static void gid_of(const union netif_address *address, uint8_t gid[16])
 {
@@ -175,11 +179,13 @@ void wire_port_follow(void)
     struct netif netif;
     bool changed = false;
 
-    while (wire_port.changes_fd >= 0 && recv(wire_port.changes_fd, bytes, sizeof(bytes), 0) > 0)
+    /* ENOBUFS: changes came faster than we looked. */
+    while (wire_port.changes_fd >= 0 &&
+           (recv(wire_port.changes_fd, bytes, sizeof(bytes), 0) > 0 || errno == ENOBUFS))
         changed = true;
     if (!changed)
         return;
-    if (netif_find(getenv("VERBENA_WIRE"), &netif, error, sizeof(error)))
+    if (netif_find(chosen, &netif, error, sizeof(error)))
         wire_port.netif.count = 0;
     else
         wire_port.netif = netif;
@@ -190,14 +196,14 @@ void wire_port_follow(void)
 
 int wire_port_open(void)
 {
-    const char *text = getenv("VERBENA_WIRE");
     struct wire_port *port = &wire_port;
     char error[512];
     int err = 0;
 
     wire_port_close();
+    read_choice();
     port->changes_fd = open_changes();
-    if (netif_find(text, &port->netif, error, sizeof(error))) {
+    if (netif_find(chosen, &port->netif, error, sizeof(error))) {
         log_error("wire: %s", error);
         wire_port_close();
         return ENODEV;
@@ -207,7 +213,7 @@ int wire_port_open(void)
         err = refused ? refused : err;
     }
     if (!port->count) {
-        log_error("wire: no address of %s can be used: %s", text, strerror(err));
+        log_error("wire: no address of %s can be used: %s", chosen, strerror(err));
         wire_port_close();
         return err;
     }
@@ -239,7 +245,8 @@ bool wire_port_fabric(char *name, size_t size)
     char own[NETIF_FABRIC], error[512];
     struct netif netif;
 
-    if (netif_find(getenv("VERBENA_WIRE"), &netif, error, sizeof(error)))
+    read_choice();
+    if (netif_find(chosen, &netif, error, sizeof(error)))
         return false; /* wire_port_open() will say why */
     netif_fabric(&netif, own);
     return snprintf(name, size, "%s", own) < (int)size;

@@ -251,16 +251,20 @@ static size_t frame_bytes(const struct packet *packet)
            packet_pad_bytes(packet) + ICRC_BYTES;
 }
 
+/* If the program changes memory between our ICRC and the kernel's copy, the peer drops the packet. So
+ * only memory that belongs to the adapter stays in place: not that of a response, which the program
+ * may change at any time, nor that of an unreliable request, which is complete before it is sent.
+ * Where a program breaks this rule, repeating what was lost must not break the ICRC again. */
 static const uint8_t *payload_in_place(const struct wire_qp *qp, const struct packet *packet,
                                        const struct wire_wqe *wqe)
 {
+    const struct requester *requester = &qp->transport.requester;
     uint32_t length = packet->payload.length;
 
-    /* An unreliable request is complete, and its memory the program's, before it is sent. */
-    if (length < GATHER_BYTES || !transport_is_reliable(&qp->transport))
+    if (!wqe || length < GATHER_BYTES || !transport_is_reliable(&qp->transport) ||
+        requester->rewound || requester->probing)
         return NULL;
-    return wqe ? wire_memory_gathered(qp, wqe, packet->payload.offset, length)
-               : wire_memory_responded(qp, &packet->payload);
+    return wire_memory_gathered(qp, wqe, packet->payload.offset, length);
 }
 
 static bool copy_payload(const struct wire_qp *qp, const struct packet *packet,

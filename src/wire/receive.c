@@ -14,10 +14,6 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#ifndef UDP_GRO
-#define UDP_GRO 104
-#endif
-
 #define MESSAGES      8
 #define MESSAGE_BYTES 65536
 #define TOUCHED       64

@@ -4,11 +4,11 @@
 #include "hca/proc.h"
 #include "hca/qp.h"
 #include "util/log.h"
+#include "util/thread.h"
 
 #include <errno.h>
 #include <poll.h>
-#include <pthread.h>
-#include <signal.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
@@ -155,9 +155,6 @@ static void *serve(void *unused)
 
 int wire_service_start(void)
 {
-    sigset_t all, old;
-    pthread_attr_t attr;
-    pthread_t thread;
     int err;
 
     if (wake_fd >= 0)
@@ -166,14 +163,7 @@ int wire_service_start(void)
     if (wake_fd < 0)
         return errno;
     store_relaxed(&stopping, false);
-    sigfillset(&all);
-    pthread_attr_init(&attr);
-    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-    pthread_attr_setstacksize(&attr, STACK_BYTES);
-    pthread_sigmask(SIG_BLOCK, &all, &old); /* leave signals to the program's own threads */
-    err = pthread_create(&thread, &attr, serve, NULL);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
-    pthread_attr_destroy(&attr);
+    err = thread_start(serve, NULL, STACK_BYTES);
     if (err)
         log_error("wire: cannot start the service thread: %s", strerror(err));
     else

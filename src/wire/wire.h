@@ -206,13 +206,10 @@ void wire_qp_complete(struct wire_qp *qp, struct wire_wqe *wqe, enum ibv_wc_stat
 /* Copy between `bytes` and registered memory. `key` is the key by which it was found. */
 bool wire_memory_write(const struct mem_ref *ref, uint32_t key, const void *bytes, size_t length);
 bool wire_memory_read(const struct mem_ref *ref, uint32_t key, void *bytes, size_t length);
-/* Where the kernel can read bytes of a WQE's gather list, or of a response, without a copy; NULL if
- * they are not in one piece in memory of this process. Valid until the end of the epoch. */
+/* Where the kernel can read bytes of a WQE's gather list without a copy; NULL if they are not in one
+ * piece in memory of this process. Valid until the end of the epoch. */
 const uint8_t *wire_memory_gathered(const struct wire_qp *qp, const struct wire_wqe *wqe,
                                     uint64_t offset, size_t length);
-const uint8_t *wire_memory_responded(const struct wire_qp *qp,
-                                     const struct packet_payload *payload);
-const uint8_t *wire_memory_own(const struct mem_ref *ref, uint32_t key);
 /* Bytes of a WQE's gather list, or into its scatter list. */
 bool wire_memory_gather(const struct wire_qp *qp, const struct wire_wqe *wqe, uint64_t offset,
                         void *bytes, size_t length);

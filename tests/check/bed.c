@@ -18,6 +18,16 @@ void bed_need(bool condition, const char *text)
     exit(9);
 }
 
+const struct bed_case *bed_choose(const struct bed_case *cases, int count, char **words)
+{
+    for (; count == 2 && cases->name; cases++) {
+        if (!strcmp(cases->name, words[1]))
+            return cases;
+    }
+    fprintf(stderr, "usage: %s CASE\n", words[0]);
+    exit(2);
+}
+
 uint16_t bed_lid(struct ibv_context *context)
 {
     struct ibv_port_attr port;

@@ -32,6 +32,14 @@ int bed_rdma(struct bed *bed, enum ibv_wr_opcode opcode, uint64_t remote, uint32
 /* Polls until one completion has arrived. */
 struct ibv_wc bed_poll(struct bed *bed);
 
+/* A program of several cases, of which its only argument names one; a table ends with NULL. */
+struct bed_case {
+    const char *name;
+    void (*run)(void);
+};
+/* Ends the program if there is no such case. */
+const struct bed_case *bed_choose(const struct bed_case *cases, int count, char **words);
+
 /* Ends the program with the reason if 'condition' does not hold. */
 #define BED_NEED(condition) bed_need(condition, #condition)
 void bed_need(bool condition, const char *text);

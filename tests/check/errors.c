@@ -3,9 +3,6 @@
 #include "bed.h"
 
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 static struct bed bed;
 
@@ -121,27 +118,21 @@ static void good(void)
     bed_free(&bed);
 }
 
-static const struct {
-    const char *name;
-    void (*run)(void);
-} cases[] = {
+static const struct bed_case cases[] = {
     { "access-flag", access_flag }, { "range", range },
     { "deregistered", deregistered }, { "local-key", local_key },
     { "short-receive", short_receive }, { "rnr", rnr },
     { "silence", silence }, { "transition", transition },
     { "full-queue", full_queue }, { "busy", busy },
     { "unmapped", unmapped }, { "good", good },
+    { NULL, NULL },
 };
 
 int main(int count, char **words)
 {
+    const struct bed_case *chosen = bed_choose(cases, count, words);
+
     bed_make(&bed);
-    for (size_t i = 0; count == 2 && i < sizeof(cases) / sizeof(*cases); i++) {
-        if (strcmp(cases[i].name, words[1]))
-            continue;
-        cases[i].run();
-        return 0;
-    }
-    fprintf(stderr, "usage: errors CASE\n");
-    return 2;
+    chosen->run();
+    return 0;
 }

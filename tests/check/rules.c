@@ -2,8 +2,11 @@
 /* Breaks one rule that no adapter notices: rules CASE. */
 #include "bed.h"
 
-#include <stdio.h>
+#include <errno.h>
+#include <pthread.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static struct bed bed;
 
@@ -40,6 +43,159 @@ static void deregister_too_early(void)
     BED_NEED(!ibv_dereg_mr(bed.mr));
 }
 
+/* The half of the memory that receives use, in a region that no peer may write. */
+static char *make_receive_region(void)
+{
+    struct ibv_mr *mr = ibv_reg_mr(bed.pd, bed.memory, BED_BYTES, IBV_ACCESS_LOCAL_WRITE);
+
+    BED_NEED(mr);
+    bed.mr->lkey = mr->lkey;
+    return bed.memory + BED_BYTES / 2;
+}
+
+static void write_receive(void)
+{
+    char *buffer = make_receive_region();
+
+    BED_NEED(!bed_receive(&bed, 1, 512, 3));
+    buffer[100]++;
+    BED_NEED(!bed_send(&bed, 0, 512, 4));
+    poll_both();
+}
+
+/* Until the completion, the buffer shows neither the old bytes nor the new; then the message, and
+ * behind it the old bytes. */
+static void keep_receive(void)
+{
+    char *buffer = make_receive_region(), expected[512];
+
+    memset(buffer, 1, 512);
+    memset(bed.memory, 2, 512);
+    memset(expected, 1, 512);
+    memset(expected, 2, 77);
+    BED_NEED(!bed_receive(&bed, 1, 512, 3));
+    BED_NEED(buffer[0] != 1 && buffer[255] != 1);
+    BED_NEED(!bed_send(&bed, 0, 77, 4));
+    BED_NEED(buffer[0] != 2);
+    poll_both();
+    BED_NEED(!memcmp(buffer, expected, 512));
+}
+
+/* Programs may send from the memory of a receive, if its message comes later. */
+static void share_receive(void)
+{
+    char *buffer = make_receive_region();
+    struct ibv_sge sge = { (uintptr_t)buffer, 64, bed.mr->lkey };
+    struct ibv_send_wr *bad, wr = { .sg_list = &sge,
+                                    .num_sge = 1,
+                                    .opcode = IBV_WR_SEND,
+                                    .send_flags = IBV_SEND_SIGNALED };
+
+    memset(buffer, 1, 64);
+    BED_NEED(!bed_receive(&bed, 1, 64, 3));
+    buffer[8] = 2;
+    BED_NEED(!ibv_post_send(bed.qp[0], &wr, &bad));
+    poll_both();
+    BED_NEED(buffer[0] == 1 && buffer[8] == 2 && buffer[63] == 1);
+}
+
+static void never_signal(void)
+{
+    struct ibv_send_wr *bad, wr = { .opcode = IBV_WR_RDMA_WRITE,
+                                    .wr.rdma = { (uintptr_t)bed.memory, bed.mr->rkey } };
+    int err = 0;
+
+    for (int i = 0; i < 1000 && !err; i++)
+        err = ibv_post_send(bed.qp[0], &wr, &bad);
+    BED_NEED(err == ENOMEM);
+}
+
+static void overrun(void)
+{
+    struct ibv_wc wc;
+
+    BED_NEED(!ibv_resize_cq(bed.cq, 4));
+    for (int i = 0; i < 8; i++)
+        BED_NEED(!bed_rdma(&bed, IBV_WR_RDMA_WRITE, (uintptr_t)bed.memory, bed.mr->rkey, 8));
+    usleep(1000);
+    ibv_poll_cq(bed.cq, 0, &wc);
+}
+
+/* Of a failed completion, the documented fields are as they were, and the others useless. */
+static void read_failed_completion(void)
+{
+    struct ibv_wc wc;
+
+    BED_NEED(!bed_rdma(&bed, IBV_WR_RDMA_WRITE, 8, bed.mr->rkey, 8));
+    wc = bed_poll(&bed);
+    BED_NEED(wc.status == IBV_WC_REM_ACCESS_ERR && wc.wr_id == 7);
+    BED_NEED(wc.qp_num == bed.qp[0]->qp_num && wc.opcode != IBV_WC_RDMA_WRITE);
+    BED_NEED(wc.byte_len > BED_BYTES);
+}
+
+static void use_after_fork(void)
+{
+    pid_t child = fork();
+    struct ibv_wc wc;
+
+    if (!child) {
+        ibv_poll_cq(bed.cq, 1, &wc);
+        _exit(0);
+    }
+    BED_NEED(child > 0 && waitpid(child, NULL, 0) == child);
+}
+
+static void deregister_twice(void)
+{
+    BED_NEED(!ibv_dereg_mr(bed.mr));
+    ibv_dereg_mr(bed.mr);
+}
+
+static struct ibv_qp *of_one_thread;
+
+static void *post_often(void *unused)
+{
+    struct ibv_recv_wr *bad, wr = { .wr_id = 1 };
+
+    for (int i = 0; i < 20; i++)
+        BED_NEED(!ibv_post_recv(of_one_thread, &wr, &bad));
+    return NULL;
+}
+
+/* Two threads use a QP of a thread domain, without a lock. */
+static void use_from_threads(void)
+{
+    struct ibv_td_init_attr td = { 0 };
+    struct ibv_parent_domain_init_attr domain = { .pd = bed.pd };
+    struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
+    pthread_t thread;
+
+    domain.td = ibv_alloc_td(bed.context, &td);
+    BED_NEED(domain.td);
+    bed.pd = ibv_alloc_parent_domain(bed.context, &domain);
+    BED_NEED(bed.pd);
+    of_one_thread = bed_qp(&bed);
+    BED_NEED(!ibv_modify_qp(of_one_thread, &attr,
+                            IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
+    BED_NEED(!pthread_create(&thread, NULL, post_often, NULL));
+    post_often(NULL);
+    BED_NEED(!pthread_join(thread, NULL));
+}
+
+/* In virtual time: the last byte of a write is there before the first. */
+static void last_byte_first(void)
+{
+    volatile char *target = bed.memory + BED_BYTES / 2;
+    bool seen = false;
+    struct ibv_wc wc;
+
+    memset(bed.memory, 1, 1024);
+    BED_NEED(!bed_rdma(&bed, IBV_WR_RDMA_WRITE, (uintptr_t)target, bed.mr->rkey, 1024));
+    while (!ibv_poll_cq(bed.cq, 1, &wc))
+        seen |= target[1023] && !target[0];
+    BED_NEED(wc.status == IBV_WC_SUCCESS && seen && target[0]);
+}
+
 static void leak(void)
 {
     BED_NEED(!ibv_destroy_qp(bed.qp[0]) && !ibv_destroy_qp(bed.qp[1]));
@@ -68,28 +224,32 @@ static void poll_after_destroy(void)
     ibv_poll_cq(bed.cq, 1, &wc);
 }
 
-static const struct {
-    const char *name;
-    void (*run)(void);
-} cases[] = {
+static const struct bed_case cases[] = {
     { "reuse-too-early", reuse_too_early },
     { "reuse-in-time", reuse_in_time },
     { "deregister-too-early", deregister_too_early },
+    { "write-receive", write_receive },
+    { "keep-receive", keep_receive },
+    { "share-receive", share_receive },
+    { "never-signal", never_signal },
+    { "overrun", overrun },
+    { "read-failed-completion", read_failed_completion },
+    { "use-after-fork", use_after_fork },
+    { "deregister-twice", deregister_twice },
+    { "use-from-threads", use_from_threads },
+    { "last-byte-first", last_byte_first },
     { "leak", leak },
     { "post-after-destroy", post_after_destroy },
     { "destroy-twice", destroy_twice },
     { "poll-after-destroy", poll_after_destroy },
+    { NULL, NULL },
 };
 
 int main(int count, char **words)
 {
+    const struct bed_case *chosen = bed_choose(cases, count, words);
+
     bed_make(&bed);
-    for (size_t i = 0; count == 2 && i < sizeof(cases) / sizeof(*cases); i++) {
-        if (strcmp(cases[i].name, words[1]))
-            continue;
-        cases[i].run();
-        return 0;
-    }
-    fprintf(stderr, "usage: rules CASE\n");
-    return 2;
+    chosen->run();
+    return 0;
 }

@@ -12,7 +12,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum task { IDLE, CONNECT, OPERATE, WRITE_ON, ANSWERED };
+enum task { IDLE, CONNECT, OPERATE, USE, WRITE_ON, ANSWERED };
+
+#define USES 200 /* of one page: an exchange costs as much as thirty copies */
 
 /* Shared by owner and peer. */
 struct desk {
@@ -28,6 +30,7 @@ struct desk {
 
 struct rig owner;
 pid_t peer_pid;
+void (*peer_prepare)(void);
 static struct ibv_cq *cq;
 static struct ibv_qp *qp;
 static struct desk *desk;
@@ -96,6 +99,10 @@ static void work(struct rig *rig, struct ibv_mr *mr, uint64_t *word, int task)
     case OPERATE:
         desk->status = operate(mr, word);
         break;
+    case USE:
+        for (int i = 0; i < USES; i++)
+            CHECK_INT(desk->status = operate(mr, word), IBV_WC_SUCCESS);
+        break;
     case WRITE_ON:
         atomic_store(&desk->task, ANSWERED);
         desk->opcode = IBV_WR_RDMA_WRITE;
@@ -115,6 +122,8 @@ static void be_peer(const char *way)
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     setenv("VERBENA_MR", way, 1);
+    if (peer_prepare)
+        peer_prepare();
     open_rig(&rig);
     struct ibv_mr *mr = ibv_reg_mr(rig.pd, &word, 8, IBV_ACCESS_LOCAL_WRITE);
     CHECK(mr, "ibv_reg_mr: %s", strerror(errno));
@@ -170,6 +179,20 @@ enum ibv_wc_status peer_add(const void *at, uint32_t key, uint64_t more)
     return ask_operation(IBV_WR_ATOMIC_FETCH_AND_ADD, at, key, &more);
 }
 
+void peer_use(const void *at, uint32_t key, uint64_t value)
+{
+    uint64_t seen;
+
+    desk->opcode = IBV_WR_RDMA_WRITE;
+    desk->at = (uintptr_t)at;
+    desk->key = key;
+    desk->value = value;
+    ask(USE);
+    await_answer();
+    CHECK_INT(peer_read(at, key, &seen), IBV_WC_SUCCESS);
+    CHECK_INT(seen, value);
+}
+
 void peer_write_on(const void *at, uint32_t key)
 {
     desk->at = (uintptr_t)at;
@@ -188,7 +211,9 @@ enum ibv_wc_status peer_stopped(void)
     return desk->status;
 }
 
-static unsigned count_mappings(pid_t pid, const char *rights, uintptr_t covering)
+#define REGION_FILE "memfd:verbena-region"
+
+static unsigned count_mappings(pid_t pid, const char *name, const char *rights, uintptr_t covering)
 {
     unsigned long start, end;
     char path[64], line[512], has[8];
@@ -199,7 +224,7 @@ static unsigned count_mappings(pid_t pid, const char *rights, uintptr_t covering
     CHECK(maps, "%s: %s", path, strerror(errno));
     while (fgets(line, sizeof(line), maps))
         if (sscanf(line, "%lx-%lx %7s", &start, &end, has) == 3 &&
-            strstr(line, "memfd:verbena-region") && (!rights || !strcmp(has, rights)) &&
+            strstr(line, name) && (!rights || !strcmp(has, rights)) &&
             (!covering || (covering >= start && covering < end)))
             count++;
     fclose(maps);
@@ -208,12 +233,17 @@ static unsigned count_mappings(pid_t pid, const char *rights, uintptr_t covering
 
 unsigned peer_mappings(const char *rights)
 {
-    return count_mappings(peer_pid, rights, 0);
+    return count_mappings(peer_pid, REGION_FILE, rights, 0);
+}
+
+bool peer_attached(void)
+{
+    return count_mappings(peer_pid, "/SYSV", NULL, 0);
 }
 
 bool is_exchanged(const void *at)
 {
-    return count_mappings(getpid(), NULL, (uintptr_t)at);
+    return count_mappings(getpid(), REGION_FILE, NULL, (uintptr_t)at);
 }
 
 /* ---- the owner ---- */
@@ -308,10 +338,10 @@ static void run(const void *argument)
 
 int main(int argc, char **argv)
 {
-    const struct mapped_case *const tables[] = { program_cases, memory_cases };
+    const struct mapped_case *const tables[] = { program_cases, memory_cases, use_cases };
     bool good = true;
 
-    for (int t = 0; t < 2; t++)
+    for (int t = 0; t < 3; t++)
         for (const struct mapped_case *c = tables[t]; c->name; c++)
             if (argc < 2 || !strcmp(argv[1], c->name))
                 good &= case_run(c->name, run, c) != CASE_FAILED;

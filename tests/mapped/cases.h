@@ -17,10 +17,12 @@ struct mapped_case {
     void (*run)(void);
 };
 
-extern const struct mapped_case program_cases[], memory_cases[];
+extern const struct mapped_case program_cases[], memory_cases[], use_cases[];
 
 /* Opens the adapter in this process and in a peer, whose VERBENA_MR is given, and connects them. */
 void owner_open(const char *own_way, const char *peer_way);
+/* What the peer does before it opens the adapter. */
+extern void (*peer_prepare)(void);
 /* Replaces queue pairs that are in error. */
 void owner_reconnect(void);
 extern struct rig owner;
@@ -38,12 +40,16 @@ bool is_exchanged(const void *at);
 enum ibv_wc_status peer_write(const void *at, uint32_t key, uint64_t value);
 enum ibv_wc_status peer_read(const void *at, uint32_t key, uint64_t *value);
 enum ibv_wc_status peer_add(const void *at, uint32_t key, uint64_t more);
+/* The peer writes that word so often that it pays to map the region, and reads it back. */
+void peer_use(const void *at, uint32_t key, uint64_t value);
 /* The peer writes increasing numbers until a write fails; returns at once. */
 void peer_write_on(const void *at, uint32_t key);
 /* The status of the failed write. */
 enum ibv_wc_status peer_stopped(void);
 /* How many regions the peer maps with these permissions ("r--s", "rw-s"). */
 unsigned peer_mappings(const char *rights);
+/* Whether it has attached a System V segment. */
+bool peer_attached(void);
 /* The peer writes a word that we see, and reads a word that we write. */
 void check_both_ways(uint8_t *memory, uint32_t key);
 

@@ -313,6 +313,7 @@ struct owner {
     uint64_t random;
     struct ibv_mr *base, *mrs[RANGES];
     uint64_t registrations, forks;
+    bool by_use; /* VERBENA_MR=auto: memory is exchanged when peers have used it */
 };
 
 static void withdraw(struct owner *o, unsigned i)
@@ -441,7 +442,9 @@ static void one_round(struct owner *o)
         offer(o, at);
         if (next_random(&o->random) % 32 == 0)
             fork_child(o);
-        if (next_random(&o->random) % 4 == 0)
+        if (o->by_use) /* long enough for peers to use it */
+            usleep(next_random(&o->random) % 3000);
+        else if (next_random(&o->random) % 4 == 0)
             usleep(next_random(&o->random) % 500);
     }
 }
@@ -467,7 +470,8 @@ static void connect_peers(struct owner *o)
 
 static int be_owner(double seconds)
 {
-    struct owner o = { .random = seed + 5000 };
+    const char *way = getenv("VERBENA_MR");
+    struct owner o = { .random = seed + 5000, .by_use = way && !strcmp(way, "auto") };
     uint64_t end = rig_now_us() + (uint64_t)(seconds * 1e6);
     pthread_t threads[4];
     unsigned rounds = 0;

@@ -22,6 +22,7 @@ extern const struct mpi_case error_cases[];
 extern const struct mpi_case type_cases[];
 extern const struct mpi_case collective_cases[];
 extern const struct mpi_case window_cases[];
+extern const struct mpi_case window_thread_cases[];
 extern const struct mpi_case thread_cases[];
 extern const struct mpi_case dynamic_cases[];
 

@@ -345,7 +345,17 @@ static void test_all_pairs(void)
     free(out);
 }
 
+/* A program may wait for a time by reading the clock. */
+static void test_clock(void)
+{
+    double start = MPI_Wtime();
+
+    while (MPI_Wtime() - start < 100e-6)
+        ;
+}
+
 const struct mpi_case point_cases[] = {
+    { "clock", test_clock, 1 },
     { "send", test_send, 1 },
     { "ssend", test_ssend, 1 },
     { "bsend", test_bsend, 1 },

@@ -32,7 +32,8 @@ static const struct group groups[] = {
     { "point", point_cases, false },           { "match", match_cases, false },
     { "errors", error_cases, false },          { "types", type_cases, false },
     { "collective", collective_cases, false }, { "windows", window_cases, false },
-    { "threads", thread_cases, true },         { "dynamic", dynamic_cases, false },
+    { "threads", thread_cases, true },         { "threads", window_thread_cases, true },
+    { "dynamic", dynamic_cases, false },
 };
 
 void case_failed(const char *format, ...)

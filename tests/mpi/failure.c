@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* failure PORTS [return]: pulls the cables of the last PORTS ports of the adapter in mid-transfer.
+/* failure PORTS [return|window]: pulls the cables of the last PORTS ports of the adapter in mid-transfer.
  * As long as a port is left, all messages must arrive; rank 0 prints "arrived". With none left, MPI
  * calls must return an error; each rank that gets one prints "error: TEXT". With 'return', the
  * cables are put back, and once the rails are up again, those of the other ports are pulled
- * instead. */
+ * instead. With 'window', rank 0 puts, gets and accumulates while the cables of all but the last
+ * PORTS ports are pulled, among them that of the rail that locks use. */
 #include "data.h"
 
 #include <dlfcn.h>
@@ -11,6 +12,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #define ROUNDS           30
@@ -157,11 +159,37 @@ static void use_recovered(int pulled, unsigned char *buffers)
     wait_for(failures, port_count, "have failed");
 }
 
+static void use_window(int left)
+{
+    unsigned char *memory, *out = allocate(BYTES), *in = allocate(BYTES);
+    long one = 1, before = -1;
+    MPI_Win window;
+
+    MPI_Win_allocate(sizeof(long) + BYTES, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &window);
+    MPI_Win_lock_all(0, window);
+    for (int i = 0; i < ROUNDS && !rank; i++) {
+        data_fill(out, BYTES, i);
+        MPI_Put(out, BYTES, MPI_BYTE, 1, sizeof(long), BYTES, MPI_BYTE, window);
+        if (i == PULLED)
+            set_cables(OTHERS, left, OUT);
+        MPI_Win_flush(1, window);
+        MPI_Get(in, BYTES, MPI_BYTE, 1, sizeof(long), BYTES, MPI_BYTE, window);
+        MPI_Fetch_and_op(&one, &before, MPI_LONG, 1, 0, MPI_SUM, window);
+        MPI_Win_flush(1, window);
+        expect_data(in, BYTES, i, "got after a failure");
+        expect(before == i, "%ld were counted before, not %d", before, i);
+    }
+    MPI_Win_unlock_all(window);
+    MPI_Win_free(&window);
+    free(in);
+    free(out);
+}
+
 int main(int argc, char **argv)
 {
     unsigned char *buffers = allocate((size_t)2 * WINDOW * BYTES);
     int pull = argc > 1 ? atoi(argv[1]) : 1, ranks;
-    bool returns = argc > 2;
+    bool window = argc > 2 && !strcmp(argv[2], "window"), returns = argc > 2 && !window;
     MPI_Errhandler handler;
 
     MPI_Init(&argc, &argv);
@@ -172,9 +200,12 @@ int main(int argc, char **argv)
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, handler);
     open_adapter();
     start_counters();
-    for (int i = 0; i < ROUNDS; i++)
+    for (int i = 0; i < ROUNDS && !window; i++)
         exchange(i, LAST, pull, buffers);
-    wait_for(failures, pull, "have failed");
+    if (window)
+        use_window(pull);
+    else
+        wait_for(failures, pull, "have failed");
     if (returns)
         use_recovered(pull, buffers);
     if (!rank)

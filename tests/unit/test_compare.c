@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Comparing two runs: made-up rounds of known noise, from fixed seeds. */
 #include "results/compare.h"
+#include "results/permutation.h"
 #include "results/rounds.h"
 
 #include <setjmp.h>
@@ -89,7 +90,7 @@ static void free_all(struct comparison *comparison, struct results *a, struct re
     results_free(b);
 }
 
-/* At most 1 in 20, and three standard deviations of such a count. */
+/* At most one in so many, and three standard deviations of such a count. */
 static void equal_runs_are_equal(void **unused)
 {
     static const struct noise *const noises[] = { &quiet, &wild };
@@ -107,7 +108,8 @@ static void equal_runs_are_equal(void **unused)
             alarms += changes_of(&comparison) != 0;
             free_all(&comparison, a, b);
         }
-        assert_true(alarms <= PAIRS * 0.05 + 3 * sqrt(PAIRS * 0.05 * 0.95));
+        assert_true(alarms <= PAIRS * PERMUTATION_ALPHA +
+                                  3 * sqrt(PAIRS * PERMUTATION_ALPHA * (1 - PERMUTATION_ALPHA)));
     }
 }
 
@@ -152,7 +154,7 @@ static void detectable_is_what_it_says(void **unused)
 
 static void few_rounds_decide_nothing(void **unused)
 {
-    static const unsigned int few[][2] = { { 0, 0 }, { 1, 9 }, { 3, 3 }, { 2, 4 } };
+    static const unsigned int few[][2] = { { 0, 0 }, { 1, 9 }, { 3, 3 }, { 2, 4 }, { 4, 4 } };
 
     for (size_t i = 0; i < sizeof(few) / sizeof(*few); i++) {
         struct results *a = make_run(few[i][0], &quiet, 0, 1);
@@ -239,10 +241,10 @@ static void a_point_that_lacks_a_round_is_undecided(void **unused)
     free_all(&comparison, a, b);
 }
 
-/* Chance makes it the farthest of all 25 in one of 25 cases. */
+/* Chance makes it the farthest of all 101 in one of 101 cases. */
 static void a_run_without_rounds_is_one_round(void **unused)
 {
-    struct results *a = make_run(0, NULL, 0, 1), *b = make_run(24, &quiet, POINTS, 2);
+    struct results *a = make_run(0, NULL, 0, 1), *b = make_run(100, &quiet, POINTS, 2);
     struct comparison comparison = compare(a, b);
 
     assert_int_equal(comparison.method, COMPARE_PERMUTATION);

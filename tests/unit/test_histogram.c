@@ -27,7 +27,7 @@ static uint64_t random_word(void)
     return random_state;
 }
 
-static double random_share(void)
+static double random_fraction(void)
 {
     return (double)(random_word() >> 11) / 0x1p53;
 }
@@ -48,9 +48,9 @@ static uint64_t small_value(void)
 
 static uint64_t time_value(void)
 {
-    double tail = random_share() < 0.01 ? 100 : 1;
+    double tail = random_fraction() < 0.01 ? 100 : 1;
 
-    return (uint64_t)(1500 * tail * -log(1 - random_share()) + 700);
+    return (uint64_t)(1500 * tail * -log(1 - random_fraction()) + 700);
 }
 
 static uint64_t any_value(void)
@@ -251,7 +251,7 @@ static void check_coverage(unsigned int count, double least, double most)
     for (int run = 0; run < INTERVAL_RUNS; run++) {
         histogram_clear(histogram);
         for (unsigned int i = 0; i < count; i++)
-            histogram_add(histogram, (uint64_t)(1e9 * random_share()));
+            histogram_add(histogram, (uint64_t)(1e9 * random_fraction()));
         histogram_summary(histogram, 1e-9, &summary);
         covered += summary.low <= 0.5 && 0.5 <= summary.high;
     }

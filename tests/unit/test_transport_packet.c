@@ -63,7 +63,7 @@ static void services_have_only_what_they_allow(void **state)
 
     for (unsigned opcode = 0; opcode < 256; opcode++)
         known += opcode_info(opcode) != NULL;
-    assert_int_equal(known, 23 + 12 + 2 + 23); /* RC, UC, UD, XRC */
+    assert_int_equal(known, 23 + 12 + 2 + 23 + 1); /* RC, UC, UD, XRC, CNP */
     assert_null(opcode_info(SERVICE_UC | OPCODE_READ_REQUEST));
     assert_null(opcode_info(SERVICE_UC | OPCODE_SEND_ONLY_INVALIDATE));
     assert_null(opcode_info(SERVICE_UD | OPCODE_SEND_FIRST));
@@ -142,6 +142,23 @@ static void a_global_datagram(void **state)
     };
 
     assert_frame(&path, &packet, "abc", frame, sizeof(frame));
+}
+
+/* BECN is set, and sixteen bytes are reserved (annex A17). */
+static void a_congestion_notification(void **state)
+{
+    static const uint8_t expected[BTH_BYTES + CNP_RESERVED_BYTES] = { OPCODE_CNP, 0,    0xff, 0xff, 0x40,
+                                                                      0x12,       0x34, 0x56 };
+    struct packet packet = { .opcode = OPCODE_CNP, .pkey = 0xffff, .destination_qpn = 0x123456 };
+    struct packet decoded;
+    uint8_t bytes[PACKET_MAX_HEADER_BYTES];
+
+    memset(bytes, 0xaa, sizeof(bytes));
+    assert_int_equal(packet_encode(&packet, bytes), sizeof(expected));
+    assert_memory_equal(bytes, expected, sizeof(expected));
+    assert_null(packet_decode(&decoded, bytes, sizeof(expected)));
+    assert_int_equal(decoded.opcode, OPCODE_CNP);
+    assert_int_equal(decoded.destination_qpn, 0x123456);
 }
 
 static void an_acknowledgement(void **state)
@@ -372,6 +389,7 @@ int main(void)
         cmocka_unit_test(services_have_only_what_they_allow),
         cmocka_unit_test(the_example_of_the_specification),
         cmocka_unit_test(a_global_datagram),
+        cmocka_unit_test(a_congestion_notification),
         cmocka_unit_test(an_acknowledgement),
         cmocka_unit_test(what_is_encoded_is_decoded),
         cmocka_unit_test(every_flipped_bit_is_seen),

@@ -2,11 +2,12 @@
 /* Two ends of a reliable connection exchange messages of all kinds and sizes, several at once, and
  * check every byte.
  *
- *     exchange PORT GID SEED ROUNDS            the target
- *     exchange PORT GID SEED ROUNDS HOST       the initiator
+ *     exchange [--busy] PORT GID SEED ROUNDS            the target
+ *     exchange [--busy] PORT GID SEED ROUNDS HOST       the initiator
  *
  * Both ends derive each round from the seed. A TCP connection carries addresses and separates the
- * rounds; it is no witness for data. */
+ * rounds; it is no witness for data. With --busy, all operations are one-sided, and the target
+ * computes during a round: it makes no verbs call, and changes memory that the initiator reads. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <infiniband/verbs.h>
@@ -22,6 +23,9 @@
 #define LANES      8 /* operations at once */
 #define LANE_BYTES (256 << 10)
 #define PATIENCE_S 60
+#define HOT_WORDS  256 /* that a busy target keeps changing */
+#define HOT_READS  10  /* in a round */
+#define HOT_OFFSET (LANES * LANE_BYTES + 1024)
 
 enum operation { SEND, SEND_IMM, WRITE, WRITE_IMM, READ, ADD, SWAP, OPERATIONS };
 
@@ -51,7 +55,7 @@ static uint8_t *lanes;      /* LANES * LANE_BYTES */
 static uint64_t *counters;  /* behind the lanes: one for each lane */
 static struct end own, peer;
 static int control;
-static bool initiator;
+static bool initiator, busy;
 static uint64_t state;
 
 __attribute__((noreturn, format(printf, 1, 2))) static void fail(const char *format, ...)
@@ -196,12 +200,19 @@ static void connect_qp(int gid)
 
 /* ---- rounds ---- */
 
+static bool consumes_receive(const struct step *step)
+{
+    return step->operation == SEND || step->operation == SEND_IMM || step->operation == WRITE_IMM;
+}
+
 static void plan(struct step steps[LANES])
 {
     for (int i = 0; i < LANES; i++) {
         struct step *step = &steps[i];
 
-        step->operation = draw() % OPERATIONS;
+        do
+            step->operation = draw() % OPERATIONS;
+        while (busy && consumes_receive(step));
         step->length = draw() % 4 ? draw() % 20000 : draw() % (LANE_BYTES - 64);
         step->offset = draw() % 64;
         step->seed = draw();
@@ -229,11 +240,6 @@ static void check(const uint8_t *at, const struct step *step, unsigned round, in
 static uint8_t *lane(int i, const struct step *step)
 {
     return lanes + (size_t)i * LANE_BYTES + step->offset;
-}
-
-static bool consumes_receive(const struct step *step)
-{
-    return step->operation == SEND || step->operation == SEND_IMM || step->operation == WRITE_IMM;
 }
 
 /* A QP that only receives does not notice that its peer is gone. */
@@ -332,6 +338,45 @@ static void post_sends(const struct step *steps, unsigned round)
         fail("post_send");
 }
 
+static volatile uint64_t *hot_words(void)
+{
+    return (uint64_t *)(lanes + HOT_OFFSET);
+}
+
+static void change_hot_words(void)
+{
+    for (int i = 0; i < HOT_WORDS; i++)
+        hot_words()[i]++;
+}
+
+static void compute_until_initiator_is_done(void)
+{
+    char byte;
+
+    do
+        for (int i = 0; i < 1000; i++)
+            change_hot_words();
+    while (recv(control, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && errno == EAGAIN);
+}
+
+static void read_hot_words(unsigned round)
+{
+    struct ibv_sge sge = { (uintptr_t)hot_words(), HOT_WORDS * sizeof(uint64_t), mr->lkey };
+    struct ibv_send_wr wr = { .sg_list = &sge,
+                              .num_sge = 1,
+                              .opcode = IBV_WR_RDMA_READ,
+                              .send_flags = IBV_SEND_SIGNALED,
+                              .wr.rdma = { peer.address + HOT_OFFSET, peer.key } },
+                       *bad;
+
+    if (ibv_post_send(qp, &wr, &bad))
+        fail("post_send");
+    wait_completions(1, NULL, round);
+    for (int i = 0; i < HOT_WORDS; i++)
+        if (hot_words()[i] < round)
+            fail("round %u: word %d is %llu", round, i, (unsigned long long)hot_words()[i]);
+}
+
 /* Both atomics of round r change every lane's counter from r to r + 1. */
 static void prepare(const struct step *steps, unsigned round)
 {
@@ -374,6 +419,10 @@ static void run_round(unsigned round)
     if (initiator) {
         post_sends(steps, round);
         wait_completions(LANES, steps, round);
+        for (int i = 0; busy && i < HOT_READS; i++)
+            read_hot_words(round);
+    } else if (busy) {
+        compute_until_initiator_is_done();
     } else {
         if (late) {
             usleep(500);
@@ -388,8 +437,11 @@ static void run_round(unsigned round)
 
 int main(int argc, char **argv)
 {
+    busy = argc > 1 && !strcmp(argv[1], "--busy");
+    argv += busy;
+    argc -= busy;
     if (argc < 5) {
-        fprintf(stderr, "usage: exchange PORT GID SEED ROUNDS [HOST]\n");
+        fprintf(stderr, "usage: exchange [--busy] PORT GID SEED ROUNDS [HOST]\n");
         return 2;
     }
     unsigned rounds = atoi(argv[4]);

@@ -36,7 +36,7 @@ int background_load_run(struct flow *flow)
             continue;
         count = completions_poll(&flow->receives, &wc, 1);
         if (count < 0 ||
-            (writes % BENCH_IDLE_POLLS == 0 && !bench_alive(flow->bench, monotonic_ns())))
+            (writes % BENCH_IDLE_POLLS == 0 && !bench_alive(flow->bench, patience_now())))
             return BENCH_FAILED;
     }
     return flow_post_receive_again(flow, &wc) || flow_settle(flow) ? BENCH_FAILED : BENCH_OK;

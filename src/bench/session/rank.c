@@ -229,6 +229,7 @@ int rank_main(int fd, const char *version, char *const *words, int count)
     control.fd[0] = fd;
     control.timeout_s = ranks_idle_timeout(&assignment.settings);
     control.stopped = interrupt_seen;
+    patience_watch(getppid()); /* rank 0, if it is on this host */
     bench = (struct bench){
         .experiment = assignment.experiment,
         .settings = &assignment.settings,

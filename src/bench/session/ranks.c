@@ -2,6 +2,7 @@
 /* Starts, connects and stops the ranks, for rank 0. */
 #include "bench/session/ranks.h"
 #include "bench/interrupt.h"
+#include "bench/patience.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -61,6 +62,8 @@ static int start_here(struct ranks *ranks, int rank)
     }
     close(pair[1]);
     ranks->control.fd[rank] = pair[0];
+    if (ranks->pids[rank] > 0)
+        patience_watch(ranks->pids[rank]);
     return ranks->pids[rank] < 0 ? -1 : 0;
 }
 
@@ -163,6 +166,7 @@ int ranks_start(struct ranks *ranks, const struct assignment *assignment, char *
     struct assignment each = *assignment;
 
     memset(ranks, 0, sizeof(*ranks));
+    patience_forget();
     control->timeout_s = ranks_idle_timeout(&assignment->settings);
     control->stopped = interrupt_seen;
     for (int i = 0; i < CONTROL_RANKS_MAX; i++)

@@ -29,7 +29,7 @@ unsigned extent_count(void)
 
 struct extent *extent_find(const struct vma *vma)
 {
-    for (unsigned i = 0; vma->shared && vma->inode && i < count; i++)
+    for (unsigned i = 0; vma->shared && !vma->is_sysv && vma->inode && i < count; i++)
         if (extents[i]->inode == vma->inode && extents[i]->dev == vma->dev)
             return extents[i];
     return NULL;

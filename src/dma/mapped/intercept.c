@@ -14,6 +14,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/shm.h>
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -44,20 +45,26 @@
 
 EXPORT int munmap(void *addr, size_t length)
 {
+    bool registered = share_change_begin((uintptr_t)addr, length);
     int result = NEXT(munmap)(addr, length);
 
-    if (!result)
-        share_memory_gone((uintptr_t)addr, length);
+    if (!result && registered)
+        share_change_gone((uintptr_t)addr, length);
+    if (registered)
+        share_change_end();
     return result;
 }
 
 #define DEFINE_MMAP(name, offset_type)                                                        \
     EXPORT void *name(void *addr, size_t length, int prot, int flags, int fd, offset_type at) \
     {                                                                                         \
+        bool registered = flags & MAP_FIXED && share_change_begin((uintptr_t)addr, length);   \
         void *result = NEXT(name)(addr, length, prot, flags, fd, at);                         \
                                                                                               \
-        if (flags & MAP_FIXED && result != MAP_FAILED)                                        \
-            share_memory_gone((uintptr_t)result, length);                                     \
+        if (registered && result != MAP_FAILED)                                               \
+            share_change_gone((uintptr_t)result, length);                                     \
+        if (registered)                                                                       \
+            share_change_end();                                                               \
         return result;                                                                        \
     }
 
@@ -68,6 +75,7 @@ EXPORT void *mremap(void *addr, size_t old_length, size_t length, int flags, ...
 {
     uintptr_t from = (uintptr_t)addr, to;
     void *target = NULL, *result;
+    bool moves, lands;
     va_list more;
 
     if (flags & MREMAP_FIXED) {
@@ -75,16 +83,33 @@ EXPORT void *mremap(void *addr, size_t old_length, size_t length, int flags, ...
         target = va_arg(more, void *);
         va_end(more);
     }
+    moves = share_change_begin(from, old_length);
+    lands = flags & MREMAP_FIXED && share_change_begin((uintptr_t)target, length);
     result = NEXT(mremap)(addr, old_length, length, flags, target);
-    if (result == MAP_FAILED)
-        return result;
     to = (uintptr_t)result;
-    if (to != from)
-        share_memory_gone(from, old_length);
-    else if (length < old_length)
-        share_memory_gone(from + length, old_length - length);
-    if (flags & MREMAP_FIXED)
-        share_memory_gone(to, length);
+    if (moves && result != MAP_FAILED && to != from)
+        share_change_gone(from, old_length);
+    else if (moves && result != MAP_FAILED && length < old_length)
+        share_change_gone(from + length, old_length - length);
+    if (lands && result != MAP_FAILED)
+        share_change_gone(to, length);
+    if (lands)
+        share_change_end();
+    if (moves)
+        share_change_end();
+    return result;
+}
+
+EXPORT int shmdt(const void *addr)
+{
+    uint64_t length = share_segment_at(addr);
+    bool registered = length && share_change_begin((uintptr_t)addr, length);
+    int result = NEXT(shmdt)(addr);
+
+    if (!result && registered)
+        share_change_gone((uintptr_t)addr, length);
+    if (registered)
+        share_change_end();
     return result;
 }
 

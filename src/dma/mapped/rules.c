@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <infiniband/verbs.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,8 +49,24 @@ static unsigned thread_count(void)
 /* Not counting the service thread, which does not access the program's memory. */
 static bool threads_unwatched(const struct rule_input *q)
 {
-    (void)q;
-    return swap_offered(NULL) == SWAP_USER_ONLY && thread_count() > 1u + agent_is_running();
+    return swap_offered(NULL) == SWAP_USER_ONLY &&
+           (q->c->in_background || thread_count() > 1u + agent_is_running());
+}
+
+static bool on_own_stack(const struct rule_input *q)
+{
+    static __thread uintptr_t low, high;
+    pthread_attr_t attr;
+    size_t size;
+    void *base;
+
+    if (!high && !pthread_getattr_np(pthread_self(), &attr)) {
+        pthread_attr_getstack(&attr, &base, &size);
+        pthread_attr_destroy(&attr);
+        low = (uintptr_t)base;
+        high = low + size;
+    }
+    return q->c->addr < high && q->c->addr + q->c->length > low;
 }
 
 static bool not_remote(const struct rule_input *q)
@@ -107,8 +124,9 @@ static bool too_many_descriptors(const struct rule_input *q)
     return extent_too_many();
 }
 
-/* What a rule examines: the region, each range of its memory, the outcome of the exchange. */
-enum stage { REGION, RANGE, OUTCOME };
+/* What a rule examines: the region, when it is registered and before an exchange; each range of its
+ * memory; the outcome of the exchange. */
+enum stage { REGION, EXCHANGE, RANGE, OUTCOME };
 
 struct rule {
     enum share_reason reason;
@@ -123,12 +141,13 @@ struct rule {
 /* clang-format off */
 static const struct rule rules[] = {
     { WHY_ASKED,       REGION,  false, copy_asked,           0, "copying was asked for" },
-    { WHY_KERNEL,      REGION,  false, kernel_lacks,         0, "the kernel offers too little" },
     { WHY_NOT_REMOTE,  REGION,  false, not_remote,           0, "peers have no access to it" },
     { WHY_ON_DEMAND,   REGION,  false, on_demand,            0, "on-demand or empty" },
-    { WHY_UNALIGNED,   REGION,  false, unaligned,            0, "does not begin on a page" },
-    { WHY_LARGE,       REGION,  true,  too_large,            0, "too large to be exchanged unasked" },
-    { WHY_THREADS,     REGION,  false, threads_unwatched,    0,
+    { WHY_STACK,       REGION,  false, on_own_stack,         0, "on a stack" },
+    { WHY_KERNEL,      EXCHANGE, false, kernel_lacks,        0, "the kernel offers too little" },
+    { WHY_UNALIGNED,   EXCHANGE, false, unaligned,           0, "does not begin on a page" },
+    { WHY_LARGE,       EXCHANGE, true,  too_large,           0, "too large to be exchanged unasked" },
+    { WHY_THREADS,     EXCHANGE, false, threads_unwatched,   0,
       "userfaultfd serves user mode only, and the program has threads" },
     { WHY_FILE,        RANGE,   false, is_file,              0, "a file or shared memory of the program's own" },
     { WHY_READ_ONLY,   RANGE,   false, is_read_only,         0, "mapped without read and write permission" },
@@ -150,6 +169,7 @@ static const char *const other_texts[SHARE_REASONS] = {
     [WHY_PIECES] = "lies in too many mappings",
     [WHY_LET_GO] = "its file is not open any more",
     [WHY_NO_MEMORY] = "no memory for it",
+    [WHY_UNUSED] = "peers have not used it enough",
 };
 
 const char *rules_reason_text(enum share_reason reason)
@@ -172,6 +192,11 @@ static enum share_reason judge(enum stage stage, const struct rule_input *q)
 enum share_reason rules_for_region(const struct candidate *c)
 {
     return judge(REGION, &(struct rule_input){ .c = c });
+}
+
+enum share_reason rules_for_exchange(const struct candidate *c)
+{
+    return judge(EXCHANGE, &(struct rule_input){ .c = c });
 }
 
 enum share_reason rules_for_range(const struct candidate *c, const struct vma *vma, uint64_t start,

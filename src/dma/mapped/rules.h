@@ -30,21 +30,25 @@ enum share_reason {
     WHY_LOCKED,
     WHY_WATCHED,
     WHY_NO_MEMORY,
+    WHY_UNUSED,
     SHARE_REASONS,
 };
 
 /* A message such as "pages are pinned by the kernel". */
 const char *rules_reason_text(enum share_reason reason);
 
-/* A region that is being registered. */
+/* A region that peers may map. */
 struct candidate {
     enum mr_mode mode;
     uint64_t addr, length;
     unsigned access;
+    bool in_background; /* the program runs meanwhile */
 };
 
-/* Rules that do not depend on its mappings. */
+/* Rules for every region, when it is registered, in the thread that registers it. */
 enum share_reason rules_for_region(const struct candidate *c);
+/* Rules for memory that is to be exchanged. */
+enum share_reason rules_for_exchange(const struct candidate *c);
 /* Rules for one range of its memory that is not exchanged yet. */
 enum share_reason rules_for_range(const struct candidate *c, const struct vma *vma, uint64_t start,
                                   uint64_t length);

@@ -6,6 +6,7 @@
 #include "dma/mapped/extent.h"
 #include "dma/agent.h"
 #include "dma/peer.h"
+#include "dma/sysv.h"
 #include "util/log.h"
 
 #include <errno.h>
@@ -19,13 +20,21 @@
 /* The files of a region that peers map, by the region's index. */
 struct backing {
     struct share_map *map;
-    struct extent *extents[SHARE_PIECES];
+    struct extent *extents[SHARE_PIECES]; /* none: a System V segment */
 };
+
+/* Copies that cost this much are a reason to find out what a region is in; those that cost as much
+ * as an exchange, to exchange it. */
+#define EXAMINE_NS         20000
+#define EXCHANGE_NS        45000
+#define EXCHANGE_NS_A_PAGE 3500
+#define PINNED_PATIENCE    64 /* times that, until the next attempt */
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct backing **backings[MR_CHUNKS]; /* guarded by the mutex */
 static atomic_uint outcomes[SHARE_REASONS];
 static _Atomic uint64_t bytes_exchanged;
+static atomic_uint segments_shared; /* regions in System V segments */
 
 /* The state of the lock's holder to restore. A signal handler that accessed memory under exchange,
  * or forked, would wait for itself; a cancelled thread would not release the lock. */
@@ -34,15 +43,22 @@ static struct {
     int cancelling;
 } holder;
 
+static __thread unsigned depth;
+
 void share_lock(void)
 {
     sigset_t all, signals;
     int cancelling;
 
+    if (depth) {
+        depth++;
+        return;
+    }
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancelling);
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &signals);
     pthread_mutex_lock(&mutex);
+    depth = 1;
     holder.signals = signals;
     holder.cancelling = cancelling;
 }
@@ -52,6 +68,8 @@ static void release(bool in_child)
     sigset_t signals = holder.signals;
     int cancelling = holder.cancelling;
 
+    if (--depth)
+        return;
     if (in_child)
         pthread_mutex_init(&mutex, NULL);
     else
@@ -188,21 +206,40 @@ static struct backing **backing_slot(uint32_t index)
     return *chunk ? *chunk + (index & ((1u << MR_CHUNK_SHIFT) - 1)) : NULL;
 }
 
-static enum share_reason publish(struct shared_mr *mr, const struct share_range *ranges,
-                                 unsigned count)
+static struct backing *new_backing(struct shared_mr *mr)
 {
     struct backing **slot = backing_slot(mr->index);
     struct backing *f = slot ? calloc(1, sizeof(*f)) : NULL;
-    struct share_map *map = f ? arena_alloc(sizeof(*map)) : NULL;
 
-    if (!map) {
+    if (f && !(f->map = arena_alloc(sizeof(*f->map)))) {
         free(f);
-        return WHY_NO_MEMORY;
+        f = NULL;
     }
-    map->start = mr->addr & ~(PAGE_BYTES - 1);
+    if (!f)
+        return NULL;
+    f->map->start = mr->addr & ~(PAGE_BYTES - 1);
+    f->map->length = 0;
+    store_relaxed(&f->map->mapped, 0);
+    *slot = f;
+    return f;
+}
+
+static void publish(struct shared_mr *mr, struct share_map *map)
+{
+    map->serial = atomic_fetch_add(&seg->next_share, 1) + 1;
+    mr->share_at = seg_offset(map) / CACHE_LINE;
+    store_release(&mr->share, map->serial);
+}
+
+static enum share_reason share_files(struct shared_mr *mr, const struct share_range *ranges,
+                                     unsigned count)
+{
+    struct backing *f = new_backing(mr);
+
+    if (!f)
+        return WHY_NO_MEMORY;
+    struct share_map *map = f->map;
     map->count = count;
-    map->length = 0;
-    store_relaxed(&map->mapped, 0);
     for (unsigned i = 0; i < count; i++) {
         const struct share_range *s = &ranges[i];
         map->pieces[i] = (struct share_piece){
@@ -215,39 +252,135 @@ static enum share_reason publish(struct shared_mr *mr, const struct share_range 
         f->extents[i] = s->extent;
         extent_use(s->extent);
     }
-    map->serial = atomic_fetch_add(&seg->next_share, 1) + 1;
-    f->map = map;
-    *slot = f;
-    mr->share_at = seg_offset(map) / CACHE_LINE;
-    store_relaxed(&mr->share, map->serial);
+    publish(mr, map);
     return SHARED;
 }
 
-static enum share_reason attach_locked(struct shared_mr *mr, const struct candidate *c)
+/* Memory in a System V segment needs no exchange: peers attach the segment. */
+static bool share_segment(struct shared_mr *mr)
+{
+    uint64_t start = mr->addr & ~(PAGE_BYTES - 1);
+    uint64_t end = round_up(mr->addr + mr->length, PAGE_BYTES);
+    struct sysv_range range;
+    struct backing *f;
+
+    if (!sysv_at(mr->addr, &range) || end > range.end || !range.writable ||
+        !(f = new_backing(mr)))
+        return false;
+    f->map->count = 1;
+    f->map->length = end - start;
+    f->map->pieces[0] = (struct share_piece){ .inode = (uint64_t)range.id,
+                                              .offset = range.offset + (start - range.start),
+                                              .length = end - start,
+                                              .fd = -1,
+                                              .ipc_namespace = sysv_namespace() };
+    publish(mr, f->map);
+    atomic_fetch_add(&segments_shared, 1);
+    return true;
+}
+
+static bool may_be_segment(enum share_reason reason)
+{
+    return reason == WHY_FILE || reason == WHY_KERNEL || reason == WHY_UNALIGNED ||
+           reason == WHY_LARGE || reason == WHY_THREADS;
+}
+
+static enum share_reason attach_locked(struct shared_mr *mr, const struct candidate *c,
+                                       bool may_exchange)
 {
     struct share_range ranges[SHARE_PIECES];
-    unsigned count;
-    enum share_reason reason = find_ranges(c, ranges, &count);
+    enum share_reason reason = rules_for_exchange(c);
+    unsigned count = 0;
 
+    if (!reason)
+        reason = find_ranges(c, ranges, &count);
+    if (reason)
+        return may_be_segment(reason) && share_segment(mr) ? SHARED : reason;
     for (unsigned i = 0; i < count && !reason; i++)
-        reason = make_shared(&ranges[i]);
-    return reason ? reason : publish(mr, ranges, count);
+        reason = ranges[i].extent || may_exchange ? make_shared(&ranges[i]) : WHY_UNUSED;
+    return reason ? reason : share_files(mr, ranges, count);
+}
+
+static void note_outcome(const struct shared_mr *mr, enum share_reason reason)
+{
+    atomic_fetch_add(&outcomes[reason], 1);
+    log_debug("%lu bytes registered at %#lx: %s", (unsigned long)mr->length,
+              (unsigned long)mr->addr, rules_reason_text(reason));
+}
+
+/* Where the kernel's accesses do not wait for an exchange, only the program's own thread may make
+ * it: before peers use the memory, because afterwards it may not call us again. */
+static bool attaches_at_once(enum mr_mode mode)
+{
+    return mode == MR_SHARE || swap_offered(NULL) == SWAP_USER_ONLY;
 }
 
 void share_attach(struct shared_mr *mr)
 {
-    struct candidate c = { mr_mode(), mr->addr, mr->length, mr->access };
+    struct candidate c = { mr_mode(), mr->addr, mr->length, mr->access, false };
     enum share_reason reason = rules_for_region(&c);
 
     note_range(mr->addr, mr->length, 1);
-    if (!reason) {
+    if (!reason && attaches_at_once(c.mode)) {
         share_lock();
-        reason = attach_locked(mr, &c);
+        reason = attach_locked(mr, &c, true);
         share_unlock();
+    } else if (!reason) {
+        store_relaxed(&mr->share, SHARE_PENDING | EXAMINE_NS);
+        reason = WHY_UNUSED;
+        agent_serve();
     }
-    atomic_fetch_add(&outcomes[reason], 1);
-    log_debug("%lu bytes registered at %#lx: %s", (unsigned long)mr->length,
-              (unsigned long)mr->addr, rules_reason_text(reason));
+    note_outcome(mr, reason);
+}
+
+/* ---- regions that peers have used ---- */
+
+static uint64_t exchange_cost(uint64_t length)
+{
+    return EXCHANGE_NS + length / PAGE_BYTES * EXCHANGE_NS_A_PAGE;
+}
+
+/* The published entry counts; the owner's copy only says that it does. */
+static bool is_used_enough(const struct shared_mr *mr, uint64_t *count)
+{
+    if (mr->kind != MR_USER || !load_acquire(&mr->key) ||
+        !(load_relaxed(&mr->share) & SHARE_PENDING))
+        return false;
+    *count = load_relaxed(&mr_published(mr)->share);
+    return *count & SHARE_PENDING && !(*count & SHARE_LEFT);
+}
+
+/* A region whose key is valid stays as it is while we hold the lock. */
+static void share_if_used(struct shared_mr *mr, void *context)
+{
+    struct candidate c = { mr_mode(), mr->addr, mr->length, mr->access, true };
+    struct shared_mr *entry = mr_published(mr);
+    uint64_t count;
+
+    (void)context;
+    if (!is_used_enough(mr, &count))
+        return;
+    enum share_reason reason = attach_locked(mr, &c, count & SHARE_EXAMINED);
+    if (reason == WHY_UNUSED || reason == WHY_PINNED) {
+        uint64_t times = reason == WHY_PINNED ? PINNED_PATIENCE : 1;
+        store_release(&entry->share,
+                      SHARE_PENDING | SHARE_EXAMINED | times * exchange_cost(mr->length));
+        return;
+    }
+    if (reason)
+        store_relaxed(&mr->share, 0);
+    entry->share_at = mr->share_at;
+    store_release(&entry->share, load_relaxed(&mr->share));
+    atomic_fetch_sub(&outcomes[WHY_UNUSED], 1);
+    note_outcome(mr, reason);
+}
+
+void share_used(void)
+{
+    atomic_store(&proc_slot(proc_self)->share_asked, 0);
+    share_lock();
+    mr_for_each_own(share_if_used, NULL);
+    share_unlock();
 }
 
 /* ---- detaching ---- */
@@ -270,6 +403,8 @@ static bool undo(struct shared_mr *mr)
     if (!f)
         return false;
     bool mapped = load_acquire(&f->map->mapped);
+    if (!f->extents[0])
+        atomic_fetch_sub(&segments_shared, 1);
     *slot = NULL;
     store_relaxed(&mr->share, 0);
     for (unsigned i = 0; i < SHARE_PIECES && f->extents[i]; i++)
@@ -327,24 +462,46 @@ static void end_share(struct shared_mr *mr, void *context)
         r->found = true;
 }
 
-void share_memory_gone(uint64_t addr, uint64_t length)
+bool share_change_begin(uint64_t addr, uint64_t length)
+{
+    if (likely(!may_be_registered(addr, length)))
+        return false;
+    share_lock();
+    return true;
+}
+
+void share_change_gone(uint64_t addr, uint64_t length)
 {
     struct range r = { addr, length, false };
     int err = errno;
 
-    if (likely(!may_be_registered(addr, length)))
-        return;
-    share_lock();
     mr_for_each_own(hide_share, &r);
     if (r.found) {
         epoch_grace();
         r.found = false;
         mr_for_each_own(end_share, &r);
     }
-    share_unlock();
     if (r.found)
         tell_peers();
     errno = err;
+}
+
+void share_change_end(void)
+{
+    int err = errno;
+
+    share_unlock();
+    errno = err;
+}
+
+uint64_t share_segment_at(const void *addr)
+{
+    struct sysv_range range;
+    int err = errno;
+    bool found = load_relaxed(&segments_shared) && sysv_at((uintptr_t)addr, &range);
+
+    errno = err;
+    return found ? range.end - (uintptr_t)addr : 0;
 }
 
 bool share_discard(uint64_t addr, uint64_t length, int advice, int *result)
@@ -354,7 +511,7 @@ bool share_discard(uint64_t addr, uint64_t length, int advice, int *result)
     struct vma vma;
     int view;
 
-    if (!extent_count() || addr % PAGE_BYTES || end < addr)
+    if ((!extent_count() && !may_be_registered(addr, length)) || addr % PAGE_BYTES || end < addr)
         return false;
     share_lock();
     view = vma_open();
@@ -385,6 +542,7 @@ void share_forget(void)
     memset(granules, 0, sizeof(granules));
     atomic_store(&wide_regions, 0);
     atomic_store(&regions, 0);
+    atomic_store(&segments_shared, 0);
     release(true);
 }
 

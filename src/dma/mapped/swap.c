@@ -83,6 +83,7 @@ struct swap {
     int uffd;
     uint64_t staging;
     int file;
+    int view; /* vma_open() */
 };
 
 static int write_all(int file, uint64_t from, uint64_t length, uint64_t offset)
@@ -96,11 +97,20 @@ static int write_all(int file, uint64_t from, uint64_t length, uint64_t offset)
     return 0;
 }
 
+/* free() may have unmapped the memory of a program that has not deregistered it before. */
+static bool is_still_there(const struct swap *s, uint64_t addr, uint64_t length)
+{
+    struct vma vma;
+
+    return vma_at(s->view, addr, &vma) && vma.end >= addr + length && !vma.shared;
+}
+
 static int put_file_there(const struct swap *s, uint64_t addr, uint64_t length, uint64_t offset)
 {
+    if (!is_still_there(s, addr, length))
+        return ENOMEM;
     void *at = map((void *)addr, length, PROT_READ | PROT_WRITE,
                    MAP_SHARED | MAP_FIXED | MAP_POPULATE, s->file, offset);
-
     if (at == MAP_FAILED)
         return errno;
     syscall(SYS_madvise, addr, length, MADV_DONTFORK); /* fork.c gives children a copy */
@@ -126,7 +136,8 @@ static int swap_piece(const struct swap *s, uint64_t addr, uint64_t length, uint
     return 0;
 
 move_back:
-    if (userfault_move(s->uffd, addr, s->staging, moved, &back))
+    if (is_still_there(s, addr, length) &&
+        userfault_move(s->uffd, addr, s->staging, moved, &back))
         log_error("cannot move %lu KiB at %#lx back: %s", (unsigned long)(moved - back) >> 10,
                   (unsigned long)(addr + back), strerror(errno));
     struct uffdio_range range = { addr, length };
@@ -167,12 +178,16 @@ static int swap_pieces(const struct swap *s, uint64_t addr, uint64_t length, uin
 int swap_for_file(uint64_t addr, uint64_t length, int file, uint64_t offset)
 {
     uint64_t room = length < PIECE_BYTES ? length : PIECE_BYTES;
-    struct swap s = { .file = file };
+    struct swap s = { .file = file, .view = vma_open() };
     int err = 0;
 
-    s.uffd = userfault_open(swap_offered(NULL) != SWAP_FULL);
-    if (s.uffd < 0)
+    if (s.view < 0)
         return errno;
+    s.uffd = userfault_open(swap_offered(NULL) != SWAP_FULL);
+    if (s.uffd < 0) {
+        err = errno;
+        goto close_view;
+    }
     void *staging = map(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (staging == MAP_FAILED) {
         err = errno;
@@ -185,5 +200,7 @@ int swap_for_file(uint64_t addr, uint64_t length, int file, uint64_t offset)
     unmap(staging, room);
 close_uffd:
     close(s.uffd);
+close_view:
+    close(s.view);
     return err;
 }

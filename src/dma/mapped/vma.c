@@ -35,7 +35,8 @@ static bool query(int view, uint64_t addr, uint64_t flags, struct vma *vma)
                          .readable = q.vma_flags & KERNEL_VMA_READABLE,
                          .writable = q.vma_flags & KERNEL_VMA_WRITABLE,
                          .shared = q.vma_flags & KERNEL_VMA_SHARED,
-                         .is_stack = !strcmp(name, "[stack]") };
+                         .is_stack = !strcmp(name, "[stack]"),
+                         .is_sysv = !strncmp(name, "/SYSV", 5) };
     return true;
 }
 

@@ -16,6 +16,7 @@ struct vma {
     uint64_t page_size;
     bool readable, writable, shared;
     bool is_stack;
+    bool is_sysv; /* its inode is an id, which a file of ours may have as its inode, too */
 };
 
 /* A descriptor for queries; -1 with errno: needs Linux 6.11. */

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "sim/adapter/faults.h"
 #include "util/nearest.h"
+#include "util/random.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,20 +16,8 @@ const char *const fault_names[FAULT_COUNT] = {
     [FAULT_CORRUPT] = "corrupt",
     [FAULT_DUPLICATE] = "duplicate",
     [FAULT_REORDER] = "reorder",
+    [FAULT_FLIP] = "flip",
 };
-
-/* ---- random numbers ---- */
-
-/* Weyl sequence and mixing function of SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom
- * Number Generators, 2014). */
-static uint64_t draw(struct faults *faults)
-{
-    uint64_t z = faults->state += 0x9e3779b97f4a7c15ull;
-
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebull;
-    return z ^ z >> 31;
-}
 
 bool faults_strike(struct faults *faults, enum fault fault)
 {
@@ -35,14 +25,51 @@ bool faults_strike(struct faults *faults, enum fault fault)
 
     if (faults->rates[fault] <= 0)
         return false;
-    strikes = (draw(faults) >> 11) * 0x1p-53 < faults->rates[fault];
+    strikes = random_fraction(&faults->state) < faults->rates[fault];
     faults->counts[fault] += strikes;
     return strikes;
 }
 
 uint64_t faults_delay(struct faults *faults)
 {
-    return 1 + draw(faults) % LONGEST_DELAY_NS;
+    return 1 + random_next(&faults->state) % LONGEST_DELAY_NS;
+}
+
+/* ---- bit errors ---- */
+
+/* Bits flip independently of each other, so the distance between two is geometrically distributed. */
+static uint64_t distance(struct faults *faults)
+{
+    double rate = faults->rates[FAULT_FLIP];
+    double bits = rate < 1 ? floor(log1p(-random_fraction(&faults->state)) / log1p(-rate)) : 0;
+
+    return bits < 0x1p62 ? bits : 1ull << 62;
+}
+
+bool faults_hit(struct faults *faults, size_t length)
+{
+    uint64_t bits = 8ull * length;
+
+    if (faults->rates[FAULT_FLIP] <= 0)
+        return false;
+    if (faults->until_flip < bits)
+        return true;
+    faults->until_flip -= bits;
+    return false;
+}
+
+unsigned int faults_flip(struct faults *faults, uint8_t *bytes, size_t length)
+{
+    uint64_t bits = 8ull * length;
+    unsigned int flipped = 0;
+
+    for (; faults->until_flip < bits; flipped++) {
+        bytes[faults->until_flip / 8] ^= 0x80 >> faults->until_flip % 8;
+        faults->until_flip += 1 + distance(faults);
+    }
+    faults->until_flip -= bits;
+    faults->counts[FAULT_FLIP] += flipped;
+    return flipped;
 }
 
 /* ---- parsing ---- */
@@ -95,8 +122,8 @@ static int read_word(char *word, struct faults *out, char *error, size_t size)
     for (int fault = 0; fault < FAULT_COUNT; fault++)
         nearest_try(&nearest, fault_names[fault]);
     snprintf(error, size,
-             "--faults: unknown fault '%s': use drop, corrupt, duplicate, reorder or seed%s", word,
-             nearest_text(&nearest));
+             "--faults: unknown fault '%s': use drop, corrupt, duplicate, reorder, flip or seed%s",
+             word, nearest_text(&nearest));
     return -1;
 }
 
@@ -114,5 +141,6 @@ int faults_read(const char *text, struct faults *out, char *error, size_t size)
         if (read_word(word, out, error, size))
             return -1;
     }
+    out->until_flip = out->rates[FAULT_FLIP] > 0 ? distance(out) : 0;
     return 0;
 }

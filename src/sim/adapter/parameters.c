@@ -268,9 +268,8 @@ static int store(struct reading *reading, const struct location *location,
 
 static int read_file(struct reading *reading, unsigned int depth);
 
-/* "based-on" names a file beside the current one, or else one that parameters_find() finds. */
-static int find_base(const char *from, const char *name, char *path, size_t path_size, char *error,
-                     size_t size)
+int parameters_find_base(const char *from, const char *name, char *path, size_t path_size,
+                         char *error, size_t size)
 {
     const char *slash = strrchr(from, '/');
     bool is_path = adapter_name_is_path(name);
@@ -299,7 +298,8 @@ static int read_base(struct part *part, const struct location *location, const c
         return fail(reading, location, "based-on must be the first line");
     if (part->depth + 1 == DEPTH_MAX)
         return fail(reading, location, "more than %d files based on each other", DEPTH_MAX);
-    if (find_base(location->file, name, base->path, sizeof(base->path), error, sizeof(error)))
+    if (parameters_find_base(location->file, name, base->path, sizeof(base->path), error,
+                             sizeof(error)))
         return fail(reading, location, "based-on: %s", error);
     if (stat(base->path, &status))
         return fail(reading, location, "based-on: %s: %s", base->path, strerror(errno));
@@ -430,6 +430,7 @@ static int check_consistency(struct reading *reading)
     const struct parameters *out = reading->out;
     uint64_t packet = out->link.mtu + out->link.header;
     bool tree = out->fabric.topology == TOPOLOGY_FAT_TREE;
+    bool ethernet = out->link.layer == LAYER_ETHERNET, lossy = ethernet && !out->pfc.xoff;
     uint32_t weights[VLS_MAX];
     const struct {
         bool wrong;
@@ -445,6 +446,17 @@ static int check_consistency(struct reading *reading)
         { tree && (!out->fabric.uplinks || out->fabric.radix <= out->fabric.uplinks),
           "fabric.topology", "= fat-tree needs fabric.uplinks, and fabric.radix above that" },
         { out->hca.memory && !(out->hca.memory_rate > 0), "hca.memory", "needs hca.memory_rate" },
+        { !ethernet && out->pfc.xoff, "pfc.xoff", "needs link.layer = ethernet" },
+        { !ethernet && out->ecn.kmax, "ecn.kmax", "needs link.layer = ethernet" },
+        { out->dcqcn.enabled && !out->ecn.kmax, "dcqcn.enabled", "= yes needs ecn.kmax" },
+        { out->pfc.xoff && out->pfc.xon > out->pfc.xoff, "pfc.xon", "exceeds pfc.xoff" },
+        { out->ecn.kmax && out->ecn.kmin > out->ecn.kmax, "ecn.kmax", "is below ecn.kmin" },
+        { out->ecn.pmax > 1, "ecn.pmax", "exceeds 1" },
+        { !(out->dcqcn.g > 0) || out->dcqcn.g >= 1, "dcqcn.g", "is not between 0 and 1" },
+        { out->dcqcn.timer < 1 || out->dcqcn.alpha_interval < 1,
+          out->dcqcn.timer < 1 ? "dcqcn.timer" : "dcqcn.alpha_interval", "is below 1 ns" },
+        { lossy && out->fabric.output_buffer && out->fabric.output_buffer < packet,
+          "fabric.output_buffer", "holds less than one packet of link.mtu and link.header" },
     };
 
     for (size_t i = 0; i < sizeof(checks) / sizeof(*checks); i++) {

@@ -20,6 +20,11 @@ enum fabric_topology {
     TOPOLOGY_FAT_TREE, /* leaves, each with a link to every spine */
 };
 
+enum link_layer {
+    LAYER_INFINIBAND, /* credits: nothing is lost */
+    LAYER_ETHERNET,   /* pause frames, or loss */
+};
+
 /* Times are nanoseconds, rates bytes per nanosecond (GB/s), sizes bytes. */
 struct parameters {
     char name[64];
@@ -87,6 +92,7 @@ struct parameters {
     } icm;
 
     struct {
+        enum link_layer layer;
         uint64_t ports;
         double rate;
         uint64_t mtu;
@@ -103,7 +109,36 @@ struct parameters {
         enum fabric_topology topology;
         uint64_t radix;   /* ports of a switch; 0: as many as needed */
         uint64_t uplinks; /* of a fat-tree leaf, one to each spine */
+        uint64_t output_buffer; /* Ethernet without PFC: bytes per VL; 0: not limited */
     } fabric;
+
+    /* Priority flow control: IEEE 802.1Qbb. A priority is a VL. */
+    struct {
+        uint64_t xoff;     /* bytes of a receive buffer that pause the sender; 0: no PFC */
+        uint64_t xon;      /* bytes at which it may go on */
+        uint64_t headroom; /* bytes above xoff */
+        double response;   /* from the arrival of a pause frame until it takes effect */
+    } pfc;
+
+    /* ECN marks by switch outputs, as RED sets them. */
+    struct {
+        uint64_t kmin, kmax; /* bytes of a VL's queue; kmax 0: no marks */
+        double pmax;         /* probability of a mark at kmax */
+    } ecn;
+
+    /* Congestion control by the adapters: Zhu and others, SIGCOMM 2015. */
+    struct {
+        bool enabled;
+        double cnp_interval;   /* N: at most one CNP of a QP in this time */
+        uint64_t cnp_level;    /* service level of CNPs */
+        double alpha_interval; /* K: alpha decays after this time without a CNP */
+        double g;
+        double timer;          /* T */
+        uint64_t byte_counter; /* B */
+        uint64_t f;            /* F: steps of fast recovery */
+        double rai, rhai;      /* additive and hyper increase of the target rate */
+        double min_rate;
+    } dcqcn;
 
     /* Overhead of an MPI library, which charges it itself. */
     struct {
@@ -141,7 +176,7 @@ struct parameter_row {
     const char *help;
 };
 
-#define PARAMETER_ROWS_MAX 128
+#define PARAMETER_ROWS_MAX 192
 
 /* Ends with a row without a key. */
 extern const struct parameter_row parameter_rows[];
@@ -168,5 +203,10 @@ bool parameters_weights(const struct parameters *parameters, uint32_t weights[VL
 /* The path of an adapter file: 'name' itself if it has a '/' or ends in ".adapter", otherwise that
  * of NAME.adapter in adapter_directory(). Returns 0, or -1 with the reason in 'error'. */
 int parameters_find(const char *name, char *path, size_t path_size, char *error, size_t size);
+
+/* The path of what "based-on" in the file 'from' names: a file beside it, or else one that
+ * parameters_find() finds. Returns 0, or -1 with the reason in 'error'. */
+int parameters_find_base(const char *from, const char *name, char *path, size_t path_size,
+                         char *error, size_t size);
 
 #endif

@@ -16,10 +16,10 @@ void *pool_alloc_permanent(uint64_t size)
     void *memory;
 
     size = round_up(size, 64);
-    if (size > FRESH_BYTES / 4)
+    if (size > FRESH_BYTES / 4 && !pool_memory->is_private)
         return arena_alloc_permanent(size);
     if (pool_memory->fresh_left < size) {
-        memory = arena_alloc_permanent(FRESH_BYTES);
+        memory = pool_memory->is_private ? NULL : arena_alloc_permanent(FRESH_BYTES);
         if (!memory)
             return NULL;
         pool_memory->fresh = memory;

@@ -4,6 +4,7 @@
 #ifndef SIM_MEMORY_POOL_H
 #define SIM_MEMORY_POOL_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define BLOCK_CLASSES 40
@@ -19,6 +20,7 @@ struct pool_memory {
     struct pool blocks[BLOCK_CLASSES]; /* by power of two */
     char *fresh;                       /* not yet in a pool */
     uint64_t fresh_left;
+    bool is_private; /* all of it is the memory of one process, in 'fresh': there is no segment */
 };
 
 /* Set by sim_attach(). */

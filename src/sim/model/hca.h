@@ -29,6 +29,7 @@ struct sim_packet {
     bool first, last, response;
     bool consumes_recv;
     bool corrupted; /* the receiver drops it: wrong checksum */
+    bool congestion_experienced; /* a switch has marked it */
     uint64_t marks[PACKET_MARKS]; /* from MARK_STARTED on */
 };
 

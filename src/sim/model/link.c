@@ -2,6 +2,7 @@
 #include "sim/model/hca.h"
 
 #include "hca/addr.h"
+#include "sim/model/cable.h"
 
 #define TAG_SCALE 256
 
@@ -11,6 +12,8 @@ static bool has_credits(const struct vl *vl, const struct sim_packet *pkt)
 {
     uint64_t credits = model->parameters.link.receive_buffer;
 
+    if (model_is_ethernet())
+        return !vl->ethernet.paused;
     return !credits || !vl->buffered || vl->buffered + pkt->bytes <= credits;
 }
 
@@ -29,6 +32,7 @@ static void enqueue(struct link *link, struct sim_packet *pkt)
             vl->start_tag = link->virtual_time;
     }
     vl->last = pkt;
+    vl->ethernet.queued += pkt->bytes;
 }
 
 /* Start-time fair queueing (Goyal, Vin, Cheng 1996) over the VLs that have credits. */
@@ -52,6 +56,7 @@ static struct sim_packet *arbitrate(struct link *link)
     link->virtual_time = best->start_tag;
     best->start_tag += (uint64_t)pkt->bytes * TAG_SCALE / model->vl_weights[pkt->vl];
     best->buffered += pkt->bytes;
+    best->ethernet.queued -= pkt->bytes;
     return pkt;
 }
 
@@ -62,7 +67,7 @@ static uint64_t inject_faults(struct sim_packet *pkt, uint64_t arrival)
 {
     struct faults *faults = &model->faults;
 
-    pkt->corrupted = faults_strike(faults, FAULT_CORRUPT);
+    pkt->corrupted |= faults_strike(faults, FAULT_CORRUPT);
     if (faults_strike(faults, FAULT_DUPLICATE)) {
         struct sim_packet *copy = sim_packet_copy(pkt);
 
@@ -93,14 +98,18 @@ static void transmit(struct link *link, struct sim_packet *pkt)
 {
     const struct parameters *p = &model->parameters;
     double length = pkt->bytes / p->link.rate;
-    uint64_t end;
+    uint64_t start = sched->now, end;
 
+    if (start < link->server.free_at)
+        start = link->server.free_at; /* behind a pause frame */
+    if (unlikely(model->faults.any))
+        cable_carry(pkt);
     model_set_activity(pkt->from, pkt);
     end = serve(&link->server, sched->now, link->from_port ? length + p->link.gap : length);
     link->busy = true;
     if (link->from_port) {
         leave_port(link, pkt);
-        event_at(sched->now + ns_of(p->link.latency + p->fabric.latency), EVENT_PACKET_AT_SWITCH,
+        event_at(start + ns_of(p->link.latency + p->fabric.latency), EVENT_PACKET_AT_SWITCH,
                  pkt, 0);
         event_at(end, EVENT_PACKET_LEFT, pkt, 0);
         pkt->via = link;
@@ -111,7 +120,7 @@ static void transmit(struct link *link, struct sim_packet *pkt)
     link->upstream_vl = pkt->vl;
     pkt->via = link;
     if (link->to_switch) {
-        event_at(sched->now + ns_of(p->link.latency + p->fabric.latency), EVENT_PACKET_AT_SWITCH,
+        event_at(start + ns_of(p->link.latency + p->fabric.latency), EVENT_PACKET_AT_SWITCH,
                  pkt, 0);
     } else {
         uint64_t arrival = end + ns_of(p->link.latency);
@@ -152,10 +161,23 @@ void link_queue(struct link *link, struct sim_packet *pkt)
     transmit_pending(link);
 }
 
+void link_continue(struct link *link)
+{
+    transmit_pending(link);
+}
+
 static void return_credits(struct link *link, uint8_t vl, uint32_t bytes)
 {
     link->vls[vl].buffered -= bytes;
+    if (model_is_ethernet())
+        ethernet_released(link, vl, bytes);
     transmit_pending(link);
+}
+
+void link_refuse(struct sim_packet *pkt)
+{
+    pkt->via->vls[pkt->vl].buffered -= pkt->bytes;
+    pkt->via = NULL;
 }
 
 void link_return_credits(struct sim_packet *pkt)
@@ -188,8 +210,10 @@ static struct sim_port *destination(const struct sim_packet *pkt)
 static uint8_t vl_of(const struct sim_packet *pkt)
 {
     bool datagram = pkt->from->transport.attributes.service == SERVICE_UD && pkt->wqe;
-    uint8_t level = datagram ? pkt->wqe->sl : pkt->from->sl;
+    uint64_t level = datagram ? pkt->wqe->sl : pkt->from->sl;
 
+    if (pkt->packet.opcode == OPCODE_CNP)
+        level = model->parameters.dcqcn.cnp_level;
     return level % model->parameters.link.vls;
 }
 

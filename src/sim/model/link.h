@@ -8,6 +8,7 @@
 #define SIM_MODEL_LINK_H
 
 #include "sim/adapter/parameters.h"
+#include "sim/model/ethernet.h"
 #include "sim/model/server.h"
 
 #include <stdbool.h>
@@ -20,6 +21,7 @@ struct vl {
     struct sim_packet *first, *last; /* wait for the link, in order */
     uint64_t buffered;               /* bytes on the link and in the receive buffer at its end */
     uint64_t start_tag; /* start-time fair queueing: of the next packet, in weighted bytes */
+    struct ethernet_vl ethernet;
 };
 
 /* One direction. */
@@ -36,15 +38,23 @@ struct link {
     struct link *upstream;
     uint32_t upstream_bytes;
     uint8_t upstream_vl;
+    struct link *reverse; /* the other direction */
+    struct ethernet_counters ethernet;
 };
 
 /* Queues the packet; it is sent when the arbiter selects it. */
 void link_queue(struct link *link, struct sim_packet *pkt);
+
+/* Sends what it may, after a pause. */
+void link_continue(struct link *link);
 
 /* The packet being sent has left the switch. */
 void link_free(struct link *link);
 
 /* The packet leaves the receive buffer it is in. */
 void link_return_credits(struct sim_packet *pkt);
+
+/* The receive buffer at the end of the link has not taken the packet. */
+void link_refuse(struct sim_packet *pkt);
 
 #endif

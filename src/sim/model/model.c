@@ -17,7 +17,10 @@ int model_init(void)
     model->packets.size = sizeof(struct sim_packet);
     model->wqes.size = sizeof(struct sim_wqe);
     model->qps.size = sizeof(struct sim_qp);
-    model->qp_table = pool_alloc_permanent((1ull << QP_INDEX_BITS) * sizeof(*model->qp_table));
+    if (!model->qp_index_bits)
+        model->qp_index_bits = QP_INDEX_BITS;
+    model->qp_table =
+        pool_alloc_permanent((1ull << model->qp_index_bits) * sizeof(*model->qp_table));
     if (!model->qp_table)
         return ENOMEM;
     return hca_init_all();
@@ -84,6 +87,13 @@ void model_dispatch(const struct event *event)
         break;
     case EVENT_TIMEOUT:
         sim_qp_timeout(qp, event->time);
+        sim_qp_put(qp);
+        break;
+    case EVENT_PAUSE:
+        ethernet_pause(event->object, event->argument);
+        break;
+    case EVENT_PACED:
+        ethernet_paced(qp);
         sim_qp_put(qp);
         break;
     case EVENT_KINDS:

@@ -8,6 +8,7 @@
 #include "hca/layout.h"
 #include "sim/adapter/faults.h"
 #include "sim/adapter/parameters.h"
+#include "sim/model/ethernet.h"
 #include "sim/memory/pool.h"
 #include "sim/sched/vthread.h"
 #include "transport/transport.h"
@@ -29,6 +30,8 @@ enum event_kind {
     EVENT_ACK,              /* sim_qp: what has arrived may be acknowledged */
     EVENT_ACK_TURNAROUND,   /* sim_qp: may send again */
     EVENT_TIMEOUT,          /* sim_qp */
+    EVENT_PAUSE,            /* link: a pause frame takes effect; argument as ethernet.c makes it */
+    EVENT_PACED,            /* sim_qp: its rate allows another packet */
     EVENT_KINDS,
 };
 
@@ -67,12 +70,19 @@ struct model {
     struct sim_port *ports; /* by LID, from 1 */
     struct fabric fabric;
     uint32_t vl_weights[VLS_MAX];
+    uint32_t qp_index_bits;             /* 0: QP_INDEX_BITS; set before model_init() */
     struct sim_qp **qp_table;           /* by index of the QP number */
     struct transport_counters counters; /* of destroyed and reset QPs */
+    struct ethernet ethernet;
 };
 
 /* Set by sim_attach(). */
 extern struct model *model;
+
+static inline bool model_is_ethernet(void)
+{
+    return model->parameters.link.layer == LAYER_ETHERNET;
+}
 
 /* Creates the fabric that model->parameters describe. Returns 0 or an errno value with the reason
  * logged. */

@@ -140,7 +140,7 @@ void payload_snapshot(struct sim_wqe *wqe)
 {
     struct mem_ref refs[HCA_MAX_SGE];
 
-    if (wqe->delivered || wqe->snapshot || !wqe->length || wqe->refcount < 2 ||
+    if (wqe->qp->owner || wqe->delivered || wqe->snapshot || !wqe->length || wqe->refcount < 2 ||
         wqe->flags & IBV_SEND_INLINE || wqe->transport.operation >= TRANSPORT_READ)
         return;
     wqe->snapshot = pool_take_block(wqe->length);
@@ -157,6 +157,8 @@ enum transport_status payload_check_remote(struct sim_qp *qp, enum transport_acc
     struct mem_ref ref = { 0 };
     enum transport_status status;
 
+    if (qp->owner)
+        return TRANSPORT_SUCCESS;
     epoch_enter();
     status = work_check_remote(qp->shared, srqn, access, key, address, length, &ref);
     epoch_exit();
@@ -262,6 +264,13 @@ void payload_of_packet(const struct sim_packet *pkt, uint8_t *to)
 
 /* ---- delivery ---- */
 
+static bool is_write(const struct sim_wqe *wqe)
+{
+    enum transport_operation operation = wqe->transport.operation;
+
+    return operation == TRANSPORT_WRITE || operation == TRANSPORT_WRITE_IMMEDIATE;
+}
+
 /* Returns false if the payload is gone. A target that is gone is not the sender's error. */
 static bool write_memory(struct sim_packet *last)
 {
@@ -313,8 +322,7 @@ static void complete_receive(struct sim_packet *last, const struct local_list *p
 
 static bool deliver_payload(struct sim_packet *last)
 {
-    enum transport_operation operation = last->wqe->transport.operation;
-    bool writes = operation == TRANSPORT_WRITE || operation == TRANSPORT_WRITE_IMMEDIATE;
+    bool writes = is_write(last->wqe);
     struct local_list payload;
 
     if (last->to->dead || !proc_word_alive(last->to->process))
@@ -326,7 +334,45 @@ static bool deliver_payload(struct sim_packet *last)
     return true;
 }
 
-void payload_deliver(struct sim_packet *last)
+/* Writes the part of the message from byte `from` on. */
+static bool write_tail(const struct sim_packet *last, uint64_t from)
+{
+    const struct sim_wqe *wqe = last->wqe;
+    const struct transport_wqe *twqe = &wqe->transport;
+    uint64_t length = wqe->length - from;
+    const uint8_t *saved = saved_payload(wqe);
+    struct local_list list = { .count = 1, .length = length };
+    struct mem_ref to;
+
+    if (!work_translate(last->to->shared, last->packet.srq, TRANSPORT_ACCESS_WRITE,
+                        twqe->remote_key, twqe->remote_address + from, length, &to))
+        return false;
+    list.iov[0] = (struct iovec){ saved ? (void *)(saved + from) : staging_buffer(length), length };
+    if (!list.iov[0].iov_base ||
+        (!saved && !fetch_range(wqe, from, length, list.iov[0].iov_base)))
+        return false;
+    return !copy_out(&list, &to, 1);
+}
+
+/* The split is between cache lines: programs rely on those being written at once. */
+void payload_show_tail(struct sim_packet *last)
+{
+    const struct sim_wqe *wqe = last->wqe;
+    uint64_t address = wqe->transport.remote_address;
+    uint64_t from = round_up(address + wqe->length / 2, CACHE_LINE) - address;
+    bool shown;
+
+    if (!is_write(wqe) || !from || from >= wqe->length || last->to->dead ||
+        !proc_word_alive(last->to->process))
+        return;
+    epoch_enter();
+    shown = write_tail(last, from);
+    epoch_exit();
+    if (shown)
+        sched_wake(last->to->proc, CHANGE_MEMORY);
+}
+
+static void deliver_to_process(struct sim_packet *last)
 {
     bool delivered;
 
@@ -337,6 +383,14 @@ void payload_deliver(struct sim_packet *last)
     epoch_exit();
     if (delivered)
         sched_wake(last->to->proc, last->consumes_recv ? CHANGE_RECEIVED : CHANGE_MEMORY);
+}
+
+void payload_deliver(struct sim_packet *last)
+{
+    if (last->to->owner)
+        last->to->owner->delivered(last);
+    else
+        deliver_to_process(last);
     last->wqe->delivered = true;
     last->wqe->marks[MARK_DELIVERED] = sched->now;
     sim_packet_put(last);

@@ -14,6 +14,10 @@ void payload_drop_snapshot(struct sim_wqe *wqe);
 /* Delivers a message, of which 'last' is the last packet, into the memory of its receiver. */
 void payload_deliver(struct sim_packet *last);
 
+/* Makes the second half of an RDMA write visible, of which 'last' is the last packet, before the
+ * message is delivered. */
+void payload_show_tail(struct sim_packet *last);
+
 /* Stores the result of an RDMA read or atomic in the SGEs of its WQE. Returns an enum
  * ibv_wc_status. */
 int payload_read_response(struct sim_wqe *wqe);

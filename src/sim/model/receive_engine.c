@@ -2,7 +2,9 @@
 /* The receive engine. It processes the packets of a QP in order: it looks up the QP context,
  * fetches the receive WQE if the packet needs one, hands the packet to the transport and writes its
  * payload to memory. A QPC miss delays only its own QP. */
+#include "hca/observer.h"
 #include "sim/model/hca.h"
+#include "sim/model/payload.h"
 #include "sim/model/recv_claim.h"
 
 #include <string.h>
@@ -119,6 +121,8 @@ static void arrive(struct sim_packet *pkt)
 {
     struct sim_port *port = pkt->destination;
 
+    if (model_is_ethernet() && pkt->via && !ethernet_admit(pkt, NULL))
+        return;
     sim_packet_mark(pkt, MARK_ARRIVED);
     port->packets_in++;
     port->bytes_in += pkt->bytes;
@@ -130,6 +134,11 @@ static void arrive(struct sim_packet *pkt)
         return;
     }
     pkt->to->refcount++;
+    if (model_is_ethernet() && ethernet_notified(pkt)) {
+        link_return_credits(pkt);
+        sim_packet_put(pkt);
+        return;
+    }
     enqueue(pkt);
     if (pkt->to->arrived_first == pkt)
         process_arrivals(pkt, STAGE_NEW);
@@ -220,6 +229,8 @@ void receive_engine_processed(struct sim_packet *pkt)
         pkt->consumes_recv = qp->consumed_recv;
         visible = visible > qp->last_delivery_at ? visible : qp->last_delivery_at;
         qp->last_delivery_at = visible;
+        if (unlikely(hca_observer && hca_observer->tail_first))
+            payload_show_tail(pkt);
         event_at(visible, EVENT_DELIVER, pkt, 0);
     } else {
         sim_packet_put(pkt);

@@ -196,6 +196,10 @@ void send_engine_kick(struct sim_qp *qp)
     if (qp->is_ready || qp->in_engine || qp->draining || qp->dead ||
         (qp->waits_for_ack && !qp->response_ready))
         return;
+    if (dcqcn_waits(&qp->dcqcn, sched->now)) {
+        ethernet_pace(qp);
+        return;
+    }
     qp->is_ready = true;
     qp->next_ready = NULL;
     qp->refcount++;
@@ -345,7 +349,9 @@ void send_engine_step(struct send_engine *engine)
     start_packet(engine, pkt);
     engine->next_packet = NULL;
     engine->quantum_used += pkt->payload;
-    if (!pkt->last && !engine->responding && quantum_is_used_up(engine)) {
+    dcqcn_sent(&engine->qp->dcqcn, &model->parameters, sched->now, pkt->bytes);
+    if (!pkt->last && (dcqcn_waits(&engine->qp->dcqcn, sched->now) ||
+                       (!engine->responding && quantum_is_used_up(engine)))) {
         preempt(engine);
         return;
     }

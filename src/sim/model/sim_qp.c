@@ -21,15 +21,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define QP_TABLE_MASK  ((1u << QP_INDEX_BITS) - 1)
-#define ACK_EVERY      64
-#define WINDOW_PACKETS 4096
-
 /* ---- lookup and creation ---- */
+
+struct sim_qp **sim_qp_slot(uint32_t qpn)
+{
+    return &model->qp_table[qpn & ((1u << model->qp_index_bits) - 1)];
+}
 
 struct sim_qp *sim_qp_find(uint32_t qpn)
 {
-    struct sim_qp *qp = model->qp_table[qpn & QP_TABLE_MASK];
+    struct sim_qp *qp = *sim_qp_slot(qpn);
 
     return qp && qp->qpn == qpn ? qp : NULL;
 }
@@ -38,8 +39,8 @@ static void start_transport(struct sim_qp *qp, const struct hca_qp *hqp)
 {
     struct transport_attributes attributes = work_attributes(hqp, model->parameters.link.mtu);
 
-    attributes.window = WINDOW_PACKETS;
-    attributes.ack_every = ACK_EVERY;
+    attributes.window = SIM_QP_WINDOW;
+    attributes.ack_every = SIM_QP_ACK_EVERY;
     transport_init(&qp->transport, &sim_qp_transport_ops, &attributes);
 }
 
@@ -83,7 +84,7 @@ static struct sim_qp *create(struct hca_qp *hqp)
         return NULL;
     }
     qp->context = icm_new_context(&qp->port->hca->icm);
-    model->qp_table[qp->qpn & QP_TABLE_MASK] = qp;
+    *sim_qp_slot(qp->qpn) = qp;
     return qp;
 }
 
@@ -137,6 +138,7 @@ void sim_qp_modified(struct hca_qp *hqp, enum ibv_qp_state from, enum ibv_qp_sta
     qp->port = hca_port_by_lid(hqp->shared->lid);
     fold_counters(qp);
     if (to == IBV_QPS_RTR) {
+        qp->dcqcn = (struct dcqcn){ 0 };
         start_transport(qp, hqp);
         return;
     }
@@ -149,7 +151,7 @@ void sim_qp_modified(struct hca_qp *hqp, enum ibv_qp_state from, enum ibv_qp_sta
 
 void sim_qp_fold_all_counters(void)
 {
-    for (uint32_t i = 0; i < 1u << QP_INDEX_BITS; i++) {
+    for (uint32_t i = 0; i < 1u << model->qp_index_bits; i++) {
         if (model->qp_table[i])
             fold_counters(model->qp_table[i]);
     }
@@ -362,6 +364,10 @@ static void report_completion(struct sim_wqe *wqe)
 
     wqe->marks[MARK_COMPLETED] = sched->now;
     done_list_remove(wqe);
+    if (qp->owner) {
+        qp->owner->completed(wqe);
+        return;
+    }
     if (qp->dead || !proc_word_alive(qp->process))
         return;
     if (status == IBV_WC_SUCCESS && returns_data(wqe))
@@ -540,7 +546,7 @@ void sim_qp_flush(struct hca_qp *hqp)
     while (qp->completed != qp->posted)
         sim_wqe_put(sim_qp_wqe(qp, qp->completed++));
     qp->dead = true;
-    model->qp_table[qp->qpn & QP_TABLE_MASK] = NULL;
+    *sim_qp_slot(qp->qpn) = NULL;
     sim_qp_put(qp);
     if (!flushes)
         detach_cqes(hqp);
@@ -652,6 +658,10 @@ static void failed(struct transport_qp *transport, enum transport_status why)
     bool responder = why == TRANSPORT_INVALID_REQUEST || why == TRANSPORT_ACCESS_ERROR ||
                      why == TRANSPORT_OPERATIONAL_ERROR;
 
+    if (qp->owner) {
+        qp->owner->failed(qp, why);
+        return;
+    }
     /* The receive completes with an error when it is delivered, which also fails the QP. */
     if (arriving && (why == TRANSPORT_LOCAL_LENGTH || why == TRANSPORT_LOCAL_PROTECTION)) {
         qp->consumed_recv = qp->recv_failed = true;

@@ -6,6 +6,7 @@
 
 #include "hca/objects.h"
 #include "hca/rq.h"
+#include "sim/model/dcqcn.h"
 #include "sim/model/icm.h"
 #include "sim/model/marks.h"
 #include "sim/model/model.h"
@@ -13,6 +14,9 @@
 #include "transport/transport.h"
 
 #define SIM_WQE_INLINE HCA_MAX_INLINE
+
+#define SIM_QP_WINDOW    4096 /* packets */
+#define SIM_QP_ACK_EVERY 64   /* packets */
 
 /* An SGE whose key was checked when its WQE was posted. */
 struct sim_sge {
@@ -49,6 +53,16 @@ struct sim_wqe {
 };
 
 struct sim_packet;
+struct sim_qp;
+
+/* Whoever drives the model without processes (owned_qp.h) is told what happens on its QPs. */
+struct sim_qp_owner {
+    /* The CQE of a signaled WQE, or of one that failed, is in memory. */
+    void (*completed)(struct sim_wqe *wqe);
+    /* The message of which this is the last packet is in memory. */
+    void (*delivered)(const struct sim_packet *last);
+    void (*failed)(struct sim_qp *qp, enum transport_status why);
+};
 
 struct sim_qp {
     struct transport_qp transport; /* first */
@@ -58,6 +72,8 @@ struct sim_qp {
     uint32_t proc;    /* slot of its process in the segment */
     uint32_t process; /* proc_word() of that slot */
     uint64_t hca_qp;  /* struct hca_qp, in the address space of that process */
+    const struct sim_qp_owner *owner; /* NULL: that process */
+    void *owner_data;
     struct sim_port *port;
     uint16_t peer_lid;
     uint8_t sl;
@@ -102,18 +118,24 @@ struct sim_qp {
     /* The receive WQE that the arriving message claimed. */
     struct rq_capacity recv_capacity;
     uint32_t recv_num_sge;
-    struct sim_sge recv_sge[HCA_MAX_SGE];
     uint32_t srqn; /* of its SRQ, or 0 */
     uint32_t claimed_srqn;
     uint64_t last_delivery_at; /* messages become visible in order, none before this time */
     bool remote_device_memory; /* the peer reads or writes device memory */
+    struct dcqcn dcqcn;        /* the rate of its packets */
+    bool pace_event_scheduled; /* EVENT_PACED is in the event queue */
+    uint64_t next_cnp_at;      /* it sends no CNP before */
     bool dead;                 /* flushed or destroyed; events and packets may still point here */
     struct shared_cq *send_cq;
+
+    struct sim_sge recv_sge[HCA_MAX_SGE]; /* last: a QP of an owner has none */
 };
 
 /* Returns the modelled QP, creating it on first use; NULL if out of memory. */
 struct sim_qp *sim_qp_get(struct hca_qp *hqp);
 struct sim_qp *sim_qp_find(uint32_t qpn);
+/* Where the table of QPs has the one with this number. */
+struct sim_qp **sim_qp_slot(uint32_t qpn);
 
 /* The QP has changed its state to RTR or RTS. */
 void sim_qp_modified(struct hca_qp *hqp, enum ibv_qp_state from, enum ibv_qp_state to);

@@ -42,6 +42,8 @@ void switch_packet_arrived(struct sim_packet *pkt)
 
     if (pkt->via->from_port)
         sim_packet_mark(pkt, MARK_SWITCHED);
+    if (model_is_ethernet() && !ethernet_admit(pkt, output))
+        return;
     if (unlikely(model->faults.any) && output->to_port &&
         faults_strike(&model->faults, FAULT_DROP)) {
         link_return_credits(pkt);
@@ -68,6 +70,8 @@ static void attach_adapters(struct fabric_switch *leaf)
         port->in = &leaf->outputs[i];
         port->out.from_port = port;
         port->out.to_switch = leaf;
+        port->out.reverse = port->in;
+        port->in->reverse = &port->out;
     }
 }
 
@@ -94,9 +98,12 @@ static int make_spine(struct fabric_switch *spine, uint32_t number, uint32_t lea
         return ENOMEM;
     for (uint32_t i = 0; i < fabric->leaves; i++) {
         struct fabric_switch *leaf = &fabric->switches[i];
+        struct link *up = &leaf->outputs[leaf->adapters + number], *down = &spine->outputs[i];
 
-        spine->outputs[i].to_switch = leaf;
-        leaf->outputs[leaf->adapters + number].to_switch = spine;
+        down->to_switch = leaf;
+        down->reverse = up;
+        up->to_switch = spine;
+        up->reverse = down;
     }
     return 0;
 }

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "sim/observe/pcap.h"
 
-#include "hca/addr.h"
-#include "sim/model/payload.h"
+#include "sim/model/cable.h"
 #include "sim/model/hca.h"
 #include "sim/observe/observe.h"
 #include "sim/observe/output.h"
-#include "transport/frame.h"
 
 #include <endian.h>
 #include <string.h>
@@ -65,37 +63,13 @@ void pcap_flush(void)
     output_flush(&output);
 }
 
-static void path_of(const struct sim_port *from, const struct sim_port *to,
-                    const struct sim_packet *pkt, struct frame_path *path)
-{
-    const struct sim_wqe *wqe = pkt->wqe;
-    union ibv_gid own;
-
-    *path = (struct frame_path){ .source_lid = from->lid, .destination_lid = to->lid };
-    if (!wqe)
-        return;
-    path->service_level = wqe->sl;
-    if (!wqe->has_grh)
-        return;
-    addr_gid(from->hca->node, from->hca->device, from->number, &own);
-    path->global = true;
-    path->hop_limit = 1;
-    memcpy(path->source_gid, own.raw, sizeof(own.raw));
-    memcpy(path->destination_gid, wqe->dgid.raw, sizeof(wqe->dgid.raw));
-}
-
 void pcap_packet(const struct sim_packet *pkt)
 {
-    const struct sim_port *from = pkt->from->port, *to = pkt->destination;
-    uint8_t payload[PACKET_MAX_PAYLOAD_BYTES], bytes[sizeof(struct record) + FRAME_MAX_BYTES];
+    uint8_t bytes[sizeof(struct record) + FRAME_MAX_BYTES];
     uint64_t second = 1000000000, rest = sched->now % second;
-    struct frame_path path;
+    size_t length = cable_frame(pkt, bytes + sizeof(struct record));
     struct record record;
-    size_t length;
 
-    path_of(from, to, pkt, &path);
-    payload_of_packet(pkt, payload);
-    length = frame_encode(&path, &pkt->packet, payload, bytes + sizeof(record), FRAME_MAX_BYTES);
     record = (struct record){
         .seconds = sched->now / second,
         .nanoseconds = rest,

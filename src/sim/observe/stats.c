@@ -117,6 +117,17 @@ static double wall_seconds(void)
     return (wall_time() - observe->stats.created_at) / 1e9;
 }
 
+static double mean_queue(const struct ethernet_counters *seen)
+{
+    return seen->packets ? (double)seen->queue_sum / seen->packets : 0;
+}
+
+/* As the CNPs found it. */
+static double mean_alpha(void)
+{
+    return model->ethernet.cnps ? model->ethernet.alpha_sum / model->ethernet.cnps : 0;
+}
+
 /* ---- as text ---- */
 
 static void put_server(FILE *out, const struct server *server, const char *name)
@@ -155,6 +166,31 @@ static void put_port(FILE *out, const struct sim_port *port)
                 (unsigned long long)port->bytes_in);
 }
 
+static void put_ethernet(FILE *out, const struct link *link, const char *name)
+{
+    const struct ethernet_counters *seen = &link->ethernet;
+
+    if (!model_is_ethernet() || !(seen->packets || seen->pauses || seen->dropped))
+        return;
+    fprintf(out,
+            "    %-24s queue %.0f bytes, most %llu, marked %llu of %llu, dropped %llu, "
+            "pauses %llu of %.3f us\n",
+            name, mean_queue(seen), (unsigned long long)seen->queue_max,
+            (unsigned long long)seen->marked, (unsigned long long)seen->packets,
+            (unsigned long long)seen->dropped, (unsigned long long)seen->pauses,
+            seen->paused_ns / 1e3);
+}
+
+static void put_port_ethernet(FILE *out, const struct sim_port *port)
+{
+    char name[64];
+
+    snprintf(name, sizeof(name), "port %u to the switch", port->number);
+    put_ethernet(out, &port->out, name);
+    snprintf(name, sizeof(name), "port %u from the switch", port->number);
+    put_ethernet(out, port->in, name);
+}
+
 static void put_adapter(FILE *out, const struct sim_hca *hca)
 {
     fprintf(out, "  node %u, verbena%u\n", hca->node, hca->device);
@@ -162,8 +198,10 @@ static void put_adapter(FILE *out, const struct sim_hca *hca)
         put_server(out, component_of(hca, &hca_servers[i]), server_name(&hca_servers[i]));
     for (size_t i = 0; i < COUNT_OF(hca_caches); i++)
         put_cache(out, component_of(hca, &hca_caches[i]), hca_caches[i].name);
-    for (uint32_t i = 0; i < hca->port_count; i++)
+    for (uint32_t i = 0; i < hca->port_count; i++) {
         put_port(out, &hca->ports[i]);
+        put_port_ethernet(out, &hca->ports[i]);
+    }
 }
 
 static void put_trunk(void *out, struct link *link, uint32_t leaf, uint32_t spine, bool up)
@@ -172,6 +210,7 @@ static void put_trunk(void *out, struct link *link, uint32_t leaf, uint32_t spin
 
     snprintf(name, sizeof(name), "leaf %u %s spine %u", leaf, up ? "to" : "from", spine);
     put_server(out, &link->server, name);
+    put_ethernet(out, link, name);
 }
 
 static void put_switches(FILE *out)
@@ -191,6 +230,13 @@ static void put_transport(FILE *out)
     fputc('\n', out);
 }
 
+static void put_dcqcn(FILE *out)
+{
+    if (model->parameters.dcqcn.enabled)
+        fprintf(out, "  DCQCN: CNPs %llu, alpha %.6f\n", (unsigned long long)model->ethernet.cnps,
+                mean_alpha());
+}
+
 static void put_faults(FILE *out)
 {
     if (!model->faults.any)
@@ -199,7 +245,7 @@ static void put_faults(FILE *out)
     for (int fault = 0; fault < FAULT_COUNT; fault++)
         fprintf(out, "%s %s %llu", fault ? "," : "", fault_names[fault],
                 (unsigned long long)model->faults.counts[fault]);
-    fputc('\n', out);
+    fprintf(out, ", undetected %llu\n", (unsigned long long)model->faults.undetected);
 }
 
 void stats_print(FILE *out)
@@ -215,6 +261,7 @@ void stats_print(FILE *out)
         put_adapter(out, hca);
     put_switches(out);
     put_transport(out);
+    put_dcqcn(out);
     put_faults(out);
     fprintf(out, "  wall time %.3f s, %.0f events per second\n", seconds,
             sched->events_run / seconds);
@@ -249,6 +296,29 @@ static void write_cache(struct list *list, const struct cache *cache, const char
                 (unsigned long long)cache->hits, (unsigned long long)cache->misses);
 }
 
+static void write_ethernet(FILE *out, const struct link *link)
+{
+    const struct ethernet_counters *seen = &link->ethernet;
+
+    fprintf(out,
+            "{\"packets\":%llu,\"queue_mean\":%.0f,\"queue_max\":%llu,\"buffer_max\":%llu,"
+            "\"marked\":%llu,\"dropped\":%llu,\"pauses\":%llu,\"paused_seconds\":%.9f}",
+            (unsigned long long)seen->packets, mean_queue(seen),
+            (unsigned long long)seen->queue_max, (unsigned long long)seen->buffer_max,
+            (unsigned long long)seen->marked, (unsigned long long)seen->dropped,
+            (unsigned long long)seen->pauses, seen->paused_ns / 1e9);
+}
+
+static void write_port_ethernet(FILE *out, const struct sim_port *port)
+{
+    if (!model_is_ethernet())
+        return;
+    fputs(",\n    \"to_switch\":", out);
+    write_ethernet(out, &port->out);
+    fputs(",\n    \"from_switch\":", out);
+    write_ethernet(out, port->in);
+}
+
 static void write_port(struct list *list, const struct sim_port *port)
 {
     struct list servers = { item(list), false };
@@ -265,7 +335,9 @@ static void write_port(struct list *list, const struct sim_port *port)
 
         write_server(&servers, server, name);
     }
-    fputs("]}", list->out);
+    fputs("]", list->out);
+    write_port_ethernet(list->out, port);
+    fputs("}", list->out);
 }
 
 static void write_adapter(struct list *list, const struct sim_hca *hca)
@@ -287,9 +359,16 @@ static void write_adapter(struct list *list, const struct sim_hca *hca)
 
 static void write_trunk(void *list, struct link *link, uint32_t leaf, uint32_t spine, bool up)
 {
-    fprintf(item(list), "  {\"leaf\":%u,\"spine\":%u,\"up\":%s,\"busy\":%.6f,\"jobs\":%llu}", leaf,
-            spine, up ? "true" : "false", share_busy(&link->server),
+    FILE *out = item(list);
+
+    fprintf(out, "  {\"leaf\":%u,\"spine\":%u,\"up\":%s,\"busy\":%.6f,\"jobs\":%llu", leaf, spine,
+            up ? "true" : "false", share_busy(&link->server),
             (unsigned long long)link->server.jobs);
+    if (model_is_ethernet()) {
+        fputs(",\"ethernet\":", out);
+        write_ethernet(out, link);
+    }
+    fputs("}", out);
 }
 
 void stats_write_json(FILE *out)
@@ -314,9 +393,14 @@ void stats_write_json(FILE *out)
     for (size_t i = 0; i < COUNT_OF(counters); i++)
         fprintf(item(&numbers), "  \"%s\":%llu", counters[i].name,
                 (unsigned long long)*counter(&model->counters, i));
-    fputs("},\n \"faults\":{", out);
+    fputs("},\n", out);
+    if (model->parameters.dcqcn.enabled)
+        fprintf(out, " \"dcqcn\":{\"cnps\":%llu,\"alpha\":%.6f},\n",
+                (unsigned long long)model->ethernet.cnps, mean_alpha());
+    fputs(" \"faults\":{", out);
     for (int fault = 0; fault < FAULT_COUNT; fault++)
         fprintf(item(&faults), "  \"%s\":%llu", fault_names[fault],
                 (unsigned long long)model->faults.counts[fault]);
-    fputs("}}\n", out);
+    fprintf(item(&faults), "  \"undetected\":%llu}}\n",
+            (unsigned long long)model->faults.undetected);
 }

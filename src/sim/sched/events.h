@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The event queue: a heap ordered by time, then by creation, so the order never depends on memory
- * addresses. */
+/* The event queue, ordered by time, then by creation, so the order never depends on memory
+ * addresses. Events of the next few nanoseconds are in a small heap, those behind them in the
+ * buckets of a wheel, unsorted, and distant ones in another heap: the cost of an event hardly
+ * depends on how many there are (a calendar queue; Brown 1988). */
 #ifndef SIM_SCHED_EVENTS_H
 #define SIM_SCHED_EVENTS_H
 
 #include <stdbool.h>
 #include <stdint.h>
+
+#define EVENT_BUCKETS 8192
 
 struct event {
     uint64_t time;
@@ -15,11 +19,26 @@ struct event {
     uint32_t kind; /* meaningful to sched_hooks.dispatch only */
 };
 
-struct event_queue {
-    struct event *heap;
+struct event_heap {
+    struct event *events;
     uint32_t count;
     uint32_t capacity;
+};
+
+struct event_node {
+    struct event event;
+    struct event_node *next;
+};
+
+struct event_queue {
     uint64_t next_order;
+    uint64_t count;
+    uint64_t bucket;                     /* number of the bucket that was moved to 'near' last */
+    struct event_heap near;              /* up to the end of that bucket */
+    struct event_heap far;               /* behind the wheel */
+    struct event_node *free;             /* nodes */
+    uint64_t filled[EVENT_BUCKETS / 64]; /* bit mask of the buckets with events */
+    struct event_node *buckets[EVENT_BUCKETS];
 };
 
 void event_at(uint64_t time, uint32_t kind, void *object, uint32_t argument);

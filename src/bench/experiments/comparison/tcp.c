@@ -75,7 +75,7 @@ static int listen_here(struct bench *bench, in_port_t *port)
 static int accept_peer(struct bench *bench, int listener)
 {
     struct pollfd ready = { .fd = listener, .events = POLLIN };
-    uint64_t since = monotonic_ns();
+    uint64_t since = patience_now();
     int fd;
 
     while (poll(&ready, 1, LIVENESS_MS) <= 0) {
@@ -159,7 +159,7 @@ static int transfer(struct tcp_pair *pair, transfer_fn *call, size_t size)
             return bench_fail(pair->bench, "TCP: %s",
                               moved ? strerror(errno) : "the other side closed the connection");
         if (!since)
-            since = monotonic_ns();
+            since = patience_now();
         if (!bench_alive(pair->bench, since))
             return BENCH_FAILED;
     }

@@ -226,7 +226,7 @@ static void take_lines(const struct number_list *sizes, struct output *output, s
 static int follow(struct bench *bench, struct output *output, struct curve *curve)
 {
     struct pollfd look = { .fd = output->fd, .events = POLLIN };
-    uint64_t since = monotonic_ns();
+    uint64_t since = patience_now();
 
     for (;;) {
         ssize_t length;
@@ -244,7 +244,7 @@ static int follow(struct bench *bench, struct output *output, struct curve *curv
             return BENCH_OK;
         output->length += length;
         take_lines(&bench->settings->sizes, output, curve);
-        since = monotonic_ns();
+        since = patience_now();
     }
 }
 

@@ -3,27 +3,18 @@
 #include "runs.h"
 #include "bench/measure/count_sweep.h"
 #include "bench/measure/stream.h"
+#include "util/random.h"
 
 #include <stdlib.h>
 
-/* A small generator with a period of 2^64; both sides must draw the same numbers. */
-static uint64_t draw(uint64_t *state)
-{
-    uint64_t value = *state += 0x9e3779b97f4a7c15ull;
-
-    value = (value ^ value >> 30) * 0xbf58476d1ce4e5b9ull;
-    value = (value ^ value >> 27) * 0x94d049bb133111ebull;
-    return value ^ value >> 31;
-}
-
-/* Uses each connection equally often, in random order. */
+/* Uses each connection equally often, in random order; both sides must draw the same numbers. */
 static unsigned int *random_order(uint64_t seed, unsigned int connections, unsigned int uses)
 {
     unsigned int count = connections * uses;
     unsigned int *order = malloc(count * sizeof(*order));
 
     for (unsigned int i = 0; order && i < count; i++) {
-        unsigned int other = draw(&seed) % (i + 1);
+        unsigned int other = random_next(&seed) % (i + 1);
 
         order[i] = order[other];
         order[other] = i % connections;

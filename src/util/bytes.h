@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#ifndef TRANSPORT_BYTES_H
-#define TRANSPORT_BYTES_H
+#ifndef UTIL_BYTES_H
+#define UTIL_BYTES_H
 
 /* Integers of any width in network byte order. */
 

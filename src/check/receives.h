@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What a receive queue has posted, and where in the program; and the memory of receives, which
+ * belongs to the adapter until they complete. */
+#ifndef CHECK_RECEIVES_H
+#define CHECK_RECEIVES_H
+
+#include "check/stacktrace.h"
+#include "hca/observer.h"
+
+/* These are what struct hca_observer has of receives. */
+bool receives_posted(struct hca_rq *rq, uint32_t slot, uint32_t pd);
+void receives_completes(struct hca_rq *rq, uint32_t slot, enum ibv_wc_status status,
+                        uint32_t placed);
+void receives_dropped(struct hca_rq *rq, bool for_good);
+
+/* Where the receive in this slot was posted, NULL: it was not recorded. */
+const struct stacktrace *receives_stack(const struct hca_rq *rq, uint32_t slot);
+
+/* A request of a send queue uses this memory. */
+void receives_not_here(uint64_t addr, uint64_t length);
+
+#endif

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A modelled fabric that is private to this process: no segment, no processes, no vthreads. */
+#ifndef REPLAY_FABRIC_H
+#define REPLAY_FABRIC_H
+
+#include "replay/replay.h"
+
+/* Creates the model, once. Returns 0, or -1 with the reason in 'error'. */
+int fabric_open(const struct replay_settings *settings, uint32_t nodes, uint64_t qps, char *error,
+                size_t size);
+
+/* Bytes that the fabric uses. */
+uint64_t fabric_memory(void);
+
+#endif

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "sim/model/owned_qp.h"
+
+#include "sim/model/hca.h"
+
+#include <string.h>
+
+#define FIRST_RING 8
+#define TIMEOUT    14 /* as the MTL sets it */
+#define RETRIES    7
+
+static struct sim_qp *create(const struct sim_qp_owner *owner, uint32_t qpn,
+                             const struct owned_qp_end *end, const struct owned_qp_end *peer)
+{
+    struct sim_qp *qp = pool_alloc_permanent(offsetof(struct sim_qp, recv_sge));
+    struct transport_attributes attributes = {
+        .service = SERVICE_RC,
+        .local_qpn = qpn,
+        .remote_qpn = qpn ^ 1,
+        .pkey = HCA_PKEY,
+        .path_mtu = model->parameters.link.mtu,
+        .window = SIM_QP_WINDOW,
+        .ack_every = SIM_QP_ACK_EVERY,
+        .timeout = TIMEOUT,
+        .retry_count = RETRIES,
+        .rnr_retry_count = TRANSPORT_RETRY_FOREVER,
+        .max_reads = 1,
+        .responder_resources = 1,
+    };
+
+    if (!qp)
+        return NULL;
+    qp->ring = pool_alloc_permanent(FIRST_RING * sizeof(*qp->ring));
+    if (!qp->ring)
+        return NULL;
+    qp->mask = FIRST_RING - 1;
+    qp->refcount = 1;
+    qp->owner = owner;
+    qp->owner_data = end->data;
+    qp->qpn = qpn;
+    qp->proc = end->proc;
+    qp->port = end->port;
+    qp->peer_lid = peer->port->lid;
+    qp->max_send_sge = qp->max_recv_sge = 1;
+    transport_init(&qp->transport, &sim_qp_transport_ops, &attributes);
+    qp->context = icm_new_context(&qp->port->hca->icm);
+    *sim_qp_slot(qpn) = qp;
+    return qp;
+}
+
+bool owned_qp_connect(const struct sim_qp_owner *owner, uint32_t qpn,
+                      const struct owned_qp_end ends[2], struct sim_qp *qps[2])
+{
+    qps[0] = create(owner, qpn, &ends[0], &ends[1]);
+    qps[1] = create(owner, qpn + 1, &ends[1], &ends[0]);
+    return qps[0] && qps[1];
+}
+
+static bool make_room(struct sim_qp *qp)
+{
+    uint32_t size = 2 * (qp->mask + 1);
+    struct sim_wqe **ring;
+
+    if (qp->posted - qp->completed <= qp->mask)
+        return true;
+    ring = pool_alloc_permanent((uint64_t)size * sizeof(*ring));
+    if (!ring)
+        return false;
+    for (uint32_t i = qp->completed; i != qp->posted; i++)
+        ring[i & (size - 1)] = sim_qp_wqe(qp, i);
+    qp->ring = ring;
+    qp->mask = size - 1;
+    return true;
+}
+
+bool owned_qp_post(struct sim_qp *qp, const struct owned_qp_write *write, uint64_t now)
+{
+    struct sim_wqe *wqe = make_room(qp) ? pool_take(&model->wqes) : NULL;
+
+    if (!wqe)
+        return false;
+    memset(wqe, 0, offsetof(struct sim_wqe, sge));
+    wqe->refcount = 1;
+    wqe->qp = qp;
+    wqe->wr_id = write->wr_id;
+    wqe->sq_index = write->sq_index;
+    wqe->flags = write->flags;
+    wqe->opcode = IBV_WR_RDMA_WRITE;
+    wqe->length = write->length;
+    wqe->marks[MARK_CALLED] = wqe->marks[MARK_POSTED] = now;
+    wqe->transport = (struct transport_wqe){ .operation = TRANSPORT_WRITE,
+                                             .length = write->length,
+                                             .data = (uintptr_t)wqe,
+                                             .remote_address = write->remote };
+    if (!(write->flags & IBV_SEND_INLINE)) {
+        wqe->num_sge = 1;
+        wqe->sge[0] = (struct sim_sge){ .address = write->local, .length = write->length };
+    }
+    qp->ring[qp->posted++ & qp->mask] = wqe;
+    qp->announced = qp->posted;
+    qp->refcount += 2; /* the WQE, and the doorbell */
+    event_at(now + ns_of(model->parameters.bus.doorbell_latency), EVENT_DOORBELL, qp, 1);
+    return true;
+}
