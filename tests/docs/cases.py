@@ -117,7 +117,7 @@ CASES = {
         'verbena calibrate measured.json --start hdr100 -o mine.adapter --hold-out inline,bibw --page mine.html':
             skip(CALIBRATES),
         'verbena bench bw --adapter ./mine.adapter --set link.rate=25GB/s': skip(CALIBRATES),
-        'verbena calibrate --paper mem': prints(r'icm\.\w+ = .*# fitted, \+- ', r'FITTED'),
+        'verbena calibrate --paper miba': prints(r'bus\.\w+ = .*# fitted, ', r'FITTED'),
         'verbena calibrate --paper clan --leave-one-out --rows clan.t1.sr-poll.p,clan.t1.wr-poll.p,clan.f2.bw.p3':
             Case(long='takes a minute', prints=(r'left out of its fit', r'UNSEEN')),
     },
