@@ -86,6 +86,7 @@ struct parameters {
         enum icm_location location;
         uint64_t qpc_entries; /* in the cache; 0: all */
         uint64_t mtt_entries; /* pages in the cache; 0: all */
+        uint64_t mtt_read;    /* bytes that an MTT miss brings, 8 a page */
         uint64_t ways;        /* of a set of either cache */
         double access_time;   /* to memory of the adapter; in the host, an access crosses the bus */
         uint64_t qpc_accesses, mtt_accesses, write_back_accesses;

@@ -6,14 +6,17 @@
 
 #define PAGE_BUCKETS 16384
 #define ACCESS_BYTES 64
+#define MTT_BYTES    8 /* an entry: the translation of a page */
 
-/* A registered page that was used. Pages have entries of the MTT in the order of their first use, so
- * that addresses chosen by programs do not decide which sets of the cache they share. */
+/* A registered page that was used. A miss brings a line of the MTT (icm.mtt_read bytes): the translations of
+ * consecutive pages, from the first one that was used. Lines are numbered in the order of their first use, so that
+ * addresses chosen by programs do not decide which sets of the cache they share. */
 struct page {
     struct page *next;
     uint64_t page;
-    uint64_t mtt_index;
+    uint64_t line;
     uint32_t proc;
+    uint32_t place; /* in the line */
 };
 
 static int init_cache(struct cache *cache, uint64_t capacity, uint64_t ways)
@@ -26,14 +29,17 @@ static int init_cache(struct cache *cache, uint64_t capacity, uint64_t ways)
 
 int icm_init(struct icm *icm, const struct parameters *parameters, struct bus *bus)
 {
+    uint64_t line_pages = parameters->icm.mtt_read / MTT_BYTES;
     int error;
 
     icm->parameters = parameters;
     icm->bus = bus;
+    icm->line_pages = line_pages;
     icm->pages.size = sizeof(struct page);
     error = init_cache(&icm->qpc, parameters->icm.qpc_entries, parameters->icm.ways);
     if (!error)
-        error = init_cache(&icm->mtt, parameters->icm.mtt_entries, parameters->icm.ways);
+        error = init_cache(&icm->mtt, (parameters->icm.mtt_entries + line_pages - 1) / line_pages,
+                           parameters->icm.ways);
     if (error || !icm->mtt.capacity)
         return error;
     icm->page_table = pool_alloc_permanent(PAGE_BUCKETS * sizeof(*icm->page_table));
@@ -73,6 +79,8 @@ static uint64_t serve_miss(struct icm *icm, uint64_t now, uint64_t reads, uint64
 
 uint64_t icm_new_context(struct icm *icm)
 {
+    if (!icm->contexts_in_use++)
+        icm->contexts = 0;
     return icm->contexts++;
 }
 
@@ -96,6 +104,26 @@ static struct page **find_page(struct icm *icm, uint32_t proc, uint64_t page)
     return link;
 }
 
+/* A page that is used for the first time is in the line of one before it, or begins a line. */
+static struct page page_of(struct icm *icm, uint32_t proc, uint64_t page)
+{
+    struct page new = { .page = page, .proc = proc };
+
+    for (uint32_t i = 1; i < icm->line_pages && i <= page; i++) {
+        const struct page *before = *find_page(icm, proc, page - i);
+
+        if (before && before->place + i < icm->line_pages) {
+            new.line = before->line;
+            new.place = before->place + i;
+            return new;
+        }
+    }
+    if (!icm->pages.used)
+        icm->lines = 0;
+    new.line = icm->lines++;
+    return new;
+}
+
 /* Returns false on a miss. A page that no memory is left for misses always. */
 static bool use_page(struct icm *icm, uint32_t proc, uint64_t page)
 {
@@ -103,12 +131,14 @@ static bool use_page(struct icm *icm, uint32_t proc, uint64_t page)
     bool evicted;
 
     if (!*link) {
+        struct page new = page_of(icm, proc, page);
+
         *link = pool_take(&icm->pages);
         if (!*link)
             return false;
-        **link = (struct page){ .page = page, .proc = proc, .mtt_index = icm->mtt_used++ };
+        **link = new;
     }
-    return cache_use(&icm->mtt, (*link)->mtt_index, &evicted);
+    return cache_use(&icm->mtt, (*link)->line, &evicted);
 }
 
 uint64_t icm_mtt(struct icm *icm, uint32_t proc, uint64_t address, uint64_t length, uint64_t now)
@@ -127,8 +157,9 @@ uint64_t icm_mtt(struct icm *icm, uint32_t proc, uint64_t address, uint64_t leng
     return reads ? serve_miss(icm, now, reads, 0) : now;
 }
 
-void icm_evict_qpc(struct icm *icm, uint64_t context)
+void icm_free_context(struct icm *icm, uint64_t context)
 {
+    icm->contexts_in_use--;
     if (icm->qpc.capacity)
         cache_drop(&icm->qpc, context);
 }
@@ -137,7 +168,7 @@ static void drop_page(struct icm *icm, struct page **link)
 {
     struct page *gone = *link;
 
-    cache_drop(&icm->mtt, gone->mtt_index);
+    cache_drop(&icm->mtt, gone->line);
     *link = gone->next;
     pool_give(&icm->pages, gone);
 }

@@ -16,15 +16,17 @@ struct icm {
     struct server fetcher; /* serves one miss at a time */
     struct cache qpc;
     struct cache mtt;
-    uint64_t contexts; /* of QPs, so far */
-    uint64_t mtt_used; /* entries, so far */
+    uint64_t contexts, contexts_in_use; /* the next number; QPs that have one */
+    uint64_t lines;                     /* of the MTT: the next number */
+    uint64_t line_pages;                /* pages that a line translates */
     struct pool pages;
     struct page **page_table;
 };
 
 int icm_init(struct icm *icm, const struct parameters *parameters, struct bus *bus);
 
-/* The number of the context of a new QP. */
+/* The number of the context of a new QP. Numbers begin anew when no QP is left, so that QPs of the past do
+ * not decide which sets of the cache new ones share. */
 uint64_t icm_new_context(struct icm *icm);
 
 /* Looks up a QP context; returns when it is in the cache. */
@@ -37,6 +39,6 @@ uint64_t icm_mtt(struct icm *icm, uint32_t proc, uint64_t address, uint64_t leng
 void icm_invalidate_mtt(struct icm *icm, uint32_t proc, uint64_t address, uint64_t length);
 
 /* Drops the context of a destroyed QP. */
-void icm_evict_qpc(struct icm *icm, uint64_t context);
+void icm_free_context(struct icm *icm, uint64_t context);
 
 #endif

@@ -162,7 +162,6 @@ void sim_qp_put(struct sim_qp *qp)
     if (--qp->refcount)
         return;
     fold_counters(qp);
-    icm_evict_qpc(&qp->port->hca->icm, qp->context);
     pool_give(&model->qps, qp);
 }
 
@@ -546,6 +545,7 @@ void sim_qp_flush(struct hca_qp *hqp)
     while (qp->completed != qp->posted)
         sim_wqe_put(sim_qp_wqe(qp, qp->completed++));
     qp->dead = true;
+    icm_free_context(&qp->port->hca->icm, qp->context);
     *sim_qp_slot(qp->qpn) = NULL;
     sim_qp_put(qp);
     if (!flushes)
