@@ -10,6 +10,7 @@
 enum amount {
     AMOUNT_NONE,
     AMOUNT_X,     /* entries, or requests of a call */
+    AMOUNT_REST,  /* requests of a call after the first */
     AMOUNT_BOTH,  /* a QP has two queues of this depth */
     AMOUNT_PAGES, /* pages of a region of x bytes, up to host.reg_mr_knee */
 };
@@ -22,7 +23,7 @@ static const struct control_row {
     enum amount amount;
     const char *each;
 } control_rows[] = {
-    { "post-send", "send", 0, NULL, AMOUNT_X, "host.post_send" },
+    { "post-send", "send", 1, "host.post_send", AMOUNT_REST, "host.post_next_send" },
     { "post-recv", "send", 0, NULL, AMOUNT_X, "host.post_recv" },
     { "poll-hit", "send", 0, NULL, AMOUNT_X, "host.poll_hit" },
     { "poll-empty", "empty", 1, "host.poll_empty", AMOUNT_NONE, NULL },
@@ -45,6 +46,8 @@ static double amount_of(const struct control_row *row, const struct keys *keys, 
     switch (row->amount) {
     case AMOUNT_X:
         return x;
+    case AMOUNT_REST:
+        return x - 1;
     case AMOUNT_BOTH:
         return 2 * x;
     case AMOUNT_PAGES:
@@ -161,7 +164,7 @@ unsigned int control_apply(const struct data *data, struct keys *keys)
         solve(&line, &base, &each);
         count += set_measured(keys, row->base, base, row, line.count);
         /* One point cannot tell the part that grows from the part that does not. */
-        if (!row->base || line.count > 1)
+        if (!row->base || (line.count > 1 && line.aa > 0))
             count += set_measured(keys, row->each, each, row, line.count);
     }
     return count;

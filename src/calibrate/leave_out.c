@@ -31,6 +31,8 @@ struct session {
     struct origins *origins[ADAPTERS_MAX];
     struct runs runs; /* its directory */
     struct surrogate surrogate;
+    char *error; /* the reason, if it fails */
+    size_t size;
 };
 
 /* ---- what varies ---- */
@@ -288,7 +290,33 @@ static void show_progress(unsigned int done, unsigned int all, double seconds,
         fputs("\r\033[K", stderr);
 }
 
-/* Runs the trials. 'residuals' gets the logs of ours over the paper's time, by trial and row. */
+/* A row that a trial does not have is no row that does not move: its trial fails. */
+static int take_residuals(struct session *session, const struct evaluation *evaluation,
+                          double *residuals)
+{
+    const struct leave_out *out = session->out;
+
+    for (unsigned int k = 0; k < out->row_count; k++) {
+        const struct paper_row *row = out->rows[k].row;
+        struct outcome outcome;
+
+        evaluate_row(evaluation, row, &outcome);
+        if (isnan(outcome.error)) {
+            const char *set = evaluation->variation->settings[0].set;
+
+            for (unsigned int i = 1; !set && i < session->adapter_count; i++)
+                set = evaluation->variation->settings[i].set;
+            snprintf(session->error, session->size, "%s cannot be run%s%s: %s",
+                     row->fields[FIELD_ID], set ? " with " : "", set ? set : "", outcome.text);
+            return -1;
+        }
+        residuals[k] = log1p(outcome.error / 100) * (leave_out_is_rate(row) ? -1 : 1);
+    }
+    return 0;
+}
+
+/* Runs the trials. 'residuals' gets the logs of ours over the paper's time, by trial and row. Returns 0, the
+ * number of a signal, or -1 with the reason in session->error. */
 static int run_trials(struct session *session, const double *x, unsigned int count,
                       double *residuals)
 {
@@ -300,7 +328,7 @@ static int run_trials(struct session *session, const double *x, unsigned int cou
                               .progress = show_progress };
     struct evaluation evaluation = { .quick = true, .tolerance = 5 };
     struct jobs jobs = { 0 };
-    int signal;
+    int status;
 
     evaluation.jobs = &jobs;
     for (unsigned int i = 0; i < count; i++) {
@@ -310,23 +338,17 @@ static int run_trials(struct session *session, const double *x, unsigned int cou
         for (unsigned int k = 0; k < out->row_count; k++)
             reproduce_add_row_jobs(out->rows[k].row, &evaluation, &jobs);
     }
-    signal = jobs_run(&jobs, &spec);
-    for (unsigned int i = 0; !signal && i < count; i++) {
+    status = jobs_run(&jobs, &spec);
+    for (unsigned int i = 0; !status && i < count; i++) {
         evaluation.variation = &trials[i].variation;
-        for (unsigned int k = 0; k < out->row_count; k++) {
-            struct outcome outcome;
-
-            evaluate_row(&evaluation, out->rows[k].row, &outcome);
-            residuals[i * out->row_count + k] =
-                log1p(outcome.error / 100) * (leave_out_is_rate(out->rows[k].row) ? -1 : 1);
-        }
+        status = take_residuals(session, &evaluation, residuals + (size_t)i * out->row_count);
     }
     out->run_count += jobs.count;
     for (unsigned int i = 0; i < count; i++)
         trial_close(session, &trials[i]);
     free(trials);
     jobs_free(&jobs);
-    return signal;
+    return status;
 }
 
 /* Where to sample a parameter: a small step, and as far as the prior, both on that side. */
@@ -347,7 +369,6 @@ static void choose_samples(struct session *session)
     }
 }
 
-/* Rows that could not be run do not move. */
 static void take_samples(struct session *session, const double *residuals)
 {
     const struct leave_out *out = session->out;
@@ -355,13 +376,13 @@ static void take_samples(struct session *session, const double *residuals)
     unsigned int n = out->parameter_count;
 
     for (unsigned int k = 0; k < out->row_count; k++) {
-        surrogate->residual[k] = isnan(residuals[k]) ? 0 : residuals[k];
+        surrogate->residual[k] = residuals[k];
         for (unsigned int i = 0; i < n; i++) {
             double near = residuals[(2 * i + 1) * out->row_count + k] - residuals[k];
             double far = residuals[(2 * i + 2) * out->row_count + k] - residuals[k];
 
-            surrogate->near[k * n + i] = isnan(near) ? 0 : expm1(near);
-            surrogate->far[k * n + i] = isnan(far) ? 0 : expm1(far);
+            surrogate->near[k * n + i] = expm1(near);
+            surrogate->far[k * n + i] = expm1(far);
         }
     }
 }
@@ -372,7 +393,7 @@ static int measure(struct session *session)
     unsigned int n = out->parameter_count, trials = 2 * n + 1;
     double *x = allocate_zeroed(((size_t)trials * n + 1) * sizeof(*x));
     double *residuals = allocate_zeroed(((size_t)trials * out->row_count + 1) * sizeof(*x));
-    int signal;
+    int status;
 
     surrogate_open(&session->surrogate, out->row_count, n);
     choose_samples(session);
@@ -381,15 +402,15 @@ static int measure(struct session *session)
         x[(2 * i + 2) * n + i] = session->surrogate.far_x[i];
     }
     stage = "finite differences";
-    signal = run_trials(session, x, trials, residuals);
-    if (!signal) {
+    status = run_trials(session, x, trials, residuals);
+    if (!status) {
         take_samples(session, residuals);
         for (unsigned int k = 0; k < out->row_count; k++)
             out->rows[k].now = residuals[k];
     }
     free(x);
     free(residuals);
-    return signal;
+    return status;
 }
 
 /* ---- fits ---- */
@@ -401,22 +422,20 @@ static int refit(struct session *session, unsigned int left_out, double *x, doub
     struct leave_out *out = session->out;
     struct surrogate *surrogate = &session->surrogate;
     double *kept = allocate_zeroed((out->row_count + 1) * sizeof(*kept));
-    int signal = 0;
+    int status = 0;
 
     memcpy(kept, surrogate->residual, out->row_count * sizeof(*kept));
     stage = left_out < out->row_count ? out->rows[left_out].row->fields[FIELD_ID] : "fit";
-    for (int round = 0; !signal && round < REFITS; round++) {
+    for (int round = 0; !status && round < REFITS; round++) {
         if (round)
             surrogate_fit(surrogate, left_out, x);
-        signal = run_trials(session, x, 1, real);
-        for (unsigned int k = 0; !signal && k < out->row_count; k++) {
-            if (!isnan(real[k]))
-                surrogate->residual[k] += real[k] - surrogate_residual(surrogate, k, x);
-        }
+        status = run_trials(session, x, 1, real);
+        for (unsigned int k = 0; !status && k < out->row_count; k++)
+            surrogate->residual[k] += real[k] - surrogate_residual(surrogate, k, x);
     }
     memcpy(surrogate->residual, kept, out->row_count * sizeof(*kept));
     free(kept);
-    return signal;
+    return status;
 }
 
 static int fit_without_each(struct session *session, const struct leave_out_spec *spec)
@@ -425,28 +444,26 @@ static int fit_without_each(struct session *session, const struct leave_out_spec
     size_t size = (out->parameter_count + 1) * sizeof(double);
     double *all = allocate_zeroed(size), *x = allocate_zeroed(size);
     double *real = allocate_zeroed((out->row_count + 1) * sizeof(double));
-    int signal = 0;
+    int status = 0;
 
     surrogate_fit(&session->surrogate, out->row_count, all);
-    for (unsigned int k = 0; !signal && k < out->row_count; k++) {
+    for (unsigned int k = 0; !status && k < out->row_count; k++) {
         struct leave_out_row *row = &out->rows[k];
 
-        row->seen = row->unseen = row->again = NAN;
-        if (isnan(row->now))
-            continue;
+        row->again = NAN;
         memcpy(x, all, size);
         surrogate_fit(&session->surrogate, k, x);
         row->seen = surrogate_residual(&session->surrogate, k, all);
         row->unseen = surrogate_residual(&session->surrogate, k, x);
         if (data_is_listed(spec->refit, row->row->fields[FIELD_ID])) {
-            signal = refit(session, k, x, real);
+            status = refit(session, k, x, real);
             row->again = real[k];
         }
     }
     free(all);
     free(x);
     free(real);
-    return signal;
+    return status;
 }
 
 static int fit_to_all(struct session *session)
@@ -455,10 +472,10 @@ static int fit_to_all(struct session *session)
     size_t size = (out->parameter_count + 1) * sizeof(double);
     double *x = allocate_zeroed(size), *errors = allocate_zeroed(size);
     double *real = allocate_zeroed((out->row_count + 1) * sizeof(double));
-    int signal;
+    int status;
 
     surrogate_fit(&session->surrogate, out->row_count, x);
-    signal = refit(session, out->row_count, x, real);
+    status = refit(session, out->row_count, x, real);
     surrogate_errors(&session->surrogate, x, errors);
     for (unsigned int i = 0; i < out->parameter_count; i++) {
         struct leave_out_parameter *parameter = &out->parameters[i];
@@ -473,7 +490,7 @@ static int fit_to_all(struct session *session)
     free(x);
     free(errors);
     free(real);
-    return signal;
+    return status;
 }
 
 static void take_rows(const struct paper_db *db, struct leave_out *out)
@@ -513,7 +530,7 @@ static int check_refit(const struct leave_out *out, const char *list, char *erro
 int leave_out_run(const struct paper_db *db, const struct leave_out_spec *spec,
                   struct leave_out *out, char *error, size_t size)
 {
-    struct session session = { .out = out, .at_once = spec->at_once };
+    struct session session = { .out = out, .at_once = spec->at_once, .error = error, .size = size };
     int status = 0;
 
     *out = (struct leave_out){ .all = spec->all };

@@ -13,7 +13,7 @@ struct leave_out_row {
     /* Relative errors of times, as logarithms: */
     double now;    /* of the adapter files as they are */
     double seen;   /* fitted to all rows */
-    double unseen; /* fitted to all others; NAN: the row could not be run */
+    double unseen; /* fitted to all others; NAN: none was left out */
     double again;  /* the same with real runs instead of the surrogate; NAN: not asked for */
 };
 

@@ -11,6 +11,7 @@
  * SGEs of a request, bytes of a region. */
 enum hca_call {
     CALL_POST_SEND,
+    CALL_POST_NEXT_SEND, /* a further WQE of the same call */
     CALL_POST_RECEIVE,
     CALL_CREATE_QP,
     CALL_DESTROY_QP,
@@ -35,6 +36,8 @@ struct hca_engine {
     bool multicast;         /* supports multicast groups */
     /* Executes a valid WQE now, or queues it. The caller holds the send queue's lock. */
     void (*send)(struct hca_qp *qp, struct send_wqe *wqe);
+    /* Ends a call that has posted WQEs with send(). May be NULL. */
+    void (*send_end)(struct hca_qp *qp);
     /* Executes a plain send of one SGE of at most CQE_INLINE bytes, on an RC QP in RTS with nothing
      * queued. False: nothing was done, and the caller uses send(). */
     bool (*send_fast)(struct hca_qp *qp, const struct ibv_sge *sge, unsigned flags);

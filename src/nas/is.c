@@ -192,7 +192,6 @@ static void count_keys(struct is *is)
     for (uint32_t i = 0; i < key_count; i++)
         ranks[i] = sum += ranks[i];
     nas_work(WORK_KEYS_RANKED, count);
-    nas_work_at_random(count, key_count * sizeof(*ranks));
 }
 
 static void check_probes(struct is *is, unsigned int iteration)

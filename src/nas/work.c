@@ -26,8 +26,7 @@ static const struct {
 };
 
 static uint64_t counted[WORK_KINDS];
-static double operation_ns;   /* 0: not in virtual time, or computation is free */
-static double reach, miss_ns; /* of random accesses */
+static double operation_ns; /* 0: not in virtual time, or computation is free */
 static double due_ns;
 
 void nas_work_begin(const char *kernel)
@@ -39,20 +38,12 @@ void nas_work_begin(const char *kernel)
     snprintf(key, sizeof(key), "nas.%s", kernel);
     if (vtime.on && !vtime.parameter(key, &rate) && rate > 0)
         operation_ns = 1e3 / rate;
-    if (vtime.on && (vtime.parameter("nas.reach", &reach) || vtime.parameter("nas.miss", &miss_ns)))
-        miss_ns = 0;
 }
 
 void nas_work(enum work_kind kind, uint64_t amount)
 {
     counted[kind] += amount;
     due_ns += (double)amount * kinds[kind].operations * operation_ns;
-}
-
-void nas_work_at_random(uint64_t accesses, uint64_t bytes)
-{
-    if (miss_ns > 0 && reach > 0 && (double)bytes > reach)
-        due_ns += (double)accesses * (1 - reach / (double)bytes) * miss_ns;
 }
 
 void nas_work_charge(void)

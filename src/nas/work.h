@@ -27,9 +27,6 @@ void nas_work_begin(const char *kernel);
 
 void nas_work(enum work_kind kind, uint64_t amount);
 
-/* Random accesses to a table: costs extra if the table does not fit into the caches. */
-void nas_work_at_random(uint64_t accesses, uint64_t bytes);
-
 /* Lets virtual time pass for the work counted so far. Called before reading the clock and before
  * each MPI call. */
 void nas_work_charge(void);

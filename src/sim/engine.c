@@ -3,7 +3,6 @@
 #include "sim/engine.h"
 
 #include "dma/agent.h"
-#include "hca/addr.h"
 #include "hca/cq.h"
 #include "hca/proc.h"
 #include "sim/sched/compute.h"
@@ -24,6 +23,9 @@ static double cost_of(enum hca_call call, uint64_t amount)
     switch (call) {
     case CALL_POST_SEND:
         return p->host.post_send + (amount > 1 ? amount - 1 : 0) * p->host.sge_time;
+    case CALL_POST_NEXT_SEND:
+        return (p->host.post_next_send > 0 ? p->host.post_next_send : p->host.post_send) +
+               (amount > 1 ? amount - 1 : 0) * p->host.sge_time;
     case CALL_POST_RECEIVE:
         return p->host.post_recv + (amount > 1 ? amount - 1 : 0) * p->host.sge_time;
     case CALL_CREATE_QP:
@@ -105,22 +107,6 @@ static bool may_sleep_polling(struct vthread *me)
     return me->waits_for_cqe || me->empty_polls >= 2 * cqs + 2;
 }
 
-/* CQs that are polled in turn evict each other from the CPU cache: with one more than fit, every
- * CQE has to be fetched from memory. */
-static double cq_cache_misses(const struct vthread *me, int completions)
-{
-    const struct parameters *p = &model->parameters;
-    double time = completions * p->host.cq_miss;
-    bool unused;
-
-    if (!p->host.cached_cqs || cq_count(&unused) <= p->host.cached_cqs)
-        return 0;
-    for (uint32_t device = 0; device < seg->devices; device++)
-        bus_hold(&hca_port_by_lid(addr_lid(segment_config()->node, device, 1))->hca->bus, me->clock,
-                 time);
-    return time;
-}
-
 static void sim_poll_end(int count)
 {
     struct vthread *me = sched_self();
@@ -130,7 +116,7 @@ static void sim_poll_end(int count)
         return;
     if (count > 0) {
         me->empty_polls = 0;
-        me->clock += ns_of(p->host.poll_hit * count + cq_cache_misses(me, count));
+        me->clock += ns_of(p->host.poll_hit * count);
         return;
     }
     me->empty_polls++;
@@ -154,6 +140,11 @@ static void sim_send(struct hca_qp *hqp, struct send_wqe *swqe)
 {
     sim_qp_post(hqp, swqe, call_began);
     compute_begin();
+}
+
+static void sim_send_end(struct hca_qp *hqp)
+{
+    sim_qp_ring(hqp);
 }
 
 static bool sim_send_fast(struct hca_qp *hqp, const struct ibv_sge *sge, unsigned int flags)
@@ -207,6 +198,7 @@ const struct hca_engine sim_engine = {
     .name = "sim",
     .base_address = SIM_BASE_ADDRESS,
     .send = sim_send,
+    .send_end = sim_send_end,
     .send_fast = sim_send_fast,
     .progress = sim_progress,
     .sq_flush = sim_qp_flush,

@@ -179,9 +179,14 @@ static inline void charge_sends(const struct ibv_send_wr *wr)
 {
     if (likely(!hca_engine->charge))
         return;
-    for (; wr; wr = wr->next)
-        hca_engine->charge(wr->opcode == IBV_WR_BIND_MW ? CALL_BIND_WINDOW : CALL_POST_SEND,
-                           wr->num_sge);
+    for (enum hca_call post = CALL_POST_SEND; wr; wr = wr->next, post = CALL_POST_NEXT_SEND)
+        hca_engine->charge(wr->opcode == IBV_WR_BIND_MW ? CALL_BIND_WINDOW : post, wr->num_sge);
+}
+
+static inline void end_sends(struct hca_qp *qp)
+{
+    if (unlikely(hca_engine->send_end != NULL))
+        hca_engine->send_end(qp);
 }
 
 static inline void charge_receives(const struct ibv_recv_wr *wr)
@@ -207,6 +212,7 @@ int verbs_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_
     spin_lock(&qp->sq_lock);
     for (; wr && !(err = send_one(qp, wr, __builtin_return_address(0))); wr = wr->next)
         ;
+    end_sends(qp);
     spin_unlock(&qp->sq_lock);
     if (unlikely(err)) {
         *bad_wr = wr;
@@ -283,6 +289,9 @@ static int post_checked(struct hca_qp *qp, struct ibv_send_wr **wr, const char *
         if (err)
             break;
     }
+    spin_lock(&qp->sq_lock);
+    end_sends(qp);
+    spin_unlock(&qp->sq_lock);
     if (td)
         check_leaves(CHECK_TD, td);
     if (err == ENOMEM && check_sanitizes)
@@ -330,6 +339,7 @@ int verbs_post_send_all(struct hca_qp *qp, struct ibv_send_wr *list, const void 
         err = ENOMEM;
     for (struct ibv_send_wr *wr = list; wr && !err && likely(!records); wr = wr->next)
         err = send_one(qp, wr, caller);
+    end_sends(qp);
     spin_unlock(&qp->sq_lock);
     if (unlikely(records) && !err) {
         if ((err = check_call(VERB_POST_SEND)))

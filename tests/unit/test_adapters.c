@@ -89,7 +89,7 @@ static void values_are_read(void **state)
                                "hca.buffer = 1.5 MB\n"
                                "link.mtu = 4 KB\n"
                                "hca.engines = 3\n"
-                               "icm.qpc_accesses = 2.5\n"
+                               "nas.is = 2.5\n"
                                "icm.location = host\n");
     assert_string_equal(reason("good.adapter", NULL, &out), "");
     assert_string_equal(out.name, "good");
@@ -105,7 +105,7 @@ static void values_are_read(void **state)
     assert_int_equal(out.hca.buffer, 3 << 19);
     assert_int_equal(out.link.mtu, 4096);
     assert_int_equal(out.hca.engines, 3);
-    assert_true(out.icm.qpc_accesses == 2.5);
+    assert_true(out.nas.is == 2.5);
     assert_int_equal(out.icm.location, ICM_IN_HOST);
     /* from the file it is based on, from the one that is based on, and from the row */
     assert_true(out.bus.write_overhead == 10);
@@ -138,8 +138,8 @@ static void wrong_units_are_refused(void **state)
     expect("hca.buffer = 5 GB\n",
            "bad.adapter:2: hca.buffer takes a size (B, KB or MB), not '5 GB'");
     expect("hca.engines = 2 B\n", "bad.adapter:2: hca.engines takes a whole number, not '2 B'");
-    expect("icm.qpc_accesses = many\n",
-           "bad.adapter:2: icm.qpc_accesses takes a number, not 'many'");
+    expect("nas.is = many\n",
+           "bad.adapter:2: nas.is takes a number, not 'many'");
     expect("bus.half_duplex = true\n",
            "bad.adapter:2: bus.half_duplex takes yes or no, not 'true'");
     expect("icm.location = moon\n",
@@ -218,7 +218,7 @@ static void files_are_based_on_others(void **state)
     setenv("VERBENA_ADAPTERS", SHIPPED, 1);
     write_file("fourth.adapter", "based-on = ibm12x\n");
     assert_string_equal(reason("fourth.adapter", NULL, &out), "");
-    assert_int_equal(out.hca.engine_depth, 2);
+    assert_int_equal(out.hca.engine_depth, 4);
     write_file("fifth.adapter", "\nbased-on = nothing\n");
     assert_string_equal(reason("fifth.adapter", NULL, &out),
                         "fifth.adapter:2: based-on: no adapter 'nothing' in " SHIPPED);

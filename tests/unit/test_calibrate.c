@@ -36,7 +36,7 @@ static void test_control(void **state)
 {
     struct results *results = results_new("1", "2000-01-01T00:00:00Z", "test");
     struct experiment_result *reg = results_add(results, "mr-reg", "control", "t", "s");
-    struct experiment_result *dereg, *poll;
+    struct experiment_result *dereg, *poll, *post;
     struct keys *keys = new_keys();
     struct series *series;
     struct data data;
@@ -52,8 +52,14 @@ static void test_control(void **state)
     poll = results_add(results, "poll-empty", "control", "t", "s");
     series = result_series(poll, "empty", "time", "ns", "batch", "", BETTER_LOWER);
     add_point(series, 1, 77);
+    post = results_add(results, "post-send", "control", "t", "s");
+    series = result_series(post, "send 8", "time", "ns", "batch", "", BETTER_LOWER);
+    add_point(series, 1, 80);
+    add_point(series, 16, 80 + 15 * 30);
     assert_int_equal(data_take(&results, 1, "poll-empty", &data, error, sizeof(error)), 0);
-    assert_int_equal(control_apply(&data, keys), 4);
+    assert_int_equal(control_apply(&data, keys), 6);
+    assert_true(fabs(keys_find(keys, "host.post_send")->value - 80) < 0.1);
+    assert_true(fabs(keys_find(keys, "host.post_next_send")->value - 30) < 0.1);
     assert_true(fabs(keys_find(keys, "host.reg_mr")->value - 30000) < 1);
     assert_true(fabs(keys_find(keys, "host.reg_mr_page")->value - 250) < 0.1);
     assert_true(keys_find(keys, "host.dereg_mr_page")->value == 0);

@@ -32,9 +32,8 @@ struct parameters {
 
     struct {
         double post_send, post_recv, poll_hit, poll_empty;
+        double post_next_send; /* a further WQE of the same call; 0: as post_send */
         double sge_time; /* per SGE after the first of a posted WQE */
-        uint64_t cached_cqs; /* CQs that fit in the CPU cache; 0: all */
-        double cq_miss;      /* fetching a CQE if there are more CQs */
         double copy_rate;
         double copy_call;
         double wake_recv; /* from the interrupt to the running thread */
@@ -62,6 +61,7 @@ struct parameters {
     struct {
         uint64_t engines;                /* for sending, per port */
         uint64_t engine_depth;           /* packets in flight per engine */
+        uint64_t engine_window;          /* bytes asked of memory at a time; 0: not limited */
         uint64_t buffer;                 /* bytes of packets that have not left; 0: not limited */
         double wqe_time, sge_time, packet_time; /* per message, further SGE, packet */
         double qpc_lock_time; /* each packet, in or out, locks the QP context */
@@ -74,6 +74,9 @@ struct parameters {
         double scatter_rate; /* 0: not limited */
         double read_response;
         uint64_t wqe_prefetch; /* WQEs fetched ahead */
+        uint64_t wqe_fetch;    /* WQEs in a read */
+        uint64_t wqe_fetches;  /* reads of a QP at a time */
+        uint64_t blueflame;    /* largest WQE that a doorbell carries */
         uint64_t wqe_bytes, sge_bytes, cqe_bytes;
         uint64_t memory; /* device memory (ibv_alloc_dm) */
         double memory_rate, memory_latency;
@@ -83,9 +86,10 @@ struct parameters {
         enum icm_location location;
         uint64_t qpc_entries; /* in the cache; 0: all */
         uint64_t mtt_entries; /* pages in the cache; 0: all */
-        double access_time;   /* to memory of the adapter */
-        double crowded_time;  /* extra time of a QPC miss behind another, with ICM in the host */
-        double qpc_accesses, mtt_accesses, write_back_accesses;
+        uint64_t mtt_read;    /* bytes that an MTT miss brings, 8 a page */
+        uint64_t ways;        /* of a set of either cache */
+        double access_time;   /* to memory of the adapter; in the host, an access crosses the bus */
+        uint64_t qpc_accesses, mtt_accesses, write_back_accesses;
     } icm;
 
     struct {
@@ -147,8 +151,6 @@ struct parameters {
     /* Speed of one process; the NAS kernels charge it. */
     struct {
         double is, ft, cg, mg, lu;
-        uint64_t reach; /* bytes that the TLB covers */
-        double miss;
     } nas;
 };
 

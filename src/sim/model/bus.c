@@ -14,30 +14,35 @@ static double transactions(uint64_t bytes, uint64_t largest)
 static void charge_link_layer(struct bus *bus, struct server *other, uint64_t now, double count)
 {
     if (bus->parameters->bus.link_layer > 0 && !bus->parameters->bus.half_duplex)
-        serve(other, now, count * bus->parameters->bus.link_layer);
+        serve_in_gaps(other, now, count * bus->parameters->bus.link_layer);
 }
 
 uint64_t bus_write(struct bus *bus, uint64_t now, uint64_t bytes)
 {
     const struct parameters *p = bus->parameters;
     double count = transactions(bytes, p->bus.write_burst);
-    uint64_t end = serve(&bus->up, now, count * p->bus.write_overhead + bytes / p->bus.rate);
+    uint64_t end = serve_in_gaps(&bus->up, now, count * p->bus.write_overhead + bytes / p->bus.rate);
 
     charge_link_layer(bus, &bus->down, now, count);
     return end + ns_of(p->bus.write_latency);
 }
 
-/* A request is short and passes between the bursts of other transfers: it waits for at most one. */
+/* A short transfer passes between the bursts of others: it waits for at most one of them. */
+static uint64_t serve_short(struct server *server, uint64_t now, double service, double burst)
+{
+    uint64_t end = serve_in_gaps(server, now, service), latest = now + ns_of(burst + service);
+
+    return end < latest ? end : latest;
+}
+
 uint64_t bus_read_request(struct bus *bus, uint64_t now, uint64_t bytes)
 {
     const struct parameters *p = bus->parameters;
     double service = transactions(bytes, p->bus.read_request) * p->bus.request_overhead;
-    uint64_t burst = ns_of(p->bus.write_burst / p->bus.rate + p->bus.write_overhead);
-    uint64_t end = serve(&bus->up, now, service);
 
-    if (end > now + burst + ns_of(service))
-        end = now + burst + ns_of(service);
-    return end + ns_of(p->bus.read_latency);
+    return serve_short(&bus->up, now, service,
+                       p->bus.write_burst / p->bus.rate + p->bus.write_overhead) +
+           ns_of(p->bus.read_latency);
 }
 
 uint64_t bus_read_return(struct bus *bus, uint64_t now, uint64_t bytes)
@@ -45,25 +50,28 @@ uint64_t bus_read_return(struct bus *bus, uint64_t now, uint64_t bytes)
     const struct parameters *p = bus->parameters;
     double count = transactions(bytes, p->bus.read_burst);
     uint64_t end =
-        serve(down_of(bus), now, count * p->bus.completion_overhead + bytes / p->bus.rate);
+        serve_in_gaps(down_of(bus), now, count * p->bus.completion_overhead + bytes / p->bus.rate);
 
     charge_link_layer(bus, &bus->up, now, count);
     if (p->bus.read_rate > 0) {
-        uint64_t limited = serve(&bus->returns, now, bytes / p->bus.read_rate);
+        uint64_t limited = serve_in_gaps(&bus->returns, now, bytes / p->bus.read_rate);
 
         end = end > limited ? end : limited;
     }
     return end;
 }
 
-void bus_hold(struct bus *bus, uint64_t now, double time)
+uint64_t bus_store(struct bus *bus, uint64_t now, uint64_t bytes)
 {
-    serve(&bus->up, now, time);
-    if (!bus->parameters->bus.half_duplex)
-        serve(&bus->down, now, time);
+    const struct parameters *p = bus->parameters;
+
+    return serve_in_gaps(down_of(bus), now,
+                         transactions(bytes, p->bus.write_burst) * p->bus.write_overhead +
+                             bytes / p->bus.rate);
 }
 
-/* Occupies the bus at once: a slot booked for later would block other transfers until then. */
+/* Occupies the bus when it is asked for, not when its data returns. On a shared bus, reads are
+ * answered in order; completions of PCI Express pass between those of other reads. */
 uint64_t bus_read_short(struct bus *bus, uint64_t now, uint64_t bytes)
 {
     const struct parameters *p = bus->parameters;
@@ -71,7 +79,11 @@ uint64_t bus_read_short(struct bus *bus, uint64_t now, uint64_t bytes)
                      transactions(bytes, p->bus.read_request) * p->bus.request_overhead +
                      bytes / p->bus.rate;
 
-    return serve(down_of(bus), now, service) + ns_of(p->bus.read_latency);
+    if (p->bus.half_duplex)
+        return serve_in_gaps(&bus->up, now, service) + ns_of(p->bus.read_latency);
+    return serve_short(&bus->down, now, service,
+                       p->bus.read_burst / p->bus.rate + p->bus.completion_overhead) +
+           ns_of(p->bus.read_latency);
 }
 
 uint64_t bus_fetch_wqe(struct bus *bus, uint64_t now, uint64_t bytes)

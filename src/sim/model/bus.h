@@ -25,8 +25,8 @@ uint64_t bus_read_request(struct bus *bus, uint64_t now, uint64_t bytes);
 /* Read completions; returns when the adapter has all the data. */
 uint64_t bus_read_return(struct bus *bus, uint64_t now, uint64_t bytes);
 
-/* The processor uses memory for 'time' ns; the adapter cannot. */
-void bus_hold(struct bus *bus, uint64_t now, double time);
+/* The CPU stores to the adapter; returns when the adapter has all the bytes. */
+uint64_t bus_store(struct bus *bus, uint64_t now, uint64_t bytes);
 
 /* A short DMA read of adapter data structures, from request to last byte. */
 uint64_t bus_read_short(struct bus *bus, uint64_t now, uint64_t bytes);

@@ -127,3 +127,23 @@ uint64_t hca_memory(struct sim_hca *hca, uint64_t now, uint32_t bytes)
 
     return serve(&hca->memory, now, bytes / p->hca.memory_rate) + ns_of(p->hca.memory_latency);
 }
+
+uint64_t hca_atomic(struct sim_qp *qp, uint64_t address, uint64_t now)
+{
+    const struct parameters *p = &model->parameters;
+    struct sim_hca *hca = qp->port->hca;
+    uint64_t *lock = &hca->atomics[address / sizeof(uint64_t) % ATOMIC_WORDS];
+
+    if (!qp->remote_device_memory)
+        now = icm_mtt(&hca->icm, qp->proc, address, sizeof(uint64_t), now);
+    if (now < *lock)
+        now = *lock;
+    if (qp->remote_device_memory)
+        now = hca_memory(hca, hca_memory(hca, now, sizeof(uint64_t)), sizeof(uint64_t));
+    else /* writes are posted: reads that come later do not overtake them */
+        now = bus_write(&hca->bus, bus_read_short(&hca->bus, now, sizeof(uint64_t)),
+                        sizeof(uint64_t)) -
+              ns_of(p->bus.write_latency);
+    *lock = now;
+    return now;
+}

@@ -18,6 +18,7 @@ struct sim_packet {
     struct send_engine *engine; /* whose slot it occupies, or NULL */
     struct sim_wqe *wqe; /* NULL: a response or acknowledgement */
     struct sim_packet *next_sending; /* of the same QP, started later */
+    uint64_t read_until; /* the engine has asked for all of its payload, and memory has answered */
     bool ready;         /* its payload is on the adapter */
     bool completes_wqe; /* last packet of a UC or UD message */
     uint32_t bytes;     /* on the link */
@@ -32,13 +33,17 @@ struct sim_packet {
     uint64_t marks[PACKET_MARKS]; /* from MARK_STARTED on */
 };
 
+/* Words that differ in their offset in a page are locked apart. */
+#define ATOMIC_WORDS 512
+
 /* Sends one message at a time. */
 struct send_engine {
     struct sim_port *port;
     struct sim_qp *qp; /* being served, or NULL */
     bool responding;   /* sends a read response */
     bool waits_for_slot;
-    bool waits_for_drain;
+    struct sim_qp *drains; /* the next message starts when the packets of this QP have left, or NULL */
+    struct server reader;  /* reads payload, hca.engine_window bytes at a time */
     struct sim_packet *next_packet; /* pulled, not yet started */
     uint32_t in_flight_packets;
     uint64_t quantum_used;  /* bytes sent since the engine took up the QP */
@@ -63,6 +68,7 @@ struct sim_hca {
     struct bus bus;
     struct icm icm;
     struct server memory; /* device memory (ibv_alloc_dm) */
+    uint64_t atomics[ATOMIC_WORDS]; /* when the last atomic on a word is done */
     struct sim_port *ports; /* array of 'port_count' */
     uint32_t port_count;
     uint64_t buffer_used; /* bytes of packets that have not left yet */
@@ -86,9 +92,14 @@ static inline void sim_packet_mark(struct sim_packet *pkt, enum mark mark)
 /* Reads or writes device memory; returns when the access is done. */
 uint64_t hca_memory(struct sim_hca *hca, uint64_t now, uint32_t bytes);
 
+/* Reads a word of memory and writes it back, after earlier atomics on it; returns when the result
+ * may be sent. */
+uint64_t hca_atomic(struct sim_qp *qp, uint64_t address, uint64_t now);
+
 /* ---- send_engine.c: from posted WQEs to packets ---- */
-void send_engine_doorbell(struct sim_qp *qp);
-void send_engine_wqe_fetched(struct sim_qp *qp);
+/* A doorbell for 'count' further WQEs has arrived. */
+void send_engine_doorbell(struct sim_qp *qp, uint32_t count);
+void send_engine_wqe_fetched(struct sim_qp *qp, uint32_t count);
 /* Queues the QP for an engine if it may have something to send. */
 void send_engine_kick(struct sim_qp *qp);
 void send_engine_step(struct send_engine *engine);

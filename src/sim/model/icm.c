@@ -1,144 +1,144 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "sim/model/icm.h"
 
-#include "sim/memory/pool.h"
-#include "util/util.h"
-
 #include <errno.h>
 #include <stddef.h>
 
-#define PAGE_BUCKETS 4096
+#define PAGE_BUCKETS 16384
+#define ACCESS_BYTES 64
+#define MTT_BYTES    8 /* an entry: the translation of a page */
 
-struct page_entry {
-    struct cached cached; /* first */
-    struct page_entry *next;
+/* A registered page that was used. A miss brings a line of the MTT (icm.mtt_read bytes): the translations of
+ * consecutive pages, from the first one that was used. Lines are numbered in the order of their first use, so that
+ * addresses chosen by programs do not decide which sets of the cache they share. */
+struct page {
+    struct page *next;
     uint64_t page;
+    uint64_t line;
     uint32_t proc;
+    uint32_t place; /* in the line */
 };
 
-static void unlink_entry(struct cache *cache, struct cached *entry)
+static int init_cache(struct cache *cache, uint64_t capacity, uint64_t ways)
 {
-    *(entry->newer ? &entry->newer->older : &cache->newest) = entry->older;
-    *(entry->older ? &entry->older->newer : &cache->oldest) = entry->newer;
-    entry->in_cache = false;
-    cache->count--;
-}
+    struct cache_slot *slots = capacity ? pool_alloc_permanent(capacity * sizeof(*slots)) : NULL;
 
-static void link_newest(struct cache *cache, struct cached *entry)
-{
-    entry->newer = NULL;
-    entry->older = cache->newest;
-    *(cache->newest ? &cache->newest->newer : &cache->oldest) = entry;
-    cache->newest = entry;
-    entry->in_cache = true;
-    cache->count++;
-}
-
-/* Returns true on a hit. On a miss, inserts the entry; *evicted is the one it replaced, or NULL. */
-static bool cache_use(struct cache *cache, struct cached *entry, struct cached **evicted)
-{
-    bool hit = entry->in_cache;
-
-    *evicted = NULL;
-    if (hit) {
-        if (cache->newest != entry) {
-            unlink_entry(cache, entry);
-            link_newest(cache, entry);
-        }
-        cache->hits++;
-        return true;
-    }
-    if (cache->count == cache->capacity) {
-        *evicted = cache->oldest;
-        unlink_entry(cache, cache->oldest);
-    }
-    link_newest(cache, entry);
-    cache->misses++;
-    return false;
+    cache_init(cache, slots, capacity, ways);
+    return slots || !capacity ? 0 : ENOMEM;
 }
 
 int icm_init(struct icm *icm, const struct parameters *parameters, struct bus *bus)
 {
+    uint64_t line_pages = parameters->icm.mtt_read / MTT_BYTES;
+    int error;
+
     icm->parameters = parameters;
     icm->bus = bus;
-    icm->qpc.capacity = parameters->icm.qpc_entries;
-    icm->mtt.capacity = parameters->icm.mtt_entries;
-    if (!icm->mtt.capacity)
-        return 0;
-    icm->page_entries = pool_alloc_permanent((icm->mtt.capacity + 1) * sizeof(struct page_entry));
-    icm->page_table = pool_alloc_permanent(PAGE_BUCKETS * sizeof(struct page_entry *));
-    return icm->page_entries && icm->page_table ? 0 : ENOMEM;
+    icm->line_pages = line_pages;
+    icm->pages.size = sizeof(struct page);
+    error = init_cache(&icm->qpc, parameters->icm.qpc_entries, parameters->icm.ways);
+    if (!error)
+        error = init_cache(&icm->mtt, (parameters->icm.mtt_entries + line_pages - 1) / line_pages,
+                           parameters->icm.ways);
+    if (error || !icm->mtt.capacity)
+        return error;
+    icm->page_table = pool_alloc_permanent(PAGE_BUCKETS * sizeof(*icm->page_table));
+    return icm->page_table ? 0 : ENOMEM;
 }
 
-/* Dependent accesses of 64 bytes each, plus 'extra' ns. With ICM in the host they also occupy the
- * bus. */
-static uint64_t access_memory(struct icm *icm, uint64_t now, double accesses, double extra)
+/* Writes back 'count' words of an evicted entry. Returns when reads that follow may begin: across the bus
+ * they do not pass writes, and are answered when these are in memory. */
+static uint64_t write_back(struct icm *icm, uint64_t now, uint64_t count)
 {
     const struct parameters *p = icm->parameters;
-    uint64_t end;
+
+    if (p->icm.location == ICM_IN_HOST)
+        return bus_write(icm->bus, now, count * ACCESS_BYTES);
+    return now + ns_of(p->hca.memory_rate > 0 ? count * ACCESS_BYTES / p->hca.memory_rate : 0);
+}
+
+/* Serves a miss: writes back what it evicts, then reads words, each of which tells where the next
+ * one is. Words in the host are read across the bus, with whatever else uses it. */
+static uint64_t serve_miss(struct icm *icm, uint64_t now, uint64_t reads, uint64_t writes)
+{
+    const struct parameters *p = icm->parameters;
+    uint64_t begin = now > icm->fetcher.free_at ? now : icm->fetcher.free_at, end = begin;
 
     model_activity.work = "ICM miss";
+    if (writes)
+        end = write_back(icm, end, writes);
     if (p->icm.location == ICM_IN_HOST)
-        for (double i = 0; i < accesses; i++)
-            bus_read_short(icm->bus, now, 64);
-    end = serve(&icm->fetcher, now, accesses * p->icm.access_time + extra);
+        for (uint64_t i = 0; i < reads; i++)
+            end = bus_read_short(icm->bus, end, ACCESS_BYTES);
+    else
+        end += ns_of(reads * p->icm.access_time);
+    serve(&icm->fetcher, begin, end - begin);
     model_activity.work = NULL;
     return end;
 }
 
-uint64_t icm_qpc(struct icm *icm, struct cached *qp, uint64_t now)
+uint64_t icm_new_context(struct icm *icm)
+{
+    if (!icm->contexts_in_use++)
+        icm->contexts = 0;
+    return icm->contexts++;
+}
+
+uint64_t icm_qpc(struct icm *icm, uint64_t context, uint64_t now)
 {
     const struct parameters *p = icm->parameters;
-    struct cached *evicted;
-    double accesses = p->icm.qpc_accesses;
-    bool crowded = p->icm.location == ICM_IN_HOST && icm->fetcher.free_at > now;
+    bool evicted;
 
-    if (!icm->qpc.capacity || cache_use(&icm->qpc, qp, &evicted))
+    if (!icm->qpc.capacity || cache_use(&icm->qpc, context, &evicted))
         return now;
-    if (evicted)
-        accesses += p->icm.write_back_accesses;
-    return access_memory(icm, now, accesses, crowded ? p->icm.crowded_time : 0);
+    return serve_miss(icm, now, p->icm.qpc_accesses, evicted ? p->icm.write_back_accesses : 0);
 }
 
-static struct page_entry **bucket_of(struct icm *icm, uint32_t proc, uint64_t page)
+/* The place in the page table of a page, or that where it would be: *link is NULL. */
+static struct page **find_page(struct icm *icm, uint32_t proc, uint64_t page)
 {
-    return &icm->page_table[(page * 0x9e3779b97f4a7c15ull ^ proc) % PAGE_BUCKETS];
-}
+    struct page **link = &icm->page_table[(page * 0x9e3779b97f4a7c15ull ^ proc) % PAGE_BUCKETS];
 
-static void remove_page(struct icm *icm, struct page_entry *entry)
-{
-    struct page_entry **link = bucket_of(icm, entry->proc, entry->page);
-
-    while (*link && *link != entry)
+    while (*link && ((*link)->page != page || (*link)->proc != proc))
         link = &(*link)->next;
-    if (*link)
-        *link = entry->next;
+    return link;
 }
 
-/* Finds the entry of the page, or allocates one, or reuses that of the least recently used page. */
-static struct page_entry *page_entry_of(struct icm *icm, uint32_t proc, uint64_t page)
+/* A page that is used for the first time is in the line of one before it, or begins a line. */
+static struct page page_of(struct icm *icm, uint32_t proc, uint64_t page)
 {
-    struct page_entry **bucket = bucket_of(icm, proc, page), *entry;
+    struct page new = { .page = page, .proc = proc };
 
-    for (entry = *bucket; entry; entry = entry->next) {
-        if (entry->page == page && entry->proc == proc)
-            return entry;
+    for (uint32_t i = 1; i < icm->line_pages && i <= page; i++) {
+        const struct page *before = *find_page(icm, proc, page - i);
+
+        if (before && before->place + i < icm->line_pages) {
+            new.line = before->line;
+            new.place = before->place + i;
+            return new;
+        }
     }
-    if (icm->page_free) {
-        entry = icm->page_free;
-        icm->page_free = entry->next;
-    } else if (icm->page_next < icm->mtt.capacity) {
-        entry = &icm->page_entries[icm->page_next++];
-    } else {
-        entry = (struct page_entry *)icm->mtt.oldest;
-        unlink_entry(&icm->mtt, &entry->cached);
-        remove_page(icm, entry);
+    if (!icm->pages.used)
+        icm->lines = 0;
+    new.line = icm->lines++;
+    return new;
+}
+
+/* Returns false on a miss. A page that no memory is left for misses always. */
+static bool use_page(struct icm *icm, uint32_t proc, uint64_t page)
+{
+    struct page **link = find_page(icm, proc, page);
+    bool evicted;
+
+    if (!*link) {
+        struct page new = page_of(icm, proc, page);
+
+        *link = pool_take(&icm->pages);
+        if (!*link)
+            return false;
+        **link = new;
     }
-    entry->page = page;
-    entry->proc = proc;
-    entry->next = *bucket;
-    *bucket = entry;
-    return entry;
+    return cache_use(&icm->mtt, (*link)->line, &evicted);
 }
 
 uint64_t icm_mtt(struct icm *icm, uint32_t proc, uint64_t address, uint64_t length, uint64_t now)
@@ -146,39 +146,61 @@ uint64_t icm_mtt(struct icm *icm, uint32_t proc, uint64_t address, uint64_t leng
     const struct parameters *p = icm->parameters;
     uint64_t first = address / p->host.page_size;
     uint64_t last = (address + (length ? length - 1 : 0)) / p->host.page_size;
-    struct cached *evicted;
-    double accesses = 0;
+    uint64_t reads = 0;
 
     if (!icm->mtt.capacity || !length)
         return now;
     for (uint64_t page = first; page <= last; page++) {
-        struct page_entry *entry = page_entry_of(icm, proc, page);
-
-        if (!cache_use(&icm->mtt, &entry->cached, &evicted))
-            accesses += p->icm.mtt_accesses;
+        if (!use_page(icm, proc, page))
+            reads += p->icm.mtt_accesses;
     }
-    return accesses > 0 ? access_memory(icm, now, accesses, 0) : now;
+    return reads ? serve_miss(icm, now, reads, 0) : now;
 }
 
-void icm_evict_qpc(struct icm *icm, struct cached *qp)
+void icm_free_context(struct icm *icm, uint64_t context)
 {
-    if (qp->in_cache)
-        unlink_entry(&icm->qpc, qp);
+    icm->contexts_in_use--;
+    if (icm->qpc.capacity)
+        cache_drop(&icm->qpc, context);
+}
+
+static void drop_page(struct icm *icm, struct page **link)
+{
+    struct page *gone = *link;
+
+    cache_drop(&icm->mtt, gone->line);
+    *link = gone->next;
+    pool_give(&icm->pages, gone);
+}
+
+/* Looks at all pages that were used: for regions that are larger than any program uses. */
+static void drop_pages_between(struct icm *icm, uint32_t proc, uint64_t first, uint64_t last)
+{
+    for (uint32_t i = 0; i < PAGE_BUCKETS; i++) {
+        for (struct page **link = &icm->page_table[i]; *link;) {
+            if ((*link)->proc == proc && (*link)->page >= first && (*link)->page <= last)
+                drop_page(icm, link);
+            else
+                link = &(*link)->next;
+        }
+    }
 }
 
 void icm_invalidate_mtt(struct icm *icm, uint32_t proc, uint64_t address, uint64_t length)
 {
-    uint64_t page = icm->parameters->host.page_size;
+    uint64_t size = icm->parameters->host.page_size;
+    uint64_t first = address / size, last = (address + (length - 1)) / size;
 
-    for (uint32_t i = 0; i < icm->page_next && length; i++) {
-        struct page_entry *entry = &icm->page_entries[i];
+    if (!icm->mtt.capacity || !length)
+        return;
+    if (last - first >= PAGE_BUCKETS) {
+        drop_pages_between(icm, proc, first, last);
+        return;
+    }
+    for (uint64_t page = first; page <= last; page++) {
+        struct page **link = find_page(icm, proc, page);
 
-        if (!entry->cached.in_cache || entry->proc != proc || entry->page < address / page ||
-            entry->page > (address + length - 1) / page)
-            continue;
-        unlink_entry(&icm->mtt, &entry->cached);
-        remove_page(icm, entry);
-        entry->next = icm->page_free;
-        icm->page_free = entry;
+        if (*link)
+            drop_page(icm, link);
     }
 }

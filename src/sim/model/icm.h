@@ -1,27 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* InfiniHost context memory (ICM): QP contexts (QPC) and address translations (MTT). A cache on the
- * chip holds some of them; the rest is in memory of the adapter or of the host. Entry sizes are
+/* InfiniHost context memory (ICM): QP contexts (QPC) and address translations (MTT). Caches on the
+ * chip hold some of them; the rest is in memory of the adapter or of the host. Entry sizes are
  * those of the InfiniHost ("mthca" driver: a QPC takes 256 bytes, an MTT entry 8). A miss takes
  * several dependent accesses, and the adapter serves one miss at a time. */
 #ifndef SIM_MODEL_ICM_H
 #define SIM_MODEL_ICM_H
 
+#include "sim/memory/pool.h"
 #include "sim/model/bus.h"
-
-#include <stdbool.h>
-
-/* An entry of an LRU cache, embedded in the object it stands for. */
-struct cached {
-    struct cached *newer, *older;
-    bool in_cache;
-};
-
-struct cache {
-    struct cached *newest, *oldest;
-    uint64_t capacity; /* 0: unlimited */
-    uint64_t count;
-    uint64_t hits, misses;
-};
+#include "sim/model/cache.h"
 
 struct icm {
     const struct parameters *parameters;
@@ -29,16 +16,21 @@ struct icm {
     struct server fetcher; /* serves one miss at a time */
     struct cache qpc;
     struct cache mtt;
-    struct page_entry *page_entries;
-    struct page_entry **page_table;
-    uint32_t page_next;
-    struct page_entry *page_free;
+    uint64_t contexts, contexts_in_use; /* the next number; QPs that have one */
+    uint64_t lines;                     /* of the MTT: the next number */
+    uint64_t line_pages;                /* pages that a line translates */
+    struct pool pages;
+    struct page **page_table;
 };
 
 int icm_init(struct icm *icm, const struct parameters *parameters, struct bus *bus);
 
+/* The number of the context of a new QP. Numbers begin anew when no QP is left, so that QPs of the past do
+ * not decide which sets of the cache new ones share. */
+uint64_t icm_new_context(struct icm *icm);
+
 /* Looks up a QP context; returns when it is in the cache. */
-uint64_t icm_qpc(struct icm *icm, struct cached *qp, uint64_t now);
+uint64_t icm_qpc(struct icm *icm, uint64_t context, uint64_t now);
 
 /* Looks up the translations of a memory range; returns when all of them are in the cache. */
 uint64_t icm_mtt(struct icm *icm, uint32_t proc, uint64_t address, uint64_t length, uint64_t now);
@@ -47,6 +39,6 @@ uint64_t icm_mtt(struct icm *icm, uint32_t proc, uint64_t address, uint64_t leng
 void icm_invalidate_mtt(struct icm *icm, uint32_t proc, uint64_t address, uint64_t length);
 
 /* Drops the context of a destroyed QP. */
-void icm_evict_qpc(struct icm *icm, struct cached *qp);
+void icm_free_context(struct icm *icm, uint64_t context);
 
 #endif

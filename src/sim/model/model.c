@@ -33,11 +33,11 @@ void model_dispatch(const struct event *event)
 
     switch ((enum event_kind)event->kind) {
     case EVENT_DOORBELL:
-        send_engine_doorbell(qp);
+        send_engine_doorbell(qp, event->argument);
         sim_qp_put(qp);
         break;
     case EVENT_WQE_FETCHED:
-        send_engine_wqe_fetched(qp);
+        send_engine_wqe_fetched(qp, event->argument);
         sim_qp_put(qp);
         break;
     case EVENT_ENGINE:
@@ -75,6 +75,10 @@ void model_dispatch(const struct event *event)
         break;
     case EVENT_RESPOND:
         sim_qp_respond(qp);
+        sim_qp_put(qp);
+        break;
+    case EVENT_ACK:
+        sim_qp_ack(qp);
         sim_qp_put(qp);
         break;
     case EVENT_ACK_TURNAROUND:

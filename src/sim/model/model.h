@@ -14,7 +14,7 @@
 #include "transport/transport.h"
 
 enum event_kind {
-    EVENT_DOORBELL,         /* sim_qp: a WQE was posted */
+    EVENT_DOORBELL,         /* sim_qp: 'argument' WQEs were posted */
     EVENT_WQE_FETCHED,      /* sim_qp: a WQE is on the adapter */
     EVENT_ENGINE,           /* send_engine: continues with its message */
     EVENT_PACKET_READ,      /* sim_packet: host memory returns the first data */
@@ -27,6 +27,7 @@ enum event_kind {
     EVENT_DELIVER,          /* sim_packet: the message is visible in memory */
     EVENT_COMPLETE,         /* sim_wqe: its completion is visible */
     EVENT_RESPOND,          /* sim_qp: the response to a read is due */
+    EVENT_ACK,              /* sim_qp: what has arrived may be acknowledged */
     EVENT_ACK_TURNAROUND,   /* sim_qp: may send again */
     EVENT_TIMEOUT,          /* sim_qp */
     EVENT_PAUSE,            /* link: a pause frame takes effect; argument as ethernet.c makes it */

@@ -41,6 +41,7 @@ static struct sim_qp *create(const struct sim_qp_owner *owner, uint32_t qpn,
     qp->port = end->port;
     qp->max_send_sge = qp->max_recv_sge = 1;
     transport_init(&qp->transport, &sim_qp_transport_ops, &attributes);
+    qp->context = icm_new_context(&qp->port->hca->icm);
     *sim_qp_slot(qpn) = qp;
     return qp;
 }
@@ -117,7 +118,8 @@ bool owned_qp_post(struct sim_qp *qp, const struct owned_qp_write *write, uint64
         wqe->sge[0] = (struct sim_sge){ .address = write->local, .length = write->length };
     }
     qp->ring[qp->posted++ & qp->mask] = wqe;
+    qp->announced = qp->posted;
     qp->refcount += 2; /* the WQE, and the doorbell */
-    event_at(now + ns_of(model->parameters.bus.doorbell_latency), EVENT_DOORBELL, qp, 0);
+    event_at(now + ns_of(model->parameters.bus.doorbell_latency), EVENT_DOORBELL, qp, 1);
     return true;
 }

@@ -74,7 +74,7 @@ static bool prepare(struct sim_packet *pkt, enum stage stage)
 
     model_set_activity(pkt->to, pkt);
     if (stage == STAGE_NEW &&
-        postpone(pkt, icm_qpc(&hca->icm, &pkt->to->qpc, sched->now), STAGE_QPC))
+        postpone(pkt, icm_qpc(&hca->icm, pkt->to->context, sched->now), STAGE_QPC))
         return false;
     if (stage < STAGE_RECV_WQE && needs_receive(pkt)) {
         uint64_t time;
@@ -181,6 +181,8 @@ static uint64_t write_payload(struct sim_packet *pkt)
     if (!pkt->response && qp->remote_device_memory)
         return hca_memory(hca, time, pkt->payload);
     time = icm_mtt(&hca->icm, qp->proc, target_address(pkt), pkt->payload, time);
+    if (!pkt->response)
+        qp->ack_earliest = time;
     return bus_write(&hca->bus, time, pkt->payload);
 }
 

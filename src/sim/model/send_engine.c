@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The send engines. After the doorbell, the adapter fetches the WQE across the bus. QPs with
- * something to send wait in FIFO order for an engine. The engine sends a message, or a quantum of
+/* The send engines. After the doorbell, the adapter fetches WQEs across the bus, unless the doorbell
+ * carried them (BlueFlame). QPs with something to send wait in FIFO order for an engine. The engine sends a message, or a quantum of
  * it while other QPs wait, packet by packet: it reads the payload, then hands the packet to the
  * link. The number of packets in flight per engine (hca.engine_depth) and the packet buffer
  * (hca.buffer) bound the rate of one QP on adapters whose links are faster than their engines. */
@@ -16,37 +16,90 @@ static uint64_t wqe_fetch_bytes(const struct sim_wqe *wqe)
     return wqe->flags & IBV_SEND_INLINE && inlined > bytes ? inlined : bytes;
 }
 
-/* Fetches one WQE of a QP at a time, and at most hca.wqe_prefetch ahead of the one being sent. */
+/* A doorbell carries the WQE itself, not its whole stride. */
+static uint64_t wqe_doorbell_bytes(const struct sim_wqe *wqe)
+{
+    const struct parameters *p = &model->parameters;
+
+    if (wqe->flags & IBV_SEND_INLINE)
+        return p->hca.wqe_bytes + wqe->length;
+    return p->hca.wqe_bytes + (wqe->num_sge > 1 ? wqe->num_sge - 1 : 0) * p->hca.sge_bytes;
+}
+
+/* How many WQEs may be requested now: at most hca.wqe_prefetch ahead of the one being sent. */
+static uint32_t may_request(const struct sim_qp *qp)
+{
+    uint32_t ahead = qp->requested - qp->transport.requester.current.index;
+    uint32_t most = model->parameters.hca.wqe_prefetch;
+    uint32_t waiting = qp->rung - qp->requested;
+
+    if (ahead >= most)
+        return 0;
+    return waiting < most - ahead ? waiting : most - ahead;
+}
+
+static void request(struct sim_qp *qp, uint32_t count, uint64_t ready_at)
+{
+    if (ready_at < qp->fetched_at)
+        ready_at = qp->fetched_at;
+    qp->fetched_at = ready_at;
+    qp->requested += count;
+    qp->fetches++;
+    qp->refcount++;
+    event_at(ready_at, EVENT_WQE_FETCHED, qp, count);
+}
+
+/* Fetches the WQEs of a QP: hca.wqe_fetch of them in a read, and hca.wqe_fetches reads at a time. */
 static void fetch_next(struct sim_qp *qp)
 {
+    const struct parameters *p = &model->parameters;
     struct sim_hca *hca = qp->port->hca;
-    uint32_t ahead = qp->fetched - qp->transport.requester.current.index;
-    uint64_t time = sched->now;
+    uint32_t count;
 
-    if (qp->fetching || qp->fetched == qp->rung || ahead >= model->parameters.hca.wqe_prefetch)
-        return;
-    qp->fetching = true;
+    while (qp->fetches < p->hca.wqe_fetches && (count = may_request(qp))) {
+        uint64_t time, bytes = 0;
+
+        if (count > p->hca.wqe_fetch)
+            count = p->hca.wqe_fetch;
+        for (uint32_t i = 0; i < count; i++)
+            bytes += wqe_fetch_bytes(sim_qp_wqe(qp, qp->requested + i));
+        model_set_activity(qp, NULL);
+        time = icm_qpc(&hca->icm, qp->context, sched->now);
+        request(qp, count, bus_fetch_wqe(&hca->bus, time, bytes));
+    }
+}
+
+/* A WQE that the doorbell carries need not be fetched, unless earlier ones are. */
+static bool take_from_doorbell(struct sim_qp *qp, const struct sim_wqe *wqe)
+{
+    struct sim_hca *hca = qp->port->hca;
+    uint64_t bytes = wqe_doorbell_bytes(wqe), time;
+
+    if (bytes > model->parameters.hca.blueflame || qp->fetches || may_request(qp) != 1)
+        return false;
     model_set_activity(qp, NULL);
-    time = icm_qpc(&hca->icm, &qp->qpc, time);
-    time = bus_fetch_wqe(&hca->bus, time, wqe_fetch_bytes(sim_qp_wqe(qp, qp->fetched)));
-    qp->refcount++;
-    event_at(time, EVENT_WQE_FETCHED, qp, 0);
+    time = bus_store(&hca->bus, sched->now, bytes);
+    request(qp, 1, icm_qpc(&hca->icm, qp->context, time));
+    return true;
 }
 
-void send_engine_doorbell(struct sim_qp *qp)
+void send_engine_doorbell(struct sim_qp *qp, uint32_t count)
 {
     if (qp->dead)
         return;
-    sim_qp_wqe(qp, qp->rung++)->marks[MARK_DOORBELL] = sched->now;
-    fetch_next(qp);
+    for (uint32_t i = 0; i < count; i++)
+        sim_qp_wqe(qp, qp->rung++)->marks[MARK_DOORBELL] = sched->now;
+    if (count != 1 || !take_from_doorbell(qp, sim_qp_wqe(qp, qp->rung - 1)))
+        fetch_next(qp);
 }
 
-void send_engine_wqe_fetched(struct sim_qp *qp)
+void send_engine_wqe_fetched(struct sim_qp *qp, uint32_t count)
 {
-    qp->fetching = false;
+    qp->fetches--;
     if (qp->dead)
         return;
-    sim_qp_wqe(qp, qp->fetched++)->marks[MARK_FETCHED] = sched->now;
+    for (uint32_t i = 0; i < count; i++)
+        sim_qp_wqe(qp, qp->fetched++)->marks[MARK_FETCHED] = sched->now;
     fetch_next(qp);
     send_engine_kick(qp);
 }
@@ -79,7 +132,7 @@ static struct sim_packet *pull(struct sim_qp *qp, bool *responding)
 
 static bool is_idle(const struct send_engine *engine)
 {
-    return !engine->qp && !engine->waits_for_drain;
+    return !engine->qp && !engine->drains;
 }
 
 static bool starts_message(const struct sim_packet *pkt)
@@ -130,7 +183,7 @@ static void assign(struct sim_port *port)
             engine->messages += starts_message(pkt);
             engine->quantum_used = 0;
             model_set_activity(qp, pkt);
-            time = icm_qpc(&port->hca->icm, &qp->qpc, sched->now);
+            time = icm_qpc(&port->hca->icm, qp->context, sched->now);
             event_at(time + ns_of(wqe_service_time(pkt)), EVENT_ENGINE, engine, 0);
         }
     }
@@ -140,7 +193,8 @@ void send_engine_kick(struct sim_qp *qp)
 {
     struct sim_port *port = qp->port;
 
-    if (qp->is_ready || qp->in_engine || qp->dead || (qp->waits_for_ack && !qp->response_ready))
+    if (qp->is_ready || qp->in_engine || qp->draining || qp->dead ||
+        (qp->waits_for_ack && !qp->response_ready))
         return;
     if (dcqcn_waits(&qp->dcqcn, sched->now)) {
         ethernet_pace(qp);
@@ -170,7 +224,11 @@ static void finish_wqe_on_engine(struct send_engine *engine, const struct sim_pa
     qp->in_engine = false;
     if (engine->responding)
         qp->response_ready = transport_has_response(&qp->transport);
-    engine->waits_for_drain = model->parameters.hca.drain && engine->in_flight_packets;
+    if (model->parameters.hca.drain && engine->in_flight_packets) {
+        engine->drains = qp;
+        qp->draining = true;
+        qp->refcount++;
+    }
     fetch_next(qp);
     sim_qp_schedule_work(qp);
     send_engine_kick(qp);
@@ -199,7 +257,7 @@ static bool quantum_is_used_up(const struct send_engine *engine)
     if (!quantum || engine->quantum_used < quantum)
         return false;
     for (uint64_t i = 0; i < model->parameters.hca.engines && waiting; i++) {
-        if (engine->port->engines[i].waits_for_drain)
+        if (engine->port->engines[i].drains)
             waiting = waiting->next_ready;
     }
     return waiting;
@@ -261,14 +319,22 @@ static void start_packet(struct send_engine *engine, struct sim_packet *pkt)
     if (time < engine->translated_at)
         time = engine->translated_at;
     engine->translated_at = time;
+    if (p->hca.engine_window) {
+        double service = pkt->payload * p->bus.read_latency / p->hca.engine_window;
+        uint64_t end = serve(&engine->reader, time, service);
+
+        pkt->read_until = end + ns_of(p->bus.read_latency);
+        time = end - ns_of(service) > time ? end - ns_of(service) : time;
+    }
     event_at(bus_read_request(&hca->bus, time, pkt->payload), EVENT_PACKET_READ, pkt, 0);
 }
 
 void send_engine_payload_read(struct sim_packet *pkt)
 {
     struct sim_hca *hca = pkt->from->port->hca;
+    uint64_t time = bus_read_return(&hca->bus, sched->now, pkt->payload);
 
-    event_at(bus_read_return(&hca->bus, sched->now, pkt->payload), EVENT_PACKET_READY, pkt, 0);
+    event_at(time > pkt->read_until ? time : pkt->read_until, EVENT_PACKET_READY, pkt, 0);
 }
 
 void send_engine_step(struct send_engine *engine)
@@ -313,6 +379,17 @@ void send_engine_packet_ready(struct sim_packet *pkt)
     }
 }
 
+static void drained(struct send_engine *engine)
+{
+    struct sim_qp *qp = engine->drains;
+
+    engine->drains = NULL;
+    qp->draining = false;
+    send_engine_kick(qp);
+    sim_qp_put(qp);
+    assign(engine->port);
+}
+
 /* Lets engines that wait for a slot or for buffer space continue. */
 static void release_slot(struct send_engine *engine)
 {
@@ -329,10 +406,8 @@ static void release_slot(struct send_engine *engine)
             }
         }
     }
-    if (engine->waits_for_drain && !engine->in_flight_packets) {
-        engine->waits_for_drain = false;
-        assign(engine->port);
-    }
+    if (engine->drains && !engine->in_flight_packets)
+        drained(engine);
 }
 
 void send_engine_packet_left(struct sim_packet *pkt)

@@ -83,6 +83,7 @@ static struct sim_qp *create(struct hca_qp *hqp)
         pool_give(&model->qps, qp);
         return NULL;
     }
+    qp->context = icm_new_context(&qp->port->hca->icm);
     *sim_qp_slot(qp->qpn) = qp;
     return qp;
 }
@@ -102,10 +103,24 @@ static void fold_counters(struct sim_qp *qp)
     qp->transport.counters = (struct transport_counters){ 0 };
 }
 
-static void schedule_doorbell(struct sim_qp *qp)
+static void ring(struct sim_qp *qp)
 {
+    uint32_t count = qp->posted - qp->announced;
+
+    if (!count)
+        return;
+    qp->announced = qp->posted;
     qp->refcount++;
-    event_at(sched_now() + ns_of(model->parameters.bus.doorbell_latency), EVENT_DOORBELL, qp, 0);
+    event_at(sched_now() + ns_of(model->parameters.bus.doorbell_latency), EVENT_DOORBELL, qp,
+             count);
+}
+
+void sim_qp_ring(struct hca_qp *hqp)
+{
+    struct sim_qp *qp = sim_qp_find(hqp->ibv.qp_num);
+
+    if (qp && qp_state(hqp) != IBV_QPS_SQD)
+        ring(qp);
 }
 
 void sim_qp_modified(struct hca_qp *hqp, enum ibv_qp_state from, enum ibv_qp_state to)
@@ -115,8 +130,7 @@ void sim_qp_modified(struct hca_qp *hqp, enum ibv_qp_state from, enum ibv_qp_sta
     if (!qp)
         return;
     if (from == IBV_QPS_SQD) {
-        for (; qp->sqd_held; qp->sqd_held--)
-            schedule_doorbell(qp);
+        ring(qp);
         return;
     }
     qp->peer_lid = hqp->dest_lid;
@@ -131,7 +145,8 @@ void sim_qp_modified(struct hca_qp *hqp, enum ibv_qp_state from, enum ibv_qp_sta
     struct responder kept = qp->transport.responder;
     start_transport(qp, hqp);
     qp->transport.responder = kept;
-    qp->posted = qp->rung = qp->fetched = qp->completed = qp->transport.requester.current.index;
+    qp->posted = qp->announced = qp->rung = qp->requested = qp->fetched = qp->completed =
+        qp->transport.requester.current.index;
 }
 
 void sim_qp_fold_all_counters(void)
@@ -147,7 +162,6 @@ void sim_qp_put(struct sim_qp *qp)
     if (--qp->refcount)
         return;
     fold_counters(qp);
-    icm_evict_qpc(&qp->port->hca->icm, &qp->qpc);
     pool_give(&model->qps, qp);
 }
 
@@ -261,10 +275,6 @@ void sim_qp_post(struct hca_qp *hqp, const struct send_wqe *swqe, uint64_t calle
     }
     wqe->marks[MARK_CALLED] = called_at;
     qp->ring[qp->posted++ & qp->mask] = wqe;
-    if (qp_state(hqp) == IBV_QPS_SQD)
-        qp->sqd_held++;
-    else
-        schedule_doorbell(qp);
 }
 
 /* ---- completing ---- */
@@ -395,6 +405,9 @@ static void finish_wqe(struct sim_wqe *wqe)
         time = bus_write(&qp->port->hca->bus, time, model->parameters.hca.cqe_bytes);
     if (returns_data(wqe) && time < qp->response_visible_at)
         time = qp->response_visible_at;
+    if (time < qp->completed_at)
+        time = qp->completed_at;
+    qp->completed_at = time;
     event_at(time, EVENT_COMPLETE, wqe, 0);
 }
 
@@ -424,6 +437,17 @@ static void send_responses(struct sim_qp *qp)
     }
 }
 
+static void acknowledge(struct sim_qp *qp)
+{
+    if (qp->ack_earliest <= sched->now) {
+        send_responses(qp);
+    } else if (!qp->ack_scheduled) {
+        qp->ack_scheduled = true;
+        qp->refcount++;
+        event_at(qp->ack_earliest, EVENT_ACK, qp, 0);
+    }
+}
+
 void sim_qp_schedule_work(struct sim_qp *qp)
 {
     uint64_t deadline;
@@ -433,11 +457,13 @@ void sim_qp_schedule_work(struct sim_qp *qp)
     qp->transport.ops = &sim_qp_transport_ops;
     if (transport_has_response(&qp->transport) && !qp->response_ready) {
         if (!qp->transport.responder.pending) {
-            send_responses(qp);
+            acknowledge(qp);
         } else if (!qp->response_scheduled) {
             qp->response_scheduled = true;
             qp->refcount++;
-            event_at(sched->now + ns_of(model->parameters.hca.read_response), EVENT_RESPOND, qp, 0);
+            event_at((qp->atomic_done_at > sched->now ? qp->atomic_done_at : sched->now) +
+                         ns_of(model->parameters.hca.read_response),
+                     EVENT_RESPOND, qp, 0);
         }
     }
     if (qp->waits_for_ack && !qp->transport.requester.in_flight && !qp->ack_event_scheduled) {
@@ -459,6 +485,12 @@ void sim_qp_respond(struct sim_qp *qp)
     qp->response_scheduled = false;
     qp->response_ready = true;
     send_engine_kick(qp);
+}
+
+void sim_qp_ack(struct sim_qp *qp)
+{
+    qp->ack_scheduled = false;
+    sim_qp_schedule_work(qp);
 }
 
 void sim_qp_ack_turnaround_done(struct sim_qp *qp)
@@ -505,7 +537,7 @@ void sim_qp_flush(struct hca_qp *hqp)
         while (qp->done_first)
             report_completion(qp->done_first);
         transport_stop(&qp->transport);
-        qp->fetched = qp->posted;
+        qp->fetched = qp->requested = qp->posted;
         transport_flush(&qp->transport);
         sim_qp_drain_cqes();
     }
@@ -513,6 +545,7 @@ void sim_qp_flush(struct hca_qp *hqp)
     while (qp->completed != qp->posted)
         sim_wqe_put(sim_qp_wqe(qp, qp->completed++));
     qp->dead = true;
+    icm_free_context(&qp->port->hca->icm, qp->context);
     *sim_qp_slot(qp->qpn) = NULL;
     sim_qp_put(qp);
     if (!flushes)
@@ -612,7 +645,10 @@ static enum transport_status place_write(struct transport_qp *transport, uint64_
 static enum transport_status atomic(struct transport_qp *transport, uint64_t region,
                                     const struct packet *wqe, uint64_t *original)
 {
-    return payload_atomic(sim_qp_of(transport), wqe, original);
+    struct sim_qp *qp = sim_qp_of(transport);
+
+    qp->atomic_done_at = hca_atomic(qp, wqe->remote_address, sched->now);
+    return payload_atomic(qp, wqe, original);
 }
 
 static void failed(struct transport_qp *transport, enum transport_status why)

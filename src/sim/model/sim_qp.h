@@ -67,7 +67,7 @@ struct sim_qp_owner {
 
 struct sim_qp {
     struct transport_qp transport; /* first */
-    struct cached qpc;
+    uint64_t context; /* number of its QPC in the ICM */
     struct shared_qp *shared;
     uint32_t qpn;
     uint32_t proc;    /* slot of its process in the segment */
@@ -79,12 +79,13 @@ struct sim_qp {
     uint16_t peer_lid;
     uint8_t sl;
 
-    /* Send queue. The indices run freely: completed <= fetched <= rung <= posted. */
+    /* Send queue. The indices run freely: completed <= fetched <= requested <= rung <= posted. */
     struct sim_wqe **ring;
     uint32_t mask;
-    uint32_t posted, rung, fetched, completed;
-    uint32_t sqd_held; /* posted in SQD: their doorbells ring when the QP returns to RTS */
-    bool fetching;
+    uint32_t posted, rung, requested, fetched, completed;
+    uint32_t announced; /* posted WQEs for which a doorbell is on its way or has arrived */
+    uint32_t fetches;   /* under way; together they bring WQEs up to 'requested' */
+    uint64_t fetched_at; /* fetches end in order, none before this time */
     uint32_t max_send_sge, max_recv_sge;
     struct sim_wqe *done_first, *done_last; /* completed by the transport, not yet reported */
     uint32_t refcount;                      /* lists, events and packets that point here */
@@ -92,9 +93,12 @@ struct sim_qp {
     struct sim_qp *next_ready;
     bool is_ready;           /* in the port's list of ready QPs */
     bool in_engine;          /* assigned to a send engine */
+    bool draining;           /* its engine waits until its packets have left */
     bool response_ready;     /* a read or atomic response may be sent now */
     bool response_scheduled; /* EVENT_RESPOND is in the event queue */
     bool waits_for_ack;
+    uint64_t ack_earliest; /* payload is acknowledged when the adapter knows where it goes */
+    bool ack_scheduled;    /* EVENT_ACK is in the event queue */
     bool ack_event_scheduled; /* EVENT_ACK_TURNAROUND is in the event queue */
     struct sim_packet *sending_first, *sending_last; /* started, not yet handed to the link */
     struct server qpc_lock;                          /* packets in and out hold the QP context */
@@ -106,6 +110,8 @@ struct sim_qp {
     /* Set by transport callbacks while receive_engine.c processes 'arriving'. */
     struct sim_packet *arriving;
     uint64_t response_visible_at; /* when the payload of a response is in memory */
+    uint64_t atomic_done_at;      /* when the result of the last atomic may be sent */
+    uint64_t completed_at;        /* sends complete in order, none before this time */
     bool accepted_payload;
     bool consumed_recv;
     bool recv_failed; /* the receive completes with an error */
@@ -138,8 +144,11 @@ void sim_qp_modified(struct hca_qp *hqp, enum ibv_qp_state from, enum ibv_qp_sta
 /* The QP has left the states in which it sends, or is being destroyed. */
 void sim_qp_flush(struct hca_qp *hqp);
 
-/* Posts a WQE and schedules its doorbell. 'called_at' is when the program called ibv_post_send. */
+/* Posts a WQE. 'called_at' is when the program called ibv_post_send. */
 void sim_qp_post(struct hca_qp *hqp, const struct send_wqe *swqe, uint64_t called_at);
+
+/* Rings the doorbell for WQEs that were posted since the last one, unless the QP is in SQD. */
+void sim_qp_ring(struct hca_qp *hqp);
 
 /* Adds the counters of all QPs to model->counters. */
 void sim_qp_fold_all_counters(void);
@@ -175,6 +184,7 @@ void sim_qp_complete(struct sim_wqe *wqe);
 void sim_qp_timeout(struct sim_qp *qp, uint64_t event_time);
 void sim_qp_ack_turnaround_done(struct sim_qp *qp);
 void sim_qp_respond(struct sim_qp *qp);
+void sim_qp_ack(struct sim_qp *qp);
 
 /* Call after every entry into the transport: schedules its timer, its responses and the end of an
  * ACK turnaround. */

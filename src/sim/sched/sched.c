@@ -181,17 +181,29 @@ static bool run_next(struct vthread *me)
     return false;
 }
 
-/* Wakes, at 'time', the guests that wait for one of the notifications in 'what'. */
+/* When a polling vthread sees a change. Polls are 'period' apart and begin independently of the
+ * change, so on average half a period passes; taking the average keeps times continuous, where a
+ * fixed grid of polls would lock them to its multiples. The poll that has just failed is finished
+ * first. */
+static uint64_t poll_that_sees(const struct vthread *vthread, uint64_t change)
+{
+    uint64_t seen = change + vthread->period / 2, next = vthread->idle_since + vthread->period;
+
+    return seen > next ? seen : next;
+}
+
+/* Wakes, at 'time', the guests that wait for one of the notifications in 'what'. A guest that is about
+ * to wait, because its polls were empty so far, polls everything again first. */
 static void notify_at(uint64_t time, uint32_t what)
 {
     for (uint32_t i = 0; i < sched->vthread_high; i++) {
         struct vthread *vthread = &sched->vthreads[i];
         uint32_t state = load_relaxed(&vthread->state);
 
-        if (state == VTHREAD_POLLING && vthread->guest && what & NOTIFY_DATA &&
-            time > vthread->idle_since)
-            vthread->clock =
-                vthread->idle_since + round_up(time - vthread->idle_since, vthread->period);
+        if (what & NOTIFY_DATA)
+            vthread->empty_polls = 0;
+        if (state == VTHREAD_POLLING && vthread->guest && what & NOTIFY_DATA)
+            vthread->clock = poll_that_sees(vthread, time);
         else if (state == VTHREAD_WAITING && vthread->waits_for & what)
             vthread->clock = time > vthread->clock ? time : vthread->clock;
         else
@@ -523,7 +535,7 @@ void sched_wake(uint32_t proc, enum sched_change change)
             continue;
         vthread->empty_polls = 0;
         if (state == VTHREAD_POLLING)
-            vthread->clock = vthread->idle_since + round_up(late, vthread->period);
+            vthread->clock = poll_that_sees(vthread, sched->now);
         else if (interrupts && (state == VTHREAD_BLOCKED ||
                                 (state == VTHREAD_WAITING && waits_for_channel(vthread))))
             vthread->clock = vthread->idle_since + late + wake_latency(change);
@@ -544,7 +556,6 @@ void sched_memory_written(int32_t pid)
     sched_sync();
     for (uint32_t i = 0; i < sched->vthread_high; i++) {
         struct vthread *vthread = &sched->vthreads[i];
-        uint64_t late = me->clock > vthread->idle_since ? me->clock - vthread->idle_since : 0;
 
         if (load_relaxed(&vthread->state) == VTHREAD_FREE || proc_slot(vthread->proc)->pid != pid)
             continue;
@@ -552,7 +563,7 @@ void sched_memory_written(int32_t pid)
         vthread->changes++;
         if (load_relaxed(&vthread->state) != VTHREAD_POLLING)
             continue;
-        vthread->clock = vthread->idle_since + round_up(late, vthread->period);
+        vthread->clock = poll_that_sees(vthread, me->clock);
         vthread->woken_by_change = true;
         store_release(&vthread->state, VTHREAD_READY);
     }
