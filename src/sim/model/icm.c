@@ -8,10 +8,10 @@
 #define ACCESS_BYTES 64
 #define MTT_BYTES    8 /* an entry: the translation of a page */
 
-/* A page of registered memory: one that was used, or with which a region begins. A miss brings a line of the MTT
- * (icm.mtt_read bytes): the translations of consecutive pages of a region. Lines are numbered in the order of
- * registration and first use, so that addresses chosen by programs do not decide which sets of the cache they
- * share. */
+/* A page of registered memory: one that was used, or with which a region begins. A miss brings a
+ * line of the MTT (icm.mtt_read bytes): the translations of consecutive pages of a region. Lines
+ * are numbered in the order of registration and first use, so that addresses chosen by programs do
+ * not decide which sets of the cache they share. */
 struct page {
     struct page *next;
     uint64_t page;
@@ -47,8 +47,8 @@ int icm_init(struct icm *icm, const struct parameters *parameters, struct bus *b
     return icm->page_table ? 0 : ENOMEM;
 }
 
-/* Writes back 'count' words of an evicted entry. Returns when reads that follow may begin: across the bus
- * they do not pass writes, and are answered when these are in memory. */
+/* Writes back 'count' words of an evicted entry. Returns when reads that follow may begin: across
+ * the bus they do not pass writes, and are answered when these are in memory. */
 static uint64_t write_back(struct icm *icm, uint64_t now, uint64_t count)
 {
     const struct parameters *p = icm->parameters;
@@ -105,7 +105,8 @@ static struct page **find_page(struct icm *icm, uint32_t proc, uint64_t page)
     return link;
 }
 
-/* Puts a page of which nothing is known into *link, as the first of a line. Returns NULL if no memory is left. */
+/* Puts a page of which nothing is known into *link, as the first of a line. Returns NULL if no
+ * memory is left. */
 static struct page *begin_line(struct icm *icm, struct page **link, uint32_t proc, uint64_t page)
 {
     if (!icm->pages.used)

@@ -25,8 +25,8 @@ struct icm {
 
 int icm_init(struct icm *icm, const struct parameters *parameters, struct bus *bus);
 
-/* The number of the context of a new QP. Numbers begin anew when no QP is left, so that QPs of the past do
- * not decide which sets of the cache new ones share. */
+/* The number of the context of a new QP. Numbers begin anew when no QP is left, so that QPs of the
+ * past do not decide which sets of the cache new ones share. */
 uint64_t icm_new_context(struct icm *icm);
 
 /* Looks up a QP context; returns when it is in the cache. */
