@@ -315,8 +315,8 @@ static int take_residuals(struct session *session, const struct evaluation *eval
     return 0;
 }
 
-/* Runs the trials. 'residuals' gets the logs of ours over the paper's time, by trial and row. Returns 0, the
- * number of a signal, or -1 with the reason in session->error. */
+/* Runs the trials. 'residuals' gets the logs of ours over the paper's time, by trial and row.
+ * Returns 0, the number of a signal, or -1 with the reason in session->error. */
 static int run_trials(struct session *session, const double *x, unsigned int count,
                       double *residuals)
 {

@@ -3,6 +3,7 @@
 #include "sim/engine.h"
 
 #include "dma/agent.h"
+#include "hca/addr.h"
 #include "hca/cq.h"
 #include "hca/proc.h"
 #include "sim/sched/compute.h"
@@ -177,6 +178,16 @@ static uint64_t sim_device_memory(void)
     return model->parameters.hca.memory;
 }
 
+/* Every adapter of the node may be used with the region. */
+static void sim_attach_memory(struct shared_mr *mr)
+{
+    if (mr->length == UINT64_MAX) /* the whole address space */
+        return;
+    for (uint32_t device = 0; device < seg->devices; device++)
+        icm_begin_region(&hca_port_by_lid(addr_lid(segment_config()->node, device, 1))->hca->icm,
+                         proc_self, mr->iova);
+}
+
 /* Whatever is mapped at this address next has other translations, so that addresses chosen by
  * programs do not affect the model's times. */
 static void sim_deregistered(uint64_t address, uint64_t length)
@@ -205,6 +216,7 @@ const struct hca_engine sim_engine = {
     .start = sim_attach,
     .stop = sim_stop,
     .start_copy_agent = agent_start,
+    .attach_memory = sim_attach_memory,
     .port_traffic = sim_port_traffic,
     .charge = sim_charge,
     .poll_begin = sim_poll_begin,

@@ -21,7 +21,8 @@ uint64_t bus_write(struct bus *bus, uint64_t now, uint64_t bytes)
 {
     const struct parameters *p = bus->parameters;
     double count = transactions(bytes, p->bus.write_burst);
-    uint64_t end = serve_in_gaps(&bus->up, now, count * p->bus.write_overhead + bytes / p->bus.rate);
+    uint64_t end =
+        serve_in_gaps(&bus->up, now, count * p->bus.write_overhead + bytes / p->bus.rate);
 
     charge_link_layer(bus, &bus->down, now, count);
     return end + ns_of(p->bus.write_latency);

@@ -7,7 +7,8 @@ void cache_init(struct cache *cache, struct cache_slot *slots, uint64_t capacity
     cache->sets = capacity > ways ? capacity / ways : 1;
 }
 
-/* Returns the slot of the entry, or else an empty one, or else the least recently used of its set. */
+/* Returns the slot of the entry, or else an empty one, or else the least recently used of its set.
+ */
 static struct cache_slot *slot_of(const struct cache *cache, uint64_t number)
 {
     uint64_t set = number % cache->sets;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A set-associative cache of numbered entries. The least recently used entry of a set is replaced. */
+/* A set-associative cache of numbered entries. The least recently used entry of a set is replaced.
+ */
 #ifndef SIM_MODEL_CACHE_H
 #define SIM_MODEL_CACHE_H
 
@@ -19,8 +20,8 @@ struct cache {
     uint64_t hits, misses;
 };
 
-/* Entry n belongs to set n mod 'sets'. 'slots' is zeroed memory for 'capacity' slots. If 'ways' does
- * not divide the capacity, some sets have one more way. */
+/* Entry n belongs to set n mod 'sets'. 'slots' is zeroed memory for 'capacity' slots. If 'ways'
+ * does not divide the capacity, some sets have one more way. */
 void cache_init(struct cache *cache, struct cache_slot *slots, uint64_t capacity, uint64_t ways);
 
 /* Returns true on a hit. On a miss, inserts the entry; *evicted tells whether it replaced one. */

@@ -8,9 +8,10 @@
 #define ACCESS_BYTES 64
 #define MTT_BYTES    8 /* an entry: the translation of a page */
 
-/* A registered page that was used. A miss brings a line of the MTT (icm.mtt_read bytes): the translations of
- * consecutive pages, from the first one that was used. Lines are numbered in the order of their first use, so that
- * addresses chosen by programs do not decide which sets of the cache they share. */
+/* A page of registered memory: one that was used, or with which a region begins. A miss brings a
+ * line of the MTT (icm.mtt_read bytes): the translations of consecutive pages of a region. Lines
+ * are numbered in the order of registration and first use, so that addresses chosen by programs do
+ * not decide which sets of the cache they share. */
 struct page {
     struct page *next;
     uint64_t page;
@@ -46,8 +47,8 @@ int icm_init(struct icm *icm, const struct parameters *parameters, struct bus *b
     return icm->page_table ? 0 : ENOMEM;
 }
 
-/* Writes back 'count' words of an evicted entry. Returns when reads that follow may begin: across the bus
- * they do not pass writes, and are answered when these are in memory. */
+/* Writes back 'count' words of an evicted entry. Returns when reads that follow may begin: across
+ * the bus they do not pass writes, and are answered when these are in memory. */
 static uint64_t write_back(struct icm *icm, uint64_t now, uint64_t count)
 {
     const struct parameters *p = icm->parameters;
@@ -104,24 +105,44 @@ static struct page **find_page(struct icm *icm, uint32_t proc, uint64_t page)
     return link;
 }
 
-/* A page that is used for the first time is in the line of one before it, or begins a line. */
-static struct page page_of(struct icm *icm, uint32_t proc, uint64_t page)
+/* Puts a page of which nothing is known into *link, as the first of a line. Returns NULL if no
+ * memory is left. */
+static struct page *begin_line(struct icm *icm, struct page **link, uint32_t proc, uint64_t page)
 {
-    struct page new = { .page = page, .proc = proc };
+    if (!icm->pages.used)
+        icm->lines = 0;
+    *link = pool_take(&icm->pages);
+    if (*link)
+        **link = (struct page){ .page = page, .proc = proc, .line = icm->lines++ };
+    return *link;
+}
 
+/* The nearest known page before this one whose line may have this one, too. */
+static const struct page *page_before(struct icm *icm, uint32_t proc, uint64_t page)
+{
     for (uint32_t i = 1; i < icm->line_pages && i <= page; i++) {
         const struct page *before = *find_page(icm, proc, page - i);
 
-        if (before && before->place + i < icm->line_pages) {
-            new.line = before->line;
-            new.place = before->place + i;
-            return new;
-        }
+        if (before)
+            return before->place + i < icm->line_pages ? before : NULL;
     }
-    if (!icm->pages.used)
-        icm->lines = 0;
-    new.line = icm->lines++;
-    return new;
+    return NULL;
+}
+
+/* A page that is used for the first time is in the line of one before it, or begins a line. */
+static struct page *add_page(struct icm *icm, struct page **link, uint32_t proc, uint64_t page)
+{
+    const struct page *before = page_before(icm, proc, page);
+
+    if (!before)
+        return begin_line(icm, link, proc, page);
+    *link = pool_take(&icm->pages);
+    if (*link)
+        **link = (struct page){ .page = page,
+                                .proc = proc,
+                                .line = before->line,
+                                .place = before->place + (page - before->page) };
+    return *link;
 }
 
 /* Returns false on a miss. A page that no memory is left for misses always. */
@@ -130,15 +151,18 @@ static bool use_page(struct icm *icm, uint32_t proc, uint64_t page)
     struct page **link = find_page(icm, proc, page);
     bool evicted;
 
-    if (!*link) {
-        struct page new = page_of(icm, proc, page);
-
-        *link = pool_take(&icm->pages);
-        if (!*link)
-            return false;
-        **link = new;
-    }
+    if (!*link && !add_page(icm, link, proc, page))
+        return false;
     return cache_use(&icm->mtt, (*link)->line, &evicted);
+}
+
+void icm_begin_region(struct icm *icm, uint32_t proc, uint64_t address)
+{
+    uint64_t page = address / icm->parameters->host.page_size;
+    struct page **link = icm->mtt.capacity ? find_page(icm, proc, page) : NULL;
+
+    if (link && !*link)
+        begin_line(icm, link, proc, page);
 }
 
 uint64_t icm_mtt(struct icm *icm, uint32_t proc, uint64_t address, uint64_t length, uint64_t now)

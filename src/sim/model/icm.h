@@ -25,8 +25,8 @@ struct icm {
 
 int icm_init(struct icm *icm, const struct parameters *parameters, struct bus *bus);
 
-/* The number of the context of a new QP. Numbers begin anew when no QP is left, so that QPs of the past do
- * not decide which sets of the cache new ones share. */
+/* The number of the context of a new QP. Numbers begin anew when no QP is left, so that QPs of the
+ * past do not decide which sets of the cache new ones share. */
 uint64_t icm_new_context(struct icm *icm);
 
 /* Looks up a QP context; returns when it is in the cache. */
@@ -34,6 +34,9 @@ uint64_t icm_qpc(struct icm *icm, uint64_t context, uint64_t now);
 
 /* Looks up the translations of a memory range; returns when all of them are in the cache. */
 uint64_t icm_mtt(struct icm *icm, uint32_t proc, uint64_t address, uint64_t length, uint64_t now);
+
+/* Memory is registered from here on: its translations begin a line of the MTT. */
+void icm_begin_region(struct icm *icm, uint32_t proc, uint64_t address);
 
 /* Drops the translations of a deregistered range. */
 void icm_invalidate_mtt(struct icm *icm, uint32_t proc, uint64_t address, uint64_t length);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The send engines. After the doorbell, the adapter fetches WQEs across the bus, unless the doorbell
- * carried them (BlueFlame). QPs with something to send wait in FIFO order for an engine. The engine sends a message, or a quantum of
- * it while other QPs wait, packet by packet: it reads the payload, then hands the packet to the
- * link. The number of packets in flight per engine (hca.engine_depth) and the packet buffer
- * (hca.buffer) bound the rate of one QP on adapters whose links are faster than their engines. */
+/* The send engines. After the doorbell, the adapter fetches WQEs across the bus, unless the
+ * doorbell carried them (BlueFlame). QPs with something to send wait in FIFO order for an engine.
+ * The engine sends a message, or a quantum of it while other QPs wait, packet by packet: it reads
+ * the payload, then hands the packet to the link. The number of packets in flight per engine
+ * (hca.engine_depth) and the packet buffer (hca.buffer) bound the rate of one QP on adapters whose
+ * links are faster than their engines. */
 #include "sim/model/hca.h"
 
 /* All WQEs of a send queue have the same stride and are fetched whole (mthca). */
@@ -49,7 +50,8 @@ static void request(struct sim_qp *qp, uint32_t count, uint64_t ready_at)
     event_at(ready_at, EVENT_WQE_FETCHED, qp, count);
 }
 
-/* Fetches the WQEs of a QP: hca.wqe_fetch of them in a read, and hca.wqe_fetches reads at a time. */
+/* Fetches the WQEs of a QP: hca.wqe_fetch of them in a read, and hca.wqe_fetches reads at a time.
+ */
 static void fetch_next(struct sim_qp *qp)
 {
     const struct parameters *p = &model->parameters;

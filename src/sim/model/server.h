@@ -21,7 +21,7 @@ struct server {
     uint32_t gap_count;
     struct server_gap gaps[SERVER_GAPS]; /* in order of time */
     double fraction; /* of a ns that earlier jobs have left: rates are not rounded */
-    uint64_t busy; /* total busy time */
+    uint64_t busy;   /* total busy time */
     uint64_t jobs;
     uint32_t track; /* thread id in the trace, or 0 */
     uint32_t node;
@@ -91,8 +91,8 @@ static inline uint64_t serve(struct server *server, uint64_t now, double service
     return server_begin(server, start, length);
 }
 
-/* The same, for servers to which jobs are submitted ahead of time: the job may use time that earlier
- * ones have left idle. */
+/* The same, for servers to which jobs are submitted ahead of time: the job may use time that
+ * earlier ones have left idle. */
 static inline uint64_t serve_in_gaps(struct server *server, uint64_t now, double service)
 {
     uint64_t length = server_length(server, service), start = UINT64_MAX;
