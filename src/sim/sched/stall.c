@@ -7,11 +7,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #define STALLS_OPEN        400  /* in a row of every thread: two seconds and more of real time */
 #define STALLS_CLOSED      40   /* the same if no program can come any more */
+#define CERTAIN_WEIGHT     4    /* of a stall that nothing else can end either */
 #define REPORTS_TIMEOUT_MS 5000 /* for the other threads to report as well */
 #define DEADLOCK_STATUS    1
 
@@ -143,6 +147,30 @@ void stall_check(void)
         report_and_exit();
 }
 
+static bool has_children(void)
+{
+    return !syscall(SYS_waitid, P_ALL, 0, NULL, WEXITED | WNOHANG | WNOWAIT, NULL);
+}
+
+static bool is_internet_socket(int fd)
+{
+    int domain = AF_UNSPEC;
+    socklen_t size = sizeof(domain);
+
+    getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size);
+    return domain == AF_INET || domain == AF_INET6;
+}
+
+/* Whether nobody is left who could end this wait: all programs have joined, and neither a child nor
+ * a pipe or local socket leads to a process that has not. */
+static bool is_certain(const struct vthread *me)
+{
+    if (stalls_needed != STALLS_CLOSED)
+        return false;
+    return !me->waits_for_outside ||
+           (reason && !has_children() && (reason->fd < 0 || is_internet_socket(reason->fd)));
+}
+
 void stall_note(struct vthread *me)
 {
     if (me->stalled_at != steps())
@@ -152,7 +180,7 @@ void stall_note(struct vthread *me)
     if (me->waits_for_outside && mode != DEADLOCK_ANY)
         me->stuck_polls = 0;
     else
-        me->stuck_polls++;
+        me->stuck_polls += is_certain(me) ? CERTAIN_WEIGHT : 1;
     if (!is_deadlock(me))
         return;
     if (somebody_leaves()) {
