@@ -12,6 +12,8 @@
 #include <stdlib.h>
 
 #define FIRST_CAPACITY 1024
+#define AREAS          8
+#define AREA_SIZE      (1ull << 42) /* of addresses that keep their distance */
 #define ANY            UINT32_MAX
 
 /* A schedule has one number for context and tag: 10 bits and 21. Tags of collectives are
@@ -38,8 +40,10 @@ static struct {
     uint32_t *required; /* operations, by number from 1 */
     uint32_t required_count, required_capacity;
     uint64_t started, left_at;
-    uint64_t calculated; /* since the last operation */
-    uint32_t memory_of;  /* the operation that memory is registered for, by number; 0: none */
+    uint64_t calculated;    /* since the last operation */
+    uint32_t memory_of;     /* the operation that memory is registered for, by number; 0: none */
+    uintptr_t areas[AREAS]; /* the first address of each that was used */
+    uint32_t area_count;
 } record;
 
 void record_open(void)
@@ -148,9 +152,27 @@ void record_done(struct mtl_request *request)
     request->record = 0;
 }
 
-void record_memory_of(const struct mtl_request *request)
+/* The heap and other mappings are where the kernel puts them; a schedule has them in places that do
+ * not depend on it. */
+static uint64_t place_of(uintptr_t address)
+{
+    uint32_t area = 0;
+
+    while (area < record.area_count && (address < record.areas[area] - AREA_SIZE / 2 ||
+                                        address >= record.areas[area] + AREA_SIZE / 2))
+        area++;
+    if (area == AREAS)
+        return 0;
+    if (area == record.area_count)
+        record.areas[record.area_count++] = address / PAGE * PAGE;
+    return (area + 1) * AREA_SIZE + AREA_SIZE / 2 + (address - record.areas[area]);
+}
+
+void record_memory_of(const struct mtl_request *request, const void *data)
 {
     record.memory_of = request ? request->record : 0;
+    if (record.memory_of)
+        record.operations[record.memory_of - 1].memory.address = place_of((uintptr_t)data);
 }
 
 void record_registered(uint64_t bytes)
@@ -181,9 +203,11 @@ static void write_message(FILE *file, const struct operation *operation)
 
     fprintf(file, "%s %" PRIu64 "b %s %d tag %d", send ? "send" : "recv", operation->size,
             send ? "to" : "from", (int32_t)operation->peer, (int32_t)operation->tag);
-    if (memory->registered || memory->last.regions)
-        fprintf(file, " " RECORD_MEMORY, memory->registered, memory->first.regions,
-                memory->first.bytes, memory->last.regions, memory->last.bytes);
+    if (memory->address)
+        fprintf(file, " " RECORD_AT, memory->address);
+    if (memory->address && (memory->registered || memory->last.regions))
+        fprintf(file, RECORD_MEMORY, memory->registered, memory->first.regions, memory->first.bytes,
+                memory->last.regions, memory->last.bytes);
     fprintf(file, "\n");
 }
 

@@ -30,8 +30,8 @@ void record_matched(const struct mtl_request *request, const struct endpoint *fr
                     const struct match_key *key, uint64_t size);
 void record_done(struct mtl_request *request);
 
-/* Which request memory is registered for, from now on; NULL: for none. */
-void record_memory_of(const struct mtl_request *request);
+/* Which request memory is registered for, from now on, and where its data are; NULL: for none. */
+void record_memory_of(const struct mtl_request *request, const void *data);
 void record_registered(uint64_t bytes);
 void record_deregistered(uint64_t bytes);
 

@@ -8,10 +8,12 @@
 
 /* At the beginning. */
 #define RECORD_CONNECTS "// connects on first use"
-/* Behind a message: bytes that are registered for it; how many regions are deregistered before
- * that and at its end, and their bytes together. */
-#define RECORD_MEMORY                                                                    \
-    "// registers %" PRIu64 "b, deregisters %" PRIu32 " of %" PRIu64 "b first, %" PRIu32 \
+/* Behind a message that goes by rendezvous: where its data are. */
+#define RECORD_AT "// at %" PRIx64
+/* Behind that: bytes that are registered for it; how many regions are deregistered before that and
+ * at its end, and their bytes together. */
+#define RECORD_MEMORY                                                                   \
+    ", registers %" PRIu64 "b, deregisters %" PRIu32 " of %" PRIu64 "b first, %" PRIu32 \
     " of %" PRIu64 "b last"
 
 struct record_regions {
@@ -20,6 +22,7 @@ struct record_regions {
 };
 
 struct record_memory {
+    uint64_t address;
     uint64_t registered;
     struct record_regions first, last; /* deregistered before that, and at the end */
 };

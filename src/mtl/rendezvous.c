@@ -59,10 +59,10 @@ static void forget(struct transfer *transfer)
 static void transfer_free(struct transfer *transfer)
 {
     forget(transfer);
-    record_memory_of(transfer->request);
+    record_memory_of(transfer->request, transfer->data);
     if (transfer->registration)
         registration_put(transfer->registration);
-    record_memory_of(NULL);
+    record_memory_of(NULL, NULL);
     if (transfer->own_data)
         free(transfer->data);
     transfer->id = 0;
@@ -110,9 +110,9 @@ static bool reads_data(const struct endpoint *endpoint)
 static bool register_data(struct transfer *transfer, uint32_t *rkeys)
 {
     if (!transfer->registration) {
-        record_memory_of(transfer->request);
+        record_memory_of(transfer->request, transfer->data);
         transfer->registration = registration_get(transfer->data, transfer->length);
-        record_memory_of(NULL);
+        record_memory_of(NULL, NULL);
     }
     if (!transfer->registration)
         return false;

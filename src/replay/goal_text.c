@@ -154,8 +154,9 @@ static int read_note(struct parser *parser, const char *comment)
            parser->at - comment < NOTE_MAX - 1 ? parser->at - comment : NOTE_MAX - 1);
     parser->goal->connects |= !strcmp(text, RECORD_CONNECTS);
     if (!parser->op_count ||
-        sscanf(text, RECORD_MEMORY, &memory->registered, &memory->first.regions,
-               &memory->first.bytes, &memory->last.regions, &memory->last.bytes) != 5)
+        sscanf(text, RECORD_AT RECORD_MEMORY, &memory->address, &memory->registered,
+               &memory->first.regions, &memory->first.bytes, &memory->last.regions,
+               &memory->last.bytes) < 1)
         return 0;
     notes = grow(parser->notes, parser->note_count, &parser->note_capacity, sizeof(note));
     if (!notes)

@@ -16,8 +16,8 @@
 #define FIRST_PEERS      8
 #define MEMORY_ALIGNMENT 4096
 
-/* User memory is far from the slots. A rank has one buffer for what it sends, and one behind it for
- * what it receives. */
+/* User memory is far from the slots. If the schedule does not tell where, a rank has one buffer for
+ * what it sends, and one behind it for what it receives. */
 #define SEND_BUFFER (1ull << 40)
 #define RECV_BUFFER (SEND_BUFFER + GOAL_SIZE_MAX)
 
@@ -254,15 +254,22 @@ void peer_send(struct cpu *cpu, struct peer *peer, struct message *message)
 
 /* ---- long messages ---- */
 
-static void write_range(struct cpu *cpu, struct peer *peer, uint64_t offset, uint64_t length,
-                        enum work work)
+static uint64_t user_memory(const struct rank *rank, uint32_t op, uint64_t unknown)
+{
+    const struct goal_note *note = goal_note_of(rank->schedule, op);
+
+    return note ? note->memory.address : unknown;
+}
+
+static void write_range(struct cpu *cpu, struct peer *peer, const struct message *fin,
+                        uint64_t offset, uint64_t length, enum work work)
 {
     struct owned_qp_write write = {
         .wr_id = work,
         .flags = work == WORK_HEAD ? IBV_SEND_SIGNALED : 0,
         .length = length,
-        .local = SEND_BUFFER + offset,
-        .remote = RECV_BUFFER + offset,
+        .local = user_memory(peer->rank, fin->send_op, SEND_BUFFER) + offset,
+        .remote = user_memory(peer->other->rank, fin->recv_op, RECV_BUFFER) + offset,
     };
 
     peer_post(cpu, peer->qp, &write);
@@ -284,8 +291,8 @@ static void write_head(struct cpu *cpu, struct peer *peer, struct message *fin)
     fin->head = rail_head_length(fin->size);
     half = fin->head / 2;
     peer->head = fin;
-    write_range(cpu, peer, 0, half, WORK_HEAD);
-    write_range(cpu, peer, half, fin->head - half, WORK_DATA);
+    write_range(cpu, peer, fin, 0, half, WORK_HEAD);
+    write_range(cpu, peer, fin, half, fin->head - half, WORK_DATA);
 }
 
 static bool try_send_data(struct cpu *cpu, struct peer *peer, struct message *fin)
@@ -301,7 +308,7 @@ static bool try_send_data(struct cpu *cpu, struct peer *peer, struct message *fi
     for (uint64_t done = fin->head; done < fin->size;) {
         uint64_t length = fin->size - done < RAIL_COPY_MAX ? fin->size - done : RAIL_COPY_MAX;
 
-        write_range(cpu, peer, done, length, WORK_DATA);
+        write_range(cpu, peer, fin, done, length, WORK_DATA);
         done += length;
     }
     cpu_charge(cpu, model->parameters.mpi.control);
