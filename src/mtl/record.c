@@ -158,8 +158,8 @@ static uint64_t place_of(uintptr_t address)
 {
     uint32_t area = 0;
 
-    while (area < record.area_count && (address < record.areas[area] - AREA_SIZE / 2 ||
-                                        address >= record.areas[area] + AREA_SIZE / 2))
+    /* The difference from the middle of an area wraps below its beginning. */
+    while (area < record.area_count && address - record.areas[area] + AREA_SIZE / 2 >= AREA_SIZE)
         area++;
     if (area == AREAS)
         return 0;
@@ -170,7 +170,7 @@ static uint64_t place_of(uintptr_t address)
 
 void record_memory_of(const struct mtl_request *request, const void *data)
 {
-    record.memory_of = request ? request->record : 0;
+    record.memory_of = recording && request ? request->record : 0;
     if (record.memory_of)
         record.operations[record.memory_of - 1].memory.address = place_of((uintptr_t)data);
 }
