@@ -8,7 +8,8 @@
 #                   the programs of other groups, sanitized;
 #                   a build where paths have spaces; the documentation's commands that take minutes;
 #                   twelve calibrations; each parameter of each model changed by 1%; recorded programs on
-#                   other adapters; ten times the random traffic and kills; forty corrupted segments
+#                   other adapters; ten times the random traffic and kills; forty corrupted segments;
+#                   unit tests, faults and live programs for aarch64
 #   make test-rxe   the suite on the kernel's RDMA stack, in virtual machines
 #   make bench      compare with UCX's shared memory, bare system calls, perftest and other MPIs
 #   make asan, tsan build with sanitizers into build-asan/, build-tsan/
@@ -59,7 +60,7 @@ test: packages-test all
 
 test-long: packages-long all
 	@tests/run build-long check-long docs-long nas-long mpi-all mpi-seeds packages-long calibrate-long replay-long \
-		stress-long anywhere-long properties-long
+		stress-long anywhere-long properties-long aarch64
 
 test-rxe: packages-test all
 	@tests/run rxe-all

@@ -37,6 +37,12 @@
 
 typedef double lanes __attribute__((vector_size(LANES * sizeof(double))));
 
+#if defined(__aarch64__)
+#define ADD_ONE "add %0, %0, #1\n\t"
+#else
+#define ADD_ONE "add $1, %0\n\t"
+#endif
+
 static volatile double zero, sink; /* what the compiler must not know, or must not leave out */
 
 /* Each step needs the one before, and takes one cycle. */
@@ -46,8 +52,7 @@ static double clock_rate(void)
     uint64_t sum = 0;
 
     for (uint64_t i = 0; i < CHAIN_STEPS; i += 8)
-        __asm__ volatile("add $1, %0\n\tadd $1, %0\n\tadd $1, %0\n\tadd $1, %0\n\t"
-                         "add $1, %0\n\tadd $1, %0\n\tadd $1, %0\n\tadd $1, %0"
+        __asm__ volatile(ADD_ONE ADD_ONE ADD_ONE ADD_ONE ADD_ONE ADD_ONE ADD_ONE ADD_ONE
                          : "+r"(sum));
     return sum / (harness_now() - start);
 }
