@@ -74,7 +74,7 @@ void wire_peer_note(struct wire_qp *qp, int64_t in_flight, bool lost, uint64_t n
     spin_lock(&peer->lock);
     peer->in_flight -= arrived;
     qp->in_flight = in_flight;
-    if (lost && now - peer->cut_at > CUT_EVERY) {
+    if (lost && now > peer->cut_at + CUT_EVERY) {
         peer->limit = peer->limit / 2 > LIMIT_MIN ? peer->limit / 2 : LIMIT_MIN;
         peer->cut_at = now;
     } else if (!lost && arrived > 0 && peer->limit < LIMIT_MAX) {
