@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "transport/crc.h"
 
-#include <libdeflate.h>
+#include <isa-l/crc.h>
 
 /* Remainders of four bits, lowest bit first; polynomial 0x100B. */
 static const uint16_t variant_table[16] = {
@@ -9,10 +9,22 @@ static const uint16_t variant_table[16] = {
     0xd008, 0xca09, 0xe40a, 0xfe0b, 0xb80c, 0xa20d, 0x8c0e, 0x960f,
 };
 
-/* libdeflate complements the CRC at both ends, as Ethernet does. */
+/* ISA-L 2.30 leaves the upper halves of vector registers in use, which makes all SSE instructions
+ * after it wait for each other. */
+static void release_vectors(void)
+{
+#ifdef __x86_64__
+    if (__builtin_cpu_supports("avx"))
+        __asm__ volatile("vzeroupper");
+#endif
+}
+
+/* ISA-L complements the CRC at both ends, as Ethernet does. */
 uint32_t crc_invariant(uint32_t crc, const uint8_t *bytes, size_t length)
 {
-    return ~libdeflate_crc32(~crc, bytes, length);
+    crc = ~crc32_gzip_refl(~crc, bytes, length);
+    release_vectors();
+    return crc;
 }
 
 uint32_t crc_variant(uint32_t crc, const uint8_t *bytes, size_t length)

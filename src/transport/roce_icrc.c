@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "transport/roce_icrc.h"
 
+#include "transport/crc.h"
 #include "util/bytes.h"
 
-#include <libdeflate.h>
 #include <pthread.h>
 #include <string.h>
 
@@ -64,14 +64,14 @@ static uint32_t crc_of_heads(const struct roce_flow *flow, const uint8_t *bth, s
     memcpy(at, bth, BTH_BYTES);
     at[BTH_FLAGS_AT] = 0xff;
     at += BTH_BYTES;
-    return libdeflate_crc32(0, head, at - head);
+    return crc_invariant(CRC_START, head, at - head);
 }
 
 static uint32_t crc_of(const struct roce_flow *flow, const uint8_t *bytes, size_t length,
                        uint16_t identification, uint16_t fragment)
 {
-    return libdeflate_crc32(crc_of_heads(flow, bytes, length, identification, fragment),
-                            bytes + BTH_BYTES, length - BTH_BYTES);
+    return ~crc_invariant(crc_of_heads(flow, bytes, length, identification, fragment),
+                          bytes + BTH_BYTES, length - BTH_BYTES);
 }
 
 uint32_t roce_icrc(const struct roce_flow *flow, const uint8_t *headers, size_t header_bytes,
@@ -82,9 +82,9 @@ uint32_t roce_icrc(const struct roce_flow *flow, const uint8_t *headers, size_t 
     uint32_t crc = crc_of_heads(flow, headers, header_bytes + payload_bytes + pad, identification,
                                 DONT_FRAGMENT);
 
-    crc = libdeflate_crc32(crc, headers + BTH_BYTES, header_bytes - BTH_BYTES);
-    crc = libdeflate_crc32(crc, payload, payload_bytes);
-    return libdeflate_crc32(crc, zeros, pad);
+    crc = crc_invariant(crc, headers + BTH_BYTES, header_bytes - BTH_BYTES);
+    crc = crc_invariant(crc, payload, payload_bytes);
+    return ~crc_invariant(crc, zeros, pad);
 }
 
 /* ---- solving for the identification ---- */
