@@ -228,7 +228,8 @@ static double loss_at(const struct tries *tries, double value)
     return INFINITY;
 }
 
-/* Takes the middle of the values that fit equally well; the present one if it is among them. */
+/* Takes the middle of the values that fit equally well; that of START or the present one if it is
+ * among them. */
 static bool conclude(struct search *search)
 {
     struct key *key = &search->fit->keys->list[search->key];
@@ -247,6 +248,8 @@ static bool conclude(struct search *search)
     if ((before >= key->low && before <= key->high) ||
         loss_at(tries, before) - tries->loss[best_of(tries)] < BETTER * noise)
         key->value = before;
+    if (key->start >= key->low && key->start <= key->high)
+        key->value = key->start;
     if (open && key->value == key->start)
         key->origin = KEY_UNDETERMINED;
     return key->value != before;
@@ -271,11 +274,13 @@ static int search_key(struct search *search, bool *changed)
     return status;
 }
 
-/* Caches make steps in curves, wherever the curves lie. Other counts must not explain these steps:
- * they wait until the latencies are right. */
-static bool is_cache(const struct key *key)
+/* The size of a cache places a step in curves, wherever the curves lie. How high the step is, other
+ * counts and latencies decide together: counts wait until the latencies are right. */
+static bool is_cache_size(const struct key *key)
 {
-    return !strncmp(key->row->key, "icm.", strlen("icm."));
+    size_t length = strlen(key->row->key), end = strlen("_entries");
+
+    return length > end && !strcmp(key->row->key + length - end, "_entries");
 }
 
 static bool any_of(const bool *flags, unsigned int count)
@@ -296,7 +301,7 @@ int search_run(struct fit *fit, const struct search_map *map, bool shape, bool *
         bool moved = false;
 
         if (fit->keys->list[i].variation != KEY_DISCRETE ||
-            (shape && !is_cache(&fit->keys->list[i])))
+            (shape && !is_cache_size(&fit->keys->list[i])))
             continue;
         if (any_of(search.experiments, all))
             status = search_key(&search, &moved);
