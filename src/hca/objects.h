@@ -265,6 +265,7 @@ struct hca_qp {
     struct ibv_qp_init_attr init;
     bool flushed;
     bool was_ready; /* has been in RTS */
+    _Atomic uint32_t own_state, own_dest_qpn; /* as published, where no other process can write */
     uint8_t odd_looks; /* of qp_look_for_damage(), in a row, with the same counts */
     uint64_t odd_counts;
     uint32_t async_taken;

@@ -244,15 +244,15 @@ static bool is_overwritten(struct hca_qp *qp, uint64_t *counts)
      * it. */
     return differs || (idle && posted - head != out) ||
            load_relaxed(&shared->qpn) != qp->ibv.qp_num || shared->proc != proc_self ||
-           (state != (uint32_t)qp->attr.qp_state && state != IBV_QPS_ERR) ||
-           load_relaxed(&shared->dest_qpn) != qp->attr.dest_qp_num ||
+           (state != load_relaxed(&qp->own_state) && state != IBV_QPS_ERR) ||
+           load_relaxed(&shared->dest_qpn) != load_relaxed(&qp->own_dest_qpn) ||
            shared->recv_cq != seg_offset(cq->shared) || shared->rq != seg_offset(qp->rq.shared) ||
            qp->rq.shared->depth != qp->rq.depth;
 }
 
 static bool may_be_looked_at(const struct hca_qp *qp)
 {
-    enum ibv_qp_state state = qp->attr.qp_state;
+    enum ibv_qp_state state = load_relaxed(&qp->own_state);
 
     return qp->owner == proc_self && qp->ibv.qp_type == IBV_QPT_RC && qp->rq.shared &&
            !qp->flushed && (state == IBV_QPS_RTR || state == IBV_QPS_RTS);
@@ -614,6 +614,8 @@ int qp_modify(struct hca_qp *qp, const struct ibv_qp_attr *attr, int mask)
     qp->attr.qp_state = qp_state(qp);
     qp->attr.cur_qp_state = qp->attr.qp_state;
     qp->ibv.state = qp->attr.qp_state;
+    store_relaxed(&qp->own_state, qp->attr.qp_state);
+    store_relaxed(&qp->own_dest_qpn, qp->attr.dest_qp_num);
     return err;
 }
 
