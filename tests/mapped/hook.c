@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "hook.h"
 
-#include <stddef.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
