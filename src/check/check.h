@@ -54,7 +54,8 @@ static inline int check_call(enum plan_verb verb)
     return unlikely(check_injects) ? inject_errno(verb) : 0;
 }
 
-/* What the program has registered changes by this much. The errno with which the call has to fail. */
+/* What the program has registered changes by this much. Returns the errno of a call that has to
+ * fail. */
 static inline int check_registers(int regions, int64_t bytes)
 {
     return unlikely(check_injects) ? inject_register(regions, bytes) : 0;
@@ -67,7 +68,7 @@ static inline bool check_cm(enum plan_fault fault)
 }
 
 /* Whether every work request is recorded: to watch it, to change its outcome, or to keep the whole
- * stack, which in virtual time delays nobody. Otherwise a failed WQE alone must do to explain it. */
+ * stack, which in virtual time delays nobody. Otherwise a failed WQE alone has to explain it. */
 static inline bool check_records(void)
 {
     return check_injects || check_sanitizes || (check_explains && hca_engine->charge);

@@ -11,8 +11,8 @@ bool inject_start(void);
 /* The errno with which this call has to fail, or 0. */
 int inject_errno(enum plan_verb verb);
 
-/* What this process has registered changes by this much. Returns 0, or the errno with which the call
- * has to fail; nothing changes then. Less is always allowed. */
+/* What this process has registered changes by this much. Returns 0, or the errno with which the
+ * call has to fail; nothing changes then. Less is always allowed. */
 int inject_register(int regions, int64_t bytes);
 
 /* From now on every call fails with EIO. */

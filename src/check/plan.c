@@ -78,9 +78,14 @@ static const struct word limits[] = {
 };
 
 static const struct word faults[] = {
-    { "fail", PLAN_CALL },           { "status", PLAN_STATUS },   { "qp_error", PLAN_QP_ERROR },
-    { "port_down", PLAN_PORT_DOWN }, { "port_up", PLAN_PORT_UP }, { "device_fatal", PLAN_FATAL },
-    { "pause", PLAN_PAUSE },         { "limit", PLAN_LIMIT },
+    { "fail", PLAN_CALL },
+    { "status", PLAN_STATUS },
+    { "qp_error", PLAN_QP_ERROR },
+    { "port_down", PLAN_PORT_DOWN },
+    { "port_up", PLAN_PORT_UP },
+    { "device_fatal", PLAN_FATAL },
+    { "pause", PLAN_PAUSE },
+    { "limit", PLAN_LIMIT },
     { "addr_error", PLAN_ADDR_ERROR },
     { "route_error", PLAN_ROUTE_ERROR },
     { "cm_reject", PLAN_CM_REJECT },

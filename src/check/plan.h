@@ -54,7 +54,7 @@ enum plan_limit { LIMIT_REGIONS, LIMIT_BYTES, LIMIT_COUNT };
 struct plan_row {
     enum plan_fault fault;
     enum plan_verb verb;
-    int value;         /* errno, status or what is limited */
+    int value; /* errno, status or what is limited */
     uint64_t limit;
     int opcode;        /* of the work request, -1: any */
     uint64_t pause_ns;

@@ -284,8 +284,8 @@ static void fail_overwritten(struct hca_qp *qp)
     uint32_t oldest = load_relaxed(&qp->rq.shared->posted);
     uint64_t wr_id;
 
-    log_error("another process has overwritten QP 0x%06x in %s: it is in error now",
-              qp->ibv.qp_num, segment_path());
+    log_error("another process has overwritten QP 0x%06x in %s: it is in error now", qp->ibv.qp_num,
+              segment_path());
     store_release(&qp->shared->state, IBV_QPS_ERR);
     qp->flushed = true;
     epoch_grace();

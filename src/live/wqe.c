@@ -113,8 +113,8 @@ static int write_part(const struct local_list *local, const struct mem_ref *ref,
         uint64_t last = end - at < local->iov[i].iov_len ? end - at : local->iov[i].iov_len;
 
         if (at < end && first < last)
-            part.iov[part.count++] = (struct iovec){ (char *)local->iov[i].iov_base + first,
-                                                     last - first };
+            part.iov[part.count++] =
+                (struct iovec){ (char *)local->iov[i].iov_base + first, last - first };
     }
     to.addr += from;
     to.length = part.length;
@@ -126,7 +126,8 @@ static int write_part(const struct local_list *local, const struct mem_ref *ref,
 #define LATE_NS    10000
 #define LATE_EVERY 32
 
-static int write_tail_first(const struct local_list *local, const struct mem_ref *ref, uint64_t from)
+static int write_tail_first(const struct local_list *local, const struct mem_ref *ref,
+                            uint64_t from)
 {
     static atomic_uint writes;
     int err = write_part(local, ref, from, local->length);

@@ -215,7 +215,9 @@ static mca_mtl_base_module_t *component_init_5(bool progress_threads, bool mpi_t
     *accelerator_support = false;
     return component_init(progress_threads, mpi_threads);
 }
-#define component_init component_init_5
+#define COMPONENT_INIT component_init_5
+#else
+#define COMPONENT_INIT component_init
 #endif
 
 __attribute__((visibility("default"))) mca_mtl_base_component_2_0_0_t mca_mtl_verbena_component = {
@@ -229,7 +231,7 @@ __attribute__((visibility("default"))) mca_mtl_base_component_2_0_0_t mca_mtl_ve
         .mca_register_component_params = component_register,
     },
     .mtl_data = { MCA_BASE_METADATA_PARAM_NONE },
-    .mtl_init = component_init,
+    .mtl_init = COMPONENT_INIT,
 };
 
 /* ---- entering and leaving ---- */

@@ -27,8 +27,8 @@ static inline bool roce_flow_is_ipv4(const struct roce_flow *flow)
     return roce_gid_is_ipv4(flow->source);
 }
 
-/* Writes what follows the payload, up to ROCE_MAX_END bytes: padding and ICRC. Returns its length.
- */
+/* Writes padding and ICRC, which follow the payload: ROCE_MAX_END bytes at most. Returns their
+ * length. */
 size_t roce_datagram_end(const struct roce_flow *flow, const uint8_t *headers, size_t header_bytes,
                          const uint8_t *payload, uint32_t payload_bytes, uint16_t identification,
                          uint8_t *end);

@@ -8,9 +8,10 @@
 
 static int take_one(struct hca_cq *cq)
 {
-    int n = unlikely(check_sanitizes) ? verbs_poll_checked(cq, 1, &cq->current, &cq->current_timestamp,
-                                                    "ibv_start_poll()")
-                               : verbs_poll(cq, 1, &cq->current, &cq->current_timestamp);
+    int n =
+        unlikely(check_sanitizes)
+            ? verbs_poll_checked(cq, 1, &cq->current, &cq->current_timestamp, "ibv_start_poll()")
+            : verbs_poll(cq, 1, &cq->current, &cq->current_timestamp);
 
     if (n <= 0)
         return n < 0 ? -n : ENOENT;

@@ -122,11 +122,11 @@ static void fill_tables(struct verbs_context *v)
     v->context.ops.dealloc_mw = verbs_dealloc_mw;
     v->context.ops.poll_cq = check_sanitizes ? verbs_poll_cq_checked : verbs_poll_cq;
     v->context.ops.req_notify_cq = verbs_req_notify_cq;
-    v->context.ops.post_srq_recv = check_records() ? verbs_post_srq_recv_checked
+    v->context.ops.post_srq_recv = check_records()  ? verbs_post_srq_recv_checked
                                    : check_explains ? verbs_post_srq_recv_explained
                                                     : verbs_post_srq_recv;
     v->context.ops.post_send = check_records() ? verbs_post_send_checked : verbs_post_send;
-    v->context.ops.post_recv = check_records() ? verbs_post_recv_checked
+    v->context.ops.post_recv = check_records()  ? verbs_post_recv_checked
                                : check_explains ? verbs_post_recv_explained
                                                 : verbs_post_recv;
 }
