@@ -412,7 +412,7 @@ struct publisher {
     atomic_bool finished;
 };
 
-/* Needs the CQ's lock to finish what the QP is publishing, and comes when another thread has it. */
+/* A sender that comes when another thread has the CQ's lock, which it needs to finish publishing. */
 static void *finish_publishing(void *arg)
 {
     struct publisher *publisher = arg;
@@ -426,9 +426,9 @@ static void *finish_publishing(void *arg)
     return NULL;
 }
 
-/* The wait for a send that is being published has an end, which a busy machine may reach: once in
- * many times must do. */
-static void who_waits_for_a_completion_lets_it_be_published(void **state)
+/* ibv_poll_cq() waits a limited time for a send that is being published, and releases the CQ's lock
+ * meanwhile. A busy machine may exceed that time, so one success is enough. */
+static void a_waiting_poll_lets_the_sender_publish(void **state)
 {
     struct ibv_cq *cq = ibv_create_cq(pd->context, 16, NULL, NULL, 0);
     struct ibv_qp *a = fabric_rc_qp(pd, cq, 4), *b = fabric_rc_qp(pd, cq, 128);
@@ -505,7 +505,7 @@ int main(void)
         cmocka_unit_test(receives_of_one_sender_go_round),
         cmocka_unit_test(what_one_dead_sender_took_is_put_back_in_order),
         cmocka_unit_test(an_answer_does_not_overtake_the_completion),
-        cmocka_unit_test(who_waits_for_a_completion_lets_it_be_published),
+        cmocka_unit_test(a_waiting_poll_lets_the_sender_publish),
         cmocka_unit_test(a_damaged_receive_queue_is_not_followed),
         cmocka_unit_test(shared_receive_queues_are_told_apart),
     };

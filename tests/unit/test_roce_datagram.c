@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* RoCEv2 packets: sealed and read back, whatever identification they got on the way, and anything
- * at all. */
+/* RoCEv2 packets and their ICRC: with any IPv4 identification, damaged, and random bytes. */
 
 #include "transport/roce_frame.h"
+#include "util/random.h"
 #include "util/util.h"
 
 #include <setjmp.h>
@@ -23,14 +23,11 @@ static const struct roce_flow ipv6 = {
     .source_port = ROCE_UDP_PORT,
 };
 
-static uint64_t random_state = 88172645463325252ull;
-
 static uint64_t random_bits(unsigned bits)
 {
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 7;
-    random_state ^= random_state << 17;
-    return random_state >> (64 - bits);
+    static uint64_t state;
+
+    return random_next(&state) >> (64 - bits);
 }
 
 static size_t make(const struct roce_flow *flow, uint8_t *frame, uint32_t payload, uint16_t id)

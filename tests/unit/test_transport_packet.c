@@ -3,6 +3,7 @@
 
 #include "transport/frame.h"
 #include "transport/psn.h"
+#include "util/random.h"
 #include "util/util.h"
 
 #include <setjmp.h>
@@ -11,14 +12,11 @@
 
 #include <cmocka.h>
 
-static uint64_t random_state = 88172645463325252ull;
-
 static uint64_t random_bits(unsigned bits)
 {
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 7;
-    random_state ^= random_state << 17;
-    return random_state >> (64 - bits);
+    static uint64_t state;
+
+    return random_next(&state) >> (64 - bits);
 }
 
 /* ---- the table ---- */

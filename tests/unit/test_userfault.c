@@ -10,8 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* EPERM is what makes callers ask for less. */
-static void an_ordinary_user_is_not_permitted_more(void **state)
+/* After EPERM, callers ask for a userfaultfd of user mode only; after EACCES they would give up. */
+static void a_refusal_is_eperm(void **state)
 {
     pid_t child = fork();
     int status;
@@ -28,7 +28,7 @@ static void an_ordinary_user_is_not_permitted_more(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_ordinary_user_is_not_permitted_more),
+        cmocka_unit_test(a_refusal_is_eperm),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
