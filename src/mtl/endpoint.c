@@ -29,6 +29,7 @@ struct pending {
 static struct endpoint *table[BUCKETS];
 static struct endpoint *busy, **last_busy = &busy;
 static struct endpoint *flushing;
+static struct pending *spare; /* without bodies, to be used again */
 static const struct address *own;
 
 void endpoints_init(const struct address *self)
@@ -159,14 +160,21 @@ struct endpoint *endpoint_of_proc(struct ompi_proc_t *proc)
     return endpoint;
 }
 
+static void free_list(struct pending *pending)
+{
+    while (pending) {
+        struct pending *next = pending->next;
+
+        free(pending);
+        pending = next;
+    }
+}
+
 static void endpoint_free(struct endpoint *endpoint)
 {
     if (endpoint->shared)
         shared_detach(endpoint->shared);
-    for (struct pending *pending = endpoint->pending, *next; pending; pending = next) {
-        next = pending->next;
-        free(pending);
-    }
+    free_list(endpoint->pending);
     free(endpoint);
 }
 
@@ -184,6 +192,8 @@ void endpoints_free(void)
         }
         table[i] = NULL;
     }
+    free_list(spare);
+    spare = NULL;
     busy = NULL;
     last_busy = &busy;
 }
@@ -234,8 +244,12 @@ static void append(struct endpoint *endpoint, struct pending *pending)
 
 static struct pending *pending_new(struct endpoint *endpoint, uint32_t length)
 {
-    struct pending *pending = malloc(sizeof(*pending) + length);
+    struct pending *pending = length ? NULL : spare;
 
+    if (pending)
+        spare = pending->next;
+    else
+        pending = malloc(sizeof(*pending) + length);
     if (pending) {
         pending->request = NULL;
         pending->resend = false;
@@ -244,6 +258,24 @@ static struct pending *pending_new(struct endpoint *endpoint, uint32_t length)
     mtl_log("out of memory: cannot queue a message to process %u", endpoint->name.vpid);
     endpoint_fail(endpoint);
     return NULL;
+}
+
+static void pending_free(struct pending *pending)
+{
+    if (!pending->request) {
+        free(pending);
+        return;
+    }
+    pending->next = spare;
+    spare = pending;
+}
+
+/* rendezvous_fail() completes the requests that have an ID. */
+static void pending_fail(struct pending *pending)
+{
+    if (pending->request && !pending->request->id)
+        request_done(pending->request, mtl_unreachable());
+    pending_free(pending);
 }
 
 void endpoint_queue(struct endpoint *endpoint, struct mtl_request *request)
@@ -302,18 +334,42 @@ static bool try_pending(struct endpoint *endpoint, struct pending *pending)
     return endpoint_try_send(endpoint, &message, RAILS_NONBLOCKING);
 }
 
+static struct pending *take_first(struct endpoint *endpoint)
+{
+    struct pending *pending = endpoint->pending;
+
+    endpoint->pending = pending->next;
+    if (!endpoint->pending)
+        endpoint->last_pending = &endpoint->pending;
+    return pending;
+}
+
+static void put_first(struct endpoint *endpoint, struct pending *pending)
+{
+    pending->next = endpoint->pending;
+    if (!endpoint->pending)
+        endpoint->last_pending = &pending->next;
+    endpoint->pending = pending;
+}
+
+/* A message is not in the queue while it is sent: if the last rail fails with it, endpoint_fail()
+ * empties the queue. */
 static int flush(struct endpoint *endpoint)
 {
     int count = 0;
 
     flushing = endpoint;
-    while (endpoint->pending && try_pending(endpoint, endpoint->pending)) {
-        struct pending *pending = endpoint->pending;
+    while (endpoint->pending) {
+        struct pending *pending = take_first(endpoint);
 
-        endpoint->pending = pending->next;
-        if (!endpoint->pending)
-            endpoint->last_pending = &endpoint->pending;
-        free(pending);
+        if (!try_pending(endpoint, pending)) {
+            if (endpoint->failed)
+                pending_fail(pending);
+            else
+                put_first(endpoint, pending);
+            break;
+        }
+        pending_free(pending);
         count++;
     }
     flushing = NULL;
@@ -371,10 +427,7 @@ void endpoint_fail(struct endpoint *endpoint)
             endpoint->name.vpid);
     for (struct pending *pending = endpoint->pending, *next; pending; pending = next) {
         next = pending->next;
-        /* rendezvous_fail() completes the requests that have an ID. */
-        if (pending->request && !pending->request->id)
-            request_done(pending->request, mtl_unreachable());
-        free(pending);
+        pending_fail(pending);
     }
     endpoint->pending = NULL;
     endpoint->last_pending = &endpoint->pending;

@@ -124,6 +124,12 @@ static bool post(struct rail_link *link, struct ibv_send_wr *wr)
     return !err;
 }
 
+/* The policy measures long messages only, and reading the clock takes as long as sending a short one. */
+static uint64_t time_for(const struct rails_stripe *stripe)
+{
+    return stripe->rated ? mtl_now() : 0;
+}
+
 void rail_send(struct rail_link *link, struct message *message, const struct sent *sent)
 {
     struct connection *connection = link->connection;
@@ -160,7 +166,7 @@ void rail_send(struct rail_link *link, struct message *message, const struct sen
     link->sends[slot].index = link->posted;
     link->sent[slot] = *sent;
     if (sent->planned)
-        rails_given(&connection->set, &link->sent[slot].rails, mtl_now());
+        rails_given(&connection->set, &sent->rails, time_for(&sent->rails));
     link->posted++;
     mtl.counters.rail_messages[link->index]++;
     mtl.counters.rail_bytes[link->index] += length;
@@ -301,7 +307,7 @@ static void next_arrived(struct rail_link *link)
     if (!sent->planned)
         return;
     sent->planned = false;
-    rails_completed(&link->connection->set, &sent->rails, true, mtl_now());
+    rails_completed(&link->connection->set, &sent->rails, true, time_for(&sent->rails));
     end_planned(link, sent);
 }
 
