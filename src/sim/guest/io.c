@@ -126,11 +126,12 @@ static ssize_t after_output(ssize_t result)
 
 /* ---- input ---- */
 
+/* Reading no bytes never waits: programs ask in this way whether a descriptor can be read. */
 EXPORT ssize_t read(int fd, void *buffer, size_t size)
 {
     if (!IS_GUEST_CALL() || is_file(fd))
         return REAL(read)(fd, buffer, size);
-    before_input(fd, true);
+    before_input(fd, size != 0);
     return after_input(REAL(read)(fd, buffer, size));
 }
 
@@ -197,7 +198,7 @@ EXPORT ssize_t __read_chk(int fd, void *buffer, size_t size, size_t room)
 {
     if (!IS_GUEST_CALL() || size > room || is_file(fd))
         return REAL(__read_chk)(fd, buffer, size, room);
-    before_input(fd, true);
+    before_input(fd, size != 0);
     return after_input(REAL(read)(fd, buffer, size));
 }
 
