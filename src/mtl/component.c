@@ -89,7 +89,6 @@ static void fill_own_address(uint32_t ud_qpn)
         .window = mtl.parameters.window,
         .slot_size = protocol_slot_size(),
         .qps = mtl.parameters.qps,
-        .polls_slots = protocol_polls_slots(),
         .ud_qpn = ud_qpn,
         .path_count = devices.path_count,
     };

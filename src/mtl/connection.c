@@ -11,7 +11,8 @@
 
 #define WIREUP_RETRY_NS 100000000ull
 
-struct connection *connections;
+struct connection *connections, *connections_polled;
+static uint32_t polled_count;
 static int wireups; /* connections in CONNECTION_WIREUP */
 
 /* A message that arrived out of order. */
@@ -45,8 +46,8 @@ static int allocate_memory(struct connection *connection)
         mtl_log("process %u has no active port", connection->endpoint->name.vpid);
         return ENETUNREACH;
     }
-    connection->peer_polls_slots = peer->polls_slots;
-    connection->polls_slots = protocol_polls_slots();
+    connection->polls_slots =
+        protocol_polls_slots() && polled_count < (uint32_t)mtl.parameters.polled_peers;
     connection->memory_size =
         rail_memory_size(connection->rail_count, connection->window, connection->slot_size);
     connection->memory = mmap(NULL, connection->memory_size, PROT_READ | PROT_WRITE,
@@ -94,34 +95,7 @@ static int init_rail(struct connection *connection, uint32_t index, uint32_t pat
     return rail_create(link);
 }
 
-struct connection *connection_new(struct endpoint *endpoint)
-{
-    struct connection *connection = calloc(1, sizeof(*connection));
-    uint32_t paths = smaller(devices.path_count, endpoint->address.path_count);
-
-    if (!connection)
-        return NULL;
-    connection->endpoint = endpoint;
-    rails_set_init(&connection->set, &mtl.traffic);
-    if (allocate_memory(connection))
-        goto free_connection;
-    connection->rails = calloc(connection->rail_count, sizeof(*connection->rails));
-    if (!connection->rails)
-        goto free_connection;
-    for (uint32_t i = 0; i < connection->rail_count; i++) {
-        if (init_rail(connection, i, paths))
-            goto free_connection;
-    }
-    connection->next = connections;
-    connections = connection;
-    mtl.counters.connections++;
-    return connection;
-free_connection:
-    connection_free(connection);
-    return NULL;
-}
-
-void connection_free(struct connection *connection)
+static void connection_free(struct connection *connection)
 {
     for (uint32_t i = 0; connection->rails && i < connection->rail_count; i++) {
         rail_destroy(&connection->rails[i]);
@@ -145,6 +119,50 @@ void connection_free(struct connection *connection)
     free(connection);
 }
 
+struct connection *connection_new(struct endpoint *endpoint)
+{
+    struct connection *connection = calloc(1, sizeof(*connection));
+    uint32_t paths = smaller(devices.path_count, endpoint->address.path_count);
+
+    if (!connection)
+        return NULL;
+    connection->endpoint = endpoint;
+    rails_set_init(&connection->set, &mtl.traffic);
+    if (allocate_memory(connection))
+        goto free_connection;
+    connection->rails = calloc(connection->rail_count, sizeof(*connection->rails));
+    if (!connection->rails)
+        goto free_connection;
+    for (uint32_t i = 0; i < connection->rail_count; i++) {
+        if (init_rail(connection, i, paths))
+            goto free_connection;
+    }
+    connection->next = connections;
+    connections = connection;
+    if (connection->polls_slots) {
+        connection->next_polled = connections_polled;
+        connections_polled = connection;
+        polled_count++;
+    }
+    mtl.counters.connections++;
+    return connection;
+free_connection:
+    connection_free(connection);
+    return NULL;
+}
+
+void connections_free(void)
+{
+    while (connections) {
+        struct connection *next = connections->next;
+
+        connection_free(connections);
+        connections = next;
+    }
+    connections_polled = NULL;
+    polled_count = 0;
+}
+
 static void send_wireup(struct connection *connection)
 {
     struct wireup_message message = {
@@ -152,6 +170,7 @@ static void send_wireup(struct connection *connection)
         .connected = connection->connected,
         .ready = connection->state == CONNECTION_READY,
         .rail_count = connection->rail_count,
+        .polls_slots = connection->polls_slots,
         .memory = (uintptr_t)connection->memory,
     };
 
@@ -206,6 +225,7 @@ static int connect_rails(struct connection *connection, const struct wireup_mess
                 connection->endpoint->name.vpid, message->rail_count, connection->rail_count);
         return EINVAL;
     }
+    connection->peer_polls_slots = message->polls_slots;
     for (uint32_t i = 0; i < connection->rail_count; i++) {
         struct rail_link *link = &connection->rails[i];
 

@@ -78,7 +78,7 @@ enum connection_state { CONNECTION_NEW, CONNECTION_WIREUP, CONNECTION_READY };
 
 struct connection {
     struct endpoint *endpoint;
-    struct connection *next;
+    struct connection *next, *next_polled;
     enum connection_state state;
     bool connected; /* our queue pairs are */
     uint64_t next_wireup_ns;
@@ -100,10 +100,10 @@ struct connection {
 /* ---- connection.c ---- */
 
 struct connection *connection_new(struct endpoint *endpoint);
-void connection_free(struct connection *connection);
+void connections_free(void);
 
-/* The list of all connections. */
-extern struct connection *connections;
+/* All connections; and those whose messages are written into slots here, up to polled_peers. */
+extern struct connection *connections, *connections_polled;
 
 /* Starts to connect; messages are queued meanwhile. */
 void connection_start_wireup(struct connection *connection);

@@ -180,11 +180,7 @@ static void endpoint_free(struct endpoint *endpoint)
 
 void endpoints_free(void)
 {
-    for (struct connection *connection = connections, *next; connection; connection = next) {
-        next = connection->next;
-        connection_free(connection);
-    }
-    connections = NULL;
+    connections_free();
     for (int i = 0; i < BUCKETS; i++) {
         for (struct endpoint *endpoint = table[i], *next; endpoint; endpoint = next) {
             next = endpoint->next;

@@ -19,8 +19,7 @@ struct address {
     uint32_t window; /* slots of each rail */
     uint32_t slot_size;
     uint32_t qps;
-    uint32_t polls_slots; /* peers RDMA-write eager messages into its slots */
-    uint32_t ud_qpn;      /* of the UD endpoint, on its first path */
+    uint32_t ud_qpn; /* of the UD endpoint, on its first path */
     uint32_t path_count;
     struct path_address path[PATHS_MAX];
 };

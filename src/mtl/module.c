@@ -97,8 +97,7 @@ static int poll_memory(void)
 {
     int count = shared_poll();
 
-    if (connections)
-        count += rails_poll_slots();
+    count += rails_poll_slots();
     if (connections_in_wireup())
         connections_retry_wireup();
     return count + endpoints_flush() + rendezvous_progress() + rma_progress();

@@ -41,6 +41,7 @@ struct mtl_parameters {
     int stripe_cost;
     int inline_limit;
     int window;
+    int polled_peers;
     int signal_interval;
     int active_qps;
     int registrations;

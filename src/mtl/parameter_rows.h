@@ -36,6 +36,8 @@
         "Cost of one more stripe for an adapter, in nanoseconds, for the policy 'adaptive'") \
     ROW(inline_limit, 128, 0, 1024, "Longest inline send, in bytes") \
     ROW(window, 32, 4, 1024, "Slots of each rail: messages in flight") \
+    ROW(polled_peers, 16, 0, INT32_MAX, \
+        "Peers that write eager messages into polled slots; the others send them") \
     ROW(signal_interval, 16, 1, 512, "Messages per signaled completion") \
     ROW(active_qps, 0, 0, INT32_MAX, \
         "Queue pair contexts that fit into the adapter's cache: jobs with many processes use fewer " \

@@ -381,8 +381,9 @@ int rails_poll_slots(void)
 {
     int count = 0;
 
-    for (struct connection *connection = connections; connection; connection = connection->next) {
-        if (!connection->connected || !connection->polls_slots)
+    for (struct connection *connection = connections_polled; connection;
+         connection = connection->next_polled) {
+        if (!connection->connected)
             continue;
         for (uint32_t i = 0; i < connection->rail_count; i++)
             count += poll_slots(&connection->rails[i]);

@@ -110,7 +110,7 @@ struct wireup_message {
     uint32_t connected; /* the sender's queue pairs are connected */
     uint32_t ready;     /* and the sender knows that the receiver's are, too */
     uint32_t rail_count;
-    uint32_t unused;
+    uint32_t polls_slots; /* the sender: write eager messages into its slots */
     uint64_t memory;
     uint32_t rkeys[DEVICES_MAX];
     uint32_t qps[RAILS_MAX];
