@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "guardian.h"
 #include "options.h"
+#include "orphans.h"
 #include "segment.h"
 
 #include <errno.h>
@@ -15,9 +16,12 @@
 #define POLL_US      50000
 #define POLLS        1200 /* a minute: a process that lives longer removes the segment itself */
 #define UNUSED_POLLS 100  /* programs that are just starting may still create a segment */
+#define ORPHAN_POLLS 60   /* ranks notice the death of their launcher, and end */
+#define BY_SIGNAL    128  /* exit statuses above */
 
 static pid_t guardian = -1;
 static int pipe_fd = -1;
+static const char *job; /* its fabric; NULL: orphans may live */
 
 /* Drops everything inherited from the command: terminal, process group, pipes. */
 static void detach(int pipe_end)
@@ -51,6 +55,8 @@ static void guard(int pipe_end)
         return;
     for (int polls = 0, unused = 0; polls < POLLS && unused < UNUSED_POLLS; polls++) {
         unused += segment_remove_unused() != SEGMENT_IN_USE;
+        if (job && polls == ORPHAN_POLLS)
+            orphans_kill(job);
         usleep(POLL_US);
     }
 }
@@ -58,6 +64,11 @@ static void guard(int pipe_end)
 static void remove_if_stale(const char *path, void *unused)
 {
     segment_remove(path);
+}
+
+void guardian_end_orphans(const char *fabric)
+{
+    job = fabric;
 }
 
 void guardian_begin(void)
@@ -80,8 +91,9 @@ void guardian_begin(void)
 void guardian_end(int status)
 {
     bool removed = segment_remove_unused() != SEGMENT_IN_USE;
+    bool orphans = job && status > BY_SIGNAL;
 
-    if (guardian > 0 && (removed || status == CLI_OK) && write(pipe_fd, "", 1) == 1)
+    if (guardian > 0 && (status == CLI_OK || (removed && !orphans)) && write(pipe_fd, "", 1) == 1)
         waitpid(guardian, NULL, 0);
     if (pipe_fd >= 0)
         close(pipe_fd);

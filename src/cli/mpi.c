@@ -11,6 +11,7 @@
 #include <sched.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #define COMPONENTS "openmpi" /* beside libverbena.so */
@@ -175,7 +176,7 @@ static int export_wire(const struct invocation *invocation, const struct launch 
 static int export_software(const struct invocation *invocation, const struct launch *launch)
 {
     struct placement placement = { 0 };
-    char fabric[32];
+    static char fabric[32];
     bool modelled;
     int status;
 
@@ -184,6 +185,8 @@ static int export_software(const struct invocation *invocation, const struct lau
     snprintf(fabric, sizeof(fabric), "mpi-%d", getpid());
     setenv("VERBENA_FABRIC", fabric, 1);
     options_export(invocation);
+    if (!strcmp(getenv("VERBENA_FABRIC"), fabric))
+        guardian_end_orphans(fabric);
     status = model_export(invocation);
     if (status)
         return status;
