@@ -37,7 +37,6 @@ void doctor_check_preload(struct finding *finding);
 void doctor_check_dropins(struct finding *finding);
 void doctor_check_shared_memory(struct finding *finding);
 void doctor_check_stale_segments(struct finding *finding);
-void doctor_check_memfd(struct finding *finding);
 void doctor_check_wire(struct finding *finding);
 void doctor_check_processors(struct finding *finding);
 
@@ -54,6 +53,7 @@ void doctor_check_namespaces(struct finding *finding);
 void doctor_check_copy_mode(struct finding *finding);
 
 void doctor_check_page_moves(struct finding *finding);
+void doctor_check_memfd(struct finding *finding);
 void doctor_check_mr_mode(struct finding *finding);
 
 #endif

@@ -12,7 +12,6 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -158,21 +157,6 @@ void doctor_check_stale_segments(struct finding *finding)
     doctor_found(finding, VERDICT_NOTE, "%d, %.1f MiB in total, for example %.300s", stale.count,
                  stale.bytes / MEBIBYTE, stale.first);
     doctor_remedy(finding, "'verbena clean' removes them");
-}
-
-void doctor_check_memfd(struct finding *finding)
-{
-    int fd = memfd_create("verbena-doctor", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-
-    if (fd < 0) {
-        doctor_found(finding, VERDICT_NO,
-                     "memfd_create: %s; peers copy registered memory instead of mapping it",
-                     strerror(errno));
-        doctor_remedy(finding, "allow memfd_create in the container's seccomp profile");
-        return;
-    }
-    close(fd);
-    doctor_found(finding, VERDICT_YES, "memfd_create works");
 }
 
 void doctor_check_processors(struct finding *finding)

@@ -249,8 +249,8 @@ void doctor_check_pidfd(struct finding *finding)
         return;
     }
     doctor_found(finding, VERDICT_NO,
-                 "pidfd_getfd: %s; programs that block are woken through named pipes beside the "
-                 "segment, as fast",
+                 "pidfd_open and pidfd_getfd: %s; programs that block are woken through named "
+                 "pipes beside the segment, as fast",
                  strerror(result));
     doctor_remedy(finding,
                   "none needed; Linux 5.6 and a profile that permits it avoid those files");

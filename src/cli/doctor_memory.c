@@ -14,6 +14,9 @@
 
 #define PAGE    4096ul
 #define PATTERN 0x5a
+#define COPIED                                                                                \
+    "; peers copy registered memory instead of mapping it: a write or read takes about 1 us " \
+    "more"
 
 /* Moves a page away, as registration does. Returns 0 or an errno value. */
 static int move_a_page(bool user_only)
@@ -53,8 +56,9 @@ void doctor_check_page_moves(struct finding *finding)
     int query = query_mapping(), whole = move_a_page(false);
 
     if (query) {
-        doctor_found(finding, VERDICT_NO, "PROCMAP_QUERY on /proc/self/maps: %s", strerror(query));
-        doctor_remedy(finding, "needs Linux 6.11 or later; until then registered memory is copied");
+        doctor_found(finding, VERDICT_NO, "PROCMAP_QUERY on /proc/self/maps: %s" COPIED,
+                     strerror(query));
+        doctor_remedy(finding, "needs Linux 6.11 or later");
     } else if (!whole) {
         doctor_found(finding, VERDICT_YES,
                      "userfaultfd moves pages and handles faults of the kernel");
@@ -67,21 +71,46 @@ void doctor_check_page_moves(struct finding *finding)
                       "sysctl vm.unprivileged_userfaultfd=1, or access to /dev/userfaultfd, "
                       "as root; until then the memory of multi-threaded programs is copied");
     } else {
-        doctor_found(finding, VERDICT_NO, "UFFDIO_MOVE: %s", strerror(whole));
+        doctor_found(finding, VERDICT_NO, "UFFDIO_MOVE of userfaultfd: %s" COPIED, strerror(whole));
         doctor_remedy(finding,
                       "needs Linux 6.8 or later, and a seccomp profile that permits userfaultfd");
     }
 }
 
+/* Returns 0 or an errno value. */
+static int create_memory_file(void)
+{
+    int fd = memfd_create("verbena-doctor", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+    if (fd < 0)
+        return errno;
+    close(fd);
+    return 0;
+}
+
+void doctor_check_memfd(struct finding *finding)
+{
+    int err = create_memory_file();
+
+    if (!err) {
+        doctor_found(finding, VERDICT_YES, "memfd_create works");
+        return;
+    }
+    doctor_found(finding, VERDICT_NO, "memfd_create: %s" COPIED, strerror(err));
+    doctor_remedy(finding, "allow memfd_create in the container's seccomp profile");
+}
+
 void doctor_check_mr_mode(struct finding *finding)
 {
     const char *asked = getenv("VERBENA_MR");
-    bool able = !query_mapping() && (!move_a_page(false) || !move_a_page(true));
+    bool moves = !query_mapping() && (!move_a_page(false) || !move_a_page(true));
 
     if (asked && !strcmp(asked, "copy"))
         doctor_found(finding, VERDICT_NOTE, "copied, because VERBENA_MR=copy is set");
-    else if (!able)
+    else if (!moves)
         doctor_found(finding, VERDICT_NOTE, "copied: see page-moves");
+    else if (create_memory_file())
+        doctor_found(finding, VERDICT_NOTE, "copied: see memfd");
     else
         doctor_found(
             finding, VERDICT_NOTE,
