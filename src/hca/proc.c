@@ -340,6 +340,7 @@ static void fill_slot(unsigned index, unsigned node, bool locked)
     store_relaxed(&slot->agent_running, AGENT_OFF);
     store_relaxed(&slot->swaps, 0);
     store_relaxed(&slot->maps_memory, 0);
+    store_relaxed(&slot->share_asked, 0);
     store_relaxed(&slot->copy.state, COPY_IDLE);
     for (unsigned d = 0; d < MAX_OPEN_DEVICES; d++)
         store_relaxed(&slot->open[d].used, 0);
