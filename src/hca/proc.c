@@ -51,7 +51,8 @@ static uint64_t read_stat(pid_t pid, bool *ending)
     unsigned long pending;
     unsigned flags;
 
-    snprintf(name, sizeof(name), "/proc/%d/stat", (int)pid);
+    /* Of the first thread, because qemu-user invents a start time in /proc/self/stat. */
+    snprintf(name, sizeof(name), "/proc/%d/task/%d/stat", (int)pid, (int)pid);
     FILE *f = fopen(name, "re");
     if (!f)
         return 0;
