@@ -3,6 +3,7 @@
 
 #include "hca/engine.h"
 #include "hca/proc.h"
+#include "hca/spare_fd.h"
 #include "hca/wake_file.h"
 #include "util/log.h"
 
@@ -126,9 +127,8 @@ static bool is_eventfd(int fd)
 }
 
 /* Returns the descriptor or -1. */
-static int take_eventfd(unsigned proc, int fd)
+static int take_eventfd(int pidfd, int fd)
 {
-    int pidfd = proc_pidfd(proc);
     int got = pidfd < 0 ? -1 : (int)syscall(SYS_pidfd_getfd, pidfd, fd, 0);
 
     if (got < 0 || is_eventfd(got))
@@ -149,7 +149,7 @@ static int duplicate(unsigned proc, int fd, uint32_t id)
     drop_entry(i);
     int got = proc_slot(proc)->wake_files >= id ? wake_file_open(proc, id) : -1;
     if (got < 0)
-        got = take_eventfd(proc, fd);
+        got = take_eventfd(proc_pidfd(proc), fd);
     if (got < 0)
         return 0;
     cache[i].fd = got;
@@ -159,8 +159,27 @@ static int duplicate(unsigned proc, int fd, uint32_t id)
     return got;
 }
 
+/* Opens nothing that stays open. With the mutex held. */
+static bool raise_once(unsigned proc, int fd, uint32_t id)
+{
+    int got = proc_slot(proc)->wake_files >= id ? wake_file_open(proc, id) : -1;
+    int pidfd = got < 0 ? proc_open_pidfd(proc) : -1;
+
+    if (got < 0)
+        got = take_eventfd(pidfd, fd);
+    if (pidfd >= 0)
+        close(pidfd);
+    if (got < 0)
+        return false;
+    raise_fd(got);
+    close(got);
+    return true;
+}
+
 void notify_raise(unsigned proc, int fd, uint32_t id)
 {
+    bool raised = true;
+
     if (unlikely(proc >= MAX_PROCS))
         return;
     if ((int)proc == proc_self) {
@@ -170,10 +189,14 @@ void notify_raise(unsigned proc, int fd, uint32_t id)
     }
     pthread_mutex_lock(&cache_mutex);
     int mine = duplicate(proc, fd, id);
-    if (mine)
+    if (likely(mine)) {
         raise_fd(mine);
+    } else if ((raised = spare_fd_release())) {
+        raised = raise_once(proc, fd, id);
+        spare_fd_keep();
+    }
     pthread_mutex_unlock(&cache_mutex);
-    if (mine)
+    if (raised)
         return;
     atomic_store(&proc_slot(proc)->agent_wanted, 1);
     proc_attention(proc);

@@ -7,6 +7,7 @@
 #include "hca/notify.h"
 #include "hca/proc_lock.h"
 #include "hca/shm_lock.h"
+#include "hca/spare_fd.h"
 #include "hca/traffic.h"
 #include "hca/wake_file.h"
 #include "util/log.h"
@@ -144,7 +145,7 @@ int proc_open(unsigned index, const char *name, int flags)
     return check_process(index, open(path, flags | O_CLOEXEC));
 }
 
-static int open_pidfd(unsigned index)
+int proc_open_pidfd(unsigned index)
 {
     if (!proc_is_near(index))
         return -1;
@@ -175,7 +176,7 @@ int proc_pidfd(unsigned index)
     pthread_mutex_lock(&peers_mutex);
     forget_predecessor(index);
     if (peers[index].pidfd <= 0)
-        peers[index].pidfd = open_pidfd(index);
+        peers[index].pidfd = proc_open_pidfd(index);
     int fd = peers[index].pidfd;
     pthread_mutex_unlock(&peers_mutex);
     return fd;
@@ -440,6 +441,7 @@ int proc_join(unsigned node)
         proc_self = -1;
         return err;
     }
+    spare_fd_keep();
     proc_reap_dead();
     return 0;
 }

@@ -58,6 +58,8 @@ int proc_open(unsigned index, const char *name, int flags);
 
 /* A pidfd of that process, or -1. */
 int proc_pidfd(unsigned index);
+/* Likewise; the caller closes it. */
+int proc_open_pidfd(unsigned index);
 /* Its /proc/PID/mem, for copying where process_vm_*(2) is refused, or -1. */
 int proc_memory(unsigned index);
 

@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -450,6 +451,31 @@ static void refused_descriptor_passing(bool remote)
     pair_close(&pair);
 }
 
+static void wakes_without_descriptors(bool remote)
+{
+    struct rlimit limit = { .rlim_cur = 1024, .rlim_max = 1024 };
+    struct side_config config = side_usual;
+    struct pair pair;
+    int first = -1, fd;
+
+    CHECK_INT(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    config.with_channel = true;
+    pair_open(&pair, remote, &config, &rig_patient);
+    while ((fd = dup(0)) >= 0)
+        first = first < 0 ? fd : first;
+    CHECK_INT(errno, EMFILE);
+    for (int i = 0; i < 2; i++) {
+        CHECK_INT(far_post_recv(&pair.b, i, 0, 64), 0);
+        CHECK_INT(far_arm(&pair.b), 0);
+        CHECK_STATUS(pair_do(&pair, &small_send), IBV_WC_SUCCESS);
+        CHECK_INT(far_event(&pair.b, 3000), 0);
+    }
+    CHECK(dup(0) < 0 && errno == EMFILE, "a descriptor of the program's has become free");
+    close(first);
+    CHECK(dup(0) == first, "the program cannot use its last descriptor");
+    pair_close(&pair);
+}
+
 static void refused_membarrier(bool remote)
 {
     struct sock_filter filter[] = {
@@ -602,6 +628,7 @@ const struct fault_case system_cases[] = {
     { "crashes-leak-nothing", crashes_leak_nothing, LOCAL_ONLY },
     { "refused-process-vm", refused_process_vm, BOTH_WAYS },
     { "refused-descriptor-passing", refused_descriptor_passing, BOTH_WAYS },
+    { "wakes-without-descriptors", wakes_without_descriptors, REMOTE_ONLY },
     { "refused-membarrier", refused_membarrier, BOTH_WAYS },
     { "refused-holes", refused_holes, LOCAL_ONLY },
     { "fork-with-objects", fork_with_objects, BOTH_WAYS },

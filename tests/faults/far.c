@@ -3,6 +3,7 @@
 #include "side.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +27,8 @@ enum command {
     FAR_STATE,
     FAR_FILL,
     FAR_READ,
+    FAR_ARM,
+    FAR_EVENT,
     FAR_CLOSE,
 };
 
@@ -84,6 +87,19 @@ static int dereg(struct side *side)
     return err;
 }
 
+/* Sleeps in poll(), outside the library. */
+static int take_event(struct side *side, int timeout_ms)
+{
+    struct pollfd fd = { .fd = side->channel->fd, .events = POLLIN };
+    struct ibv_cq *cq;
+    void *context;
+
+    if (poll(&fd, 1, timeout_ms) != 1 || ibv_get_cq_event(side->channel, &cq, &context))
+        return -1;
+    ibv_ack_cq_events(cq, 1);
+    return 0;
+}
+
 static int carry_out(struct side *side, const struct far_request *request, struct far_reply *reply)
 {
     switch (request->command) {
@@ -119,6 +135,10 @@ static int carry_out(struct side *side, const struct far_request *request, struc
     case FAR_READ:
         memcpy(reply->bytes, side->buf + request->offset, request->len);
         return 0;
+    case FAR_ARM:
+        return ibv_req_notify_cq(side->recv_cq, 0);
+    case FAR_EVENT:
+        return take_event(side, request->value);
     case FAR_CLOSE:
         side_close(side);
         return 0;
@@ -270,6 +290,16 @@ enum ibv_qp_state far_state(struct far *far)
 void far_fill(struct far *far, uint8_t value)
 {
     ask_simple(far, FAR_FILL, value);
+}
+
+int far_arm(struct far *far)
+{
+    return ask_simple(far, FAR_ARM, 0);
+}
+
+int far_event(struct far *far, int timeout_ms)
+{
+    return ask_simple(far, FAR_EVENT, timeout_ms);
 }
 
 void far_read(struct far *far, uint64_t offset, uint8_t *out, uint32_t len)

@@ -73,6 +73,8 @@ int far_post_recv_key(struct far *far, uint64_t wr_id, uint64_t offset, uint32_t
                       uint32_t lkey);
 int far_poll_recv(struct far *far, struct ibv_wc *wc, unsigned timeout_ms);
 int far_async(struct far *far, int timeout_ms);
+int far_arm(struct far *far);
+int far_event(struct far *far, int timeout_ms); /* of its completion channel; 0, or -1 */
 int far_error(struct far *far);
 int far_destroy_qp(struct far *far);
 int far_set_srq_limit(struct far *far, uint32_t limit);
