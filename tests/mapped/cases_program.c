@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -169,6 +170,7 @@ static void drop_from_cache(void *addr)
 {
     if (addr != cached[0]->addr)
         return;
+    hook_before_munmap = NULL;
     atomic_store(&inside_munmap, true);
     pthread_mutex_lock(&cache_lock);
     CHECK_INT(ibv_dereg_mr(cached[0]), 0);
@@ -186,7 +188,8 @@ static void *shrink_cache(void *unused)
     return unused;
 }
 
-/* Another library deregisters memory, always with its lock held; once inside munmap(). */
+/* Another library deregisters memory with its own lock held: one thread directly, one inside munmap(). munmap()
+ * must not hold a lock that ibv_dereg_mr() needs. */
 static void unmapped_under_other_locks(void)
 {
     pthread_t thread;
@@ -201,7 +204,6 @@ static void unmapped_under_other_locks(void)
         sched_yield();
     hook_before_munmap = drop_from_cache;
     CHECK_INT(munmap(memory, PAGE), 0);
-    hook_before_munmap = NULL;
     CHECK(atomic_load(&inside_munmap), "the other library was not asked");
     CHECK_INT(pthread_join(thread, NULL), 0);
 }
@@ -441,6 +443,7 @@ static void cancelled_during_exchange(void)
 
 static void owner_killed(void)
 {
+    CHECK_INT(prctl(PR_SET_CHILD_SUBREAPER, 1), 0); /* to wait for the victims' peers, too */
     for (int i = 0; i < 12; i++) {
         pid_t victim = fork();
         if (!victim) {
@@ -454,10 +457,13 @@ static void owner_killed(void)
                 munmap(memory, 256 * PAGE);
             }
         }
+        setpgid(victim, victim);
         usleep(30000 + i * 777);
         kill(victim, SIGKILL);
         waitpid(victim, NULL, 0);
         kill(-victim, SIGKILL);
+        while (waitpid(-victim, NULL, 0) > 0)
+            ;
     }
     owner_open("share", "share");
     uint8_t *memory = fresh_pages(1);

@@ -146,9 +146,9 @@ static void stop_peer(struct ibv_mr *mr)
     CHECK_INT(peer_stopped(), IBV_WC_REM_ACCESS_ERR);
 }
 
-static void check_zero(const uint8_t *memory, size_t from)
+static void check_stays_zero(const uint8_t *memory, size_t from)
 {
-    usleep(2000);
+    usleep(2000); /* while the peer goes on writing */
     for (size_t at = from; at < AREA; at++)
         CHECK_INT(memory[at], 0);
 }
@@ -173,7 +173,7 @@ static void unmap(uint8_t *memory, struct ibv_mr *mr)
     uint8_t *taken = mmap(memory, AREA, PROT_READ | PROT_WRITE,
                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
     CHECK(taken == memory, "something was mapped there: %s", strerror(errno));
-    check_zero(memory, 8);
+    check_stays_zero(memory, 8);
     CHECK_INT(ibv_dereg_mr(mr), 0);
     peer_stopped();
 }
@@ -186,7 +186,7 @@ static void unmapped_meanwhile(void)
 static void discard(uint8_t *memory, struct ibv_mr *mr)
 {
     CHECK_INT(madvise(memory + PAGE, AREA - PAGE, MADV_DONTNEED), 0);
-    check_zero(memory, PAGE);
+    check_stays_zero(memory, PAGE);
     stop_peer(mr);
 }
 
@@ -302,7 +302,7 @@ static void segment_detached(void)
     CHECK_INT(ibv_dereg_mr(mr), 0);
 }
 
-/* The peer is about to attach it. */
+/* At an instant when the peer may be about to attach the segment. */
 static void segment_detached_meanwhile(void)
 {
     owner_open("auto", "auto");

@@ -3,7 +3,7 @@
 #ifndef TESTS_MAPPED_HOOK_H
 #define TESTS_MAPPED_HOOK_H
 
-/* Called before memory is unmapped; NULL: nothing is. */
+/* Called before memory is unmapped, unless it is NULL. */
 extern void (*hook_before_munmap)(void *addr);
 
 #endif
