@@ -198,23 +198,30 @@ static void last_byte_first(void)
     BED_NEED(wc.status == IBV_WC_SUCCESS && seen && target[0]);
 }
 
+#define COPY_NS    2000
+#define PATIENCE_S 20
+
 static atomic_bool written, seen_late;
 
-/* Watches for a word at the end that is newer than the first, and stays so for longer than a copy
- * takes. The end is read first. */
+static uint64_t now_ns(void)
+{
+    struct timespec time;
+
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return time.tv_sec * 1000000000ull + time.tv_nsec;
+}
+
+/* Watches for a last word that is newer than the first, and stays so for longer than a copy takes. */
 static void *watch_order(void *unused)
 {
     volatile uint64_t *words = (uint64_t *)(bed.memory + BED_BYTES / 2);
 
     while (!written) {
-        uint64_t last = words[127], first = words[0];
-        struct timespec begin, now;
+        uint64_t last = words[127], begin = now_ns();
 
-        clock_gettime(CLOCK_MONOTONIC, &begin);
-        do
-            clock_gettime(CLOCK_MONOTONIC, &now);
-        while (words[0] < last && now.tv_sec == begin.tv_sec && now.tv_nsec - begin.tv_nsec < 2000);
-        if (first < last && words[0] < last)
+        while (words[0] < last && now_ns() - begin < COPY_NS)
+            ;
+        if (words[0] < last)
             seen_late = true;
     }
     return NULL;
@@ -223,11 +230,11 @@ static void *watch_order(void *unused)
 /* The same, live: another thread has to look. */
 static void last_byte_first_live(void)
 {
-    uint64_t *source = (uint64_t *)bed.memory;
+    uint64_t *source = (uint64_t *)bed.memory, end = now_ns() + PATIENCE_S * 1000000000ull;
     pthread_t thread;
 
     BED_NEED(!pthread_create(&thread, NULL, watch_order, NULL));
-    for (uint64_t i = 1; i < 200000 && !seen_late; i++) {
+    for (uint64_t i = 1; now_ns() < end && !seen_late; i++) {
         for (int word = 0; word < 128; word++)
             source[word] = i;
         BED_NEED(!bed_rdma(&bed, IBV_WR_RDMA_WRITE, (uintptr_t)bed.memory + BED_BYTES / 2,
