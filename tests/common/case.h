@@ -7,7 +7,8 @@
 
 enum case_result { CASE_OK, CASE_FAILED, CASE_SKIPPED };
 
-/* Runs a case and prints its result. Kills its processes; a segment left behind is a failure. */
+/* Runs a case and prints its result. Kills its processes; a segment left behind is a failure.
+ * CASE_SECONDS in the environment: longer than that is a hang. */
 enum case_result case_run(const char *name, void (*run)(const void *argument),
                           const void *argument);
 
