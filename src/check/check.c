@@ -3,6 +3,7 @@
 
 #include "check/explain.h"
 #include "check/objects.h"
+#include "check/receives.h"
 #include "check/sanitize.h"
 
 #include <pthread.h>
@@ -41,5 +42,9 @@ __attribute__((constructor(102))) static void start(void)
     pthread_atfork(NULL, NULL, object_inherit_all);
     observer.strict_events = is_set("VERBENA_STRICT");
     sanitize_strict = check_sanitizes && observer.strict_events;
+    if (sanitize_strict) {
+        observer.memory_touched = receives_touched;
+        pthread_atfork(NULL, NULL, receives_inherit_none);
+    }
     hca_observer = &observer;
 }

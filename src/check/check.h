@@ -37,6 +37,8 @@ static inline void check_gone(enum check_kind kind, const void *object)
 void check_polled(struct ibv_wc *wc);
 /* A post has failed because the send queue is full. */
 void check_queue_full(struct hca_qp *qp);
+/* The program registers this memory. */
+void check_pins(const void *addr, size_t length);
 /* The program deregisters a region, or closes a device. */
 void check_deregisters(const struct ibv_mr *mr);
 void check_closes(struct ibv_context *context);

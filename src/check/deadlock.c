@@ -2,6 +2,7 @@
 #include "check/deadlock.h"
 
 #include "check/finding.h"
+#include "check/guard.h"
 #include "hca/epoch.h"
 #include "hca/proc.h"
 #include "hca/qp.h"
@@ -119,6 +120,7 @@ void deadlock_report(uint64_t now, const char *what, int fd, bool outside)
     struct finding *finding;
     struct stacktrace here;
 
+    guard_report();
     describe_descriptor(fd, descriptor, sizeof(descriptor));
     stacktrace_take(&here);
     finding = finding_begin("deadlock",

@@ -3,6 +3,7 @@
 
 #include "check/check.h"
 #include "check/finding.h"
+#include "check/guard.h"
 #include "check/sanitize.h"
 #include "hca/mr.h"
 #include "hca/rq.h"
@@ -16,16 +17,22 @@
  * so that a program that looks too early sees neither what was there nor what will be. What the
  * message does not fill gets its old bytes back. No message contains the word by chance. */
 #define POISON 0xa5d1e5a5b0f0a9c5ull
-/* Of each receive. UCX posts receives that reach into what it keeps behind the buffer; and a copy of
- * long ones would cost more than the message. */
+/* Of each receive, since a copy of long ones would cost more than the message. */
 #define WATCHED_BYTES 256
+/* Of each receive, the whole pages up to here are guarded, but not its last bytes, unless it begins
+ * and ends with a page: UCX posts receives that reach into what it keeps behind the buffer. */
+#define GUARDED_BYTES (1u << 20)
+#define SPARED_BYTES  256
 
 struct receive {
-    uint64_t first, end; /* addresses of the words that are watched; equal: none */
-    uint64_t before;     /* bytes of the receive before the first word */
-    uint64_t *saved;     /* what the words were */
+    uint64_t first, end;       /* addresses of what is watched; equal: nothing */
+    uint64_t words_end;        /* of the words that are filled, which come first */
+    uint64_t pages, pages_end; /* that the program cannot access; equal: none */
+    uint64_t before;           /* bytes of the receive before the first word */
+    uint64_t *saved;           /* what the words were */
     uint64_t saved_bytes;
-    uint32_t lkey;
+    uint64_t wr_id;
+    uint32_t length, lkey;
     bool peers_write; /* the region allows it */
     struct stacktrace posted; /* in virtual time */
 };
@@ -43,6 +50,19 @@ static void *watched;
 #define GRANULE_BITS  20
 static uint64_t used_by_sends[1 << GRANULE_BITS >> 6];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static __thread bool has_lock;
+
+static void take_lock(void)
+{
+    pthread_mutex_lock(&lock);
+    has_lock = true;
+}
+
+static void drop_lock(void)
+{
+    has_lock = false;
+    pthread_mutex_unlock(&lock);
+}
 
 bool receives_stack(const struct hca_rq *rq, uint32_t slot, struct stacktrace *posted)
 {
@@ -72,21 +92,38 @@ static bool is_watched(const struct receive *receive)
     return receive->first < receive->end;
 }
 
+/* The program may have given the memory away, though the receive has not completed. */
+static bool is_registered(const struct receive *receive)
+{
+    const struct shared_mr *mr = mr_own(receive->lkey);
+
+    return mr && load_acquire(&mr->key) == receive->lkey && !load_relaxed(&mr->unmapped);
+}
+
+static void unguard(struct receive *receive)
+{
+    if (receive->pages < receive->pages_end)
+        guard_end(receive->pages, receive->pages_end, is_registered(receive));
+    receive->pages = receive->pages_end;
+}
+
 /* Leaves the memory as it is. */
 static void unwatch(struct receive *receive)
 {
+    unguard(receive);
     tdelete(receive, &watched, compare);
     receive->end = receive->first;
 }
 
 /* Gives back the words behind the first `placed` bytes of the receive. Returns whether one of them
  * has changed. */
-static bool restore(const struct receive *receive, uint64_t placed)
+static bool restore(struct receive *receive, uint64_t placed)
 {
-    uint64_t count = (receive->end - receive->first) / sizeof(uint64_t), poison = POISON;
+    uint64_t count = (receive->words_end - receive->first) / sizeof(uint64_t), poison = POISON;
     char *bytes = (char *)receive->first;
     bool changed = false;
 
+    unguard(receive);
     placed = placed > receive->before ? placed - receive->before : 0;
     for (uint64_t i = placed / sizeof(poison); i < count; i++) {
         uint64_t at = i * sizeof(poison), skip = placed > at ? placed - at : 0;
@@ -97,14 +134,6 @@ static bool restore(const struct receive *receive, uint64_t placed)
             memcpy(bytes + at + skip, (char *)&receive->saved[i] + skip, sizeof(poison) - skip);
     }
     return changed;
-}
-
-/* The program may have given the memory away, though the receive has not completed. */
-static bool is_registered(const struct receive *receive)
-{
-    const struct shared_mr *mr = mr_own(receive->lkey);
-
-    return mr && load_acquire(&mr->key) == receive->lkey && !load_relaxed(&mr->unmapped);
 }
 
 static bool release(uint64_t addr, uint64_t length)
@@ -156,6 +185,24 @@ static bool make_room(struct receive *receive, uint64_t bytes)
     return receive->saved;
 }
 
+/* The whole pages of a watched receive. */
+static void protect(struct receive *receive, uint32_t pd, const struct recv_wqe *wqe)
+{
+    uint32_t length = wqe->sge[0].length < GUARDED_BYTES ? wqe->sge[0].length : GUARDED_BYTES;
+    uint64_t addr = wqe->sge[0].addr, first = round_up(addr, PAGE_BYTES), end = addr + length;
+    struct mem_ref ref;
+
+    if ((addr | end) & (PAGE_BYTES - 1))
+        end = (end - SPARED_BYTES) & ~(PAGE_BYTES - 1);
+    if (length <= SPARED_BYTES || first >= end || is_used_by_sends(first, end) ||
+        !mr_local(wqe->sge[0].lkey, pd, addr, length, true, &ref) || ref.addr != addr ||
+        !guard_begin(first, end))
+        return;
+    receive->pages = first;
+    receive->pages_end = end;
+    receive->end = end > receive->end ? end : receive->end;
+}
+
 static void watch(struct receive *receive, uint32_t pd, const struct recv_wqe *wqe)
 {
     uint32_t length = wqe->sge[0].length < WATCHED_BYTES ? wqe->sge[0].length : WATCHED_BYTES;
@@ -170,28 +217,87 @@ static void watch(struct receive *receive, uint32_t pd, const struct recv_wqe *w
     if (first >= end || is_used_by_sends(first, end) || !make_room(receive, end - first))
         return;
     receive->first = first;
-    receive->end = end;
+    receive->end = receive->words_end = end;
     if (!tsearch(receive, &watched, compare)) {
         receive->end = first;
         return;
     }
     receive->before = first - ref.addr;
     receive->lkey = wqe->sge[0].lkey;
+    receive->length = wqe->sge[0].length;
     receive->peers_write = ref.mr->access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_MW_BIND);
     memcpy(receive->saved, (void *)first, end - first);
     for (uint64_t *word = (uint64_t *)first; word < (uint64_t *)end; word++)
         *word = POISON;
+    protect(receive, pd, wqe);
 }
 
 void receives_not_here(uint64_t addr, uint64_t length)
 {
     if (!length)
         return;
-    pthread_mutex_lock(&lock);
+    take_lock();
     for (uint64_t at = addr >> GRANULE_SHIFT; at <= (addr + length - 1) >> GRANULE_SHIFT; at++)
         used_by_sends[bit_of(at) >> 6] |= 1ull << (bit_of(at) & 63);
     release(addr, length);
-    pthread_mutex_unlock(&lock);
+    drop_lock();
+}
+
+/* ---- guarded pages ---- */
+
+struct access {
+    uint64_t first, end;
+    const void *pc; /* of the program; NULL: in a system call */
+    bool is_told;
+    bool found;
+};
+
+static void let_through(const void *node, VISIT visit, void *context)
+{
+    struct receive *receive = *(struct receive *const *)node;
+    struct access *access = context;
+
+    if ((visit != preorder && visit != leaf) || receive->pages >= access->end ||
+        receive->pages_end <= access->first || receive->pages == receive->pages_end)
+        return;
+    if (access->is_told) {
+        struct guard_receive told = { receive->first - receive->before, receive->wr_id,
+                                      receive->length, &receive->posted };
+
+        guard_touched(&told, access->first > receive->pages ? access->first : receive->pages,
+                      access->pc);
+    }
+    access->found = true;
+    unguard(receive);
+}
+
+bool receives_touched(const void *addr, size_t length, const void *pc)
+{
+    struct access access = { (uintptr_t)addr, (uintptr_t)addr + length, pc, .is_told = true };
+
+    if (has_lock) /* the fault is ours */
+        return false;
+    take_lock();
+    twalk_r(watched, let_through, &access);
+    drop_lock();
+    if (!access.found && pc)
+        guard_report(); /* the program is about to crash */
+    return access.found;
+}
+
+void receives_accessible(const void *addr, size_t length)
+{
+    struct access access = { (uintptr_t)addr, (uintptr_t)addr + length };
+
+    take_lock();
+    twalk_r(watched, let_through, &access);
+    drop_lock();
+}
+
+void receives_inherit_none(void)
+{
+    pthread_mutex_init(&lock, NULL); /* a thread of the parent may have held it */
+    receives_accessible(NULL, SIZE_MAX);
 }
 
 /* ---- receive queues ---- */
@@ -226,11 +332,13 @@ static __attribute__((noinline)) bool posted(struct hca_rq *rq, uint32_t slot, u
         stacktrace_take(&receive->posted);
     if (!sanitize_strict)
         return false;
-    pthread_mutex_lock(&lock);
+    receive->wr_id = rq->receives[slot].wr_id;
+    take_lock();
     /* Two receives with the same memory: the program cannot mean to read either. */
     if (!release_all_of(rq, wqe) && wqe->num_sge == 1)
         watch(receive, pd, wqe);
-    pthread_mutex_unlock(&lock);
+    drop_lock();
+    guard_report();
     return true;
 }
 
@@ -274,13 +382,14 @@ void receives_completes(struct hca_rq *rq, uint32_t slot, enum ibv_wc_status sta
     if (!checked || !sanitize_strict)
         return;
     receive = &checked->receives[slot];
-    pthread_mutex_lock(&lock);
+    take_lock();
     if (is_watched(receive)) {
         changed = status == IBV_WC_SUCCESS && restore(receive, placed) && !receive->peers_write;
         unwatch(receive);
     }
     release_all_of(rq, rq_own_wqe(rq, slot));
-    pthread_mutex_unlock(&lock);
+    drop_lock();
+    guard_report();
     if (changed)
         report(rq, slot, receive);
 }
@@ -291,14 +400,14 @@ void receives_dropped(struct hca_rq *rq, bool for_good)
 
     if (!checked)
         return;
-    pthread_mutex_lock(&lock);
+    take_lock();
     for (uint32_t i = 0; checked->receives && i < rq->depth; i++) {
         if (is_watched(&checked->receives[i]))
             unwatch(&checked->receives[i]);
         if (for_good)
             free(checked->receives[i].saved);
     }
-    pthread_mutex_unlock(&lock);
+    drop_lock();
     if (for_good) {
         free(checked->receives);
         free(checked);

@@ -209,6 +209,12 @@ static void find_use(struct hca_qp *qp, uint32_t lkey, struct finding **finding)
     spin_unlock(&qp->sq_lock);
 }
 
+void check_pins(const void *addr, size_t length)
+{
+    if (sanitize_strict)
+        receives_accessible(addr, length);
+}
+
 void check_deregisters(const struct ibv_mr *mr)
 {
     struct finding *finding = NULL;
@@ -217,6 +223,7 @@ void check_deregisters(const struct ibv_mr *mr)
 
     if (!check_sanitizes)
         return;
+    check_pins(mr->addr, mr->length); /* what follows is the program's */
     pthread_mutex_lock(&qp_list_mutex);
     for (struct hca_qp *qp = qp_list; qp && !finding; qp = qp->next) {
         if (qp_state(qp) == IBV_QPS_RTS)

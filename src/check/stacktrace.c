@@ -51,6 +51,19 @@ void stacktrace_take(struct stacktrace *trace)
     trace->count = count > 0 ? count : 0;
 }
 
+/* The instruction is no call, and the look-up expects an address behind one. */
+void stacktrace_take_fault(struct stacktrace *trace, const void *pc)
+{
+    void *frames[2 * STACKTRACE_FRAMES];
+    int count = backtrace(frames, 2 * STACKTRACE_FRAMES), at = 0;
+
+    while (at < count && frames[at] != pc)
+        at++;
+    trace->frames[0] = (char *)pc + 1;
+    for (trace->count = 1; trace->count < STACKTRACE_FRAMES && ++at < count; trace->count++)
+        trace->frames[trace->count] = frames[at];
+}
+
 static bool load_libdw(void)
 {
     void *handle = dlopen("libdw.so.1", RTLD_NOW | RTLD_LOCAL);

@@ -25,6 +25,9 @@ struct stacktrace_line {
 /* The callers, innermost first, beginning with functions of this library. */
 void stacktrace_take(struct stacktrace *trace);
 
+/* The same in the handler of a fault at `pc`, beginning there. */
+void stacktrace_take_fault(struct stacktrace *trace, const void *pc);
+
 /* Looks up one frame, innermost function first. Returns how many lines were filled: none for code
  * of this library. */
 int stacktrace_describe(void *frame, struct stacktrace_line *lines, int capacity);

@@ -4,6 +4,7 @@
 #include "hca/arena.h"
 #include "hca/engine.h"
 #include "hca/epoch.h"
+#include "hca/observer.h"
 #include "hca/proc.h"
 #include "dma/peer.h"
 #include "hca/shm_lock.h"
@@ -323,6 +324,12 @@ static int process_copy(unsigned proc, struct iovec *local, unsigned locals, str
     if (unlikely(!proc_alive(proc))) /* its pid may have been reused */
         return ESRCH;
     int err = vm_copy(proc, local, locals, remote, remotes, length, out);
+    /* The checks may have protected the rest of the memory, at which the lists now begin. */
+    if (unlikely(err == EFAULT && hca_observer && hca_observer->memory_touched)) {
+        err = memory_file_copy(proc, (struct cursor){ local, locals },
+                               (struct cursor){ remote, remotes }, out);
+        return err == EPERM ? EFAULT : err;
+    }
     if (likely(err != EPERM && err != ENOSYS))
         return err;
     /* The first call was refused: nothing was copied. */

@@ -31,11 +31,15 @@ struct hca_observer {
     bool tail_first;    /* the last bytes of an RDMA write become visible before the others */
     /* Takes the memory of a destroyed object, to recognise its use; NULL: it is freed at once. */
     void (*keep_object)(void *memory);
+    /* The program accesses memory that it cannot: by the instruction at `pc`, or NULL: by a system
+     * call. Returns whether it can now. NULL: no memory is protected. */
+    bool (*memory_touched)(const void *address, size_t length, const void *pc);
     /* A CQ has no room for the completion of a send. */
     void (*cq_overrun)(const struct hca_cq *cq);
 };
 
 extern const struct hca_observer *hca_observer; /* NULL: nobody */
+extern bool hca_faults_seen; /* memory_touched() is called before the program sees a fault */
 
 /* Where the bytes begin that become visible first, of a write to this address; 0: all at once. The
  * split is between cache lines: programs rely on those being written at once. */

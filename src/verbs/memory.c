@@ -128,6 +128,8 @@ static bool memory_is_there(const void *addr, size_t length, unsigned access)
     size_t span = (uintptr_t)addr + length - first;
     int fill = access & IBV_ACCESS_LOCAL_WRITE ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
 
+    if (unlikely(check_on))
+        check_pins(addr, length);
     if (!length || access & IBV_ACCESS_ON_DEMAND || !madvise((void *)first, span, fill))
         return true;
     return !can_populate(page) && !madvise((void *)first, span, MADV_NORMAL);

@@ -4,8 +4,11 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -81,6 +84,99 @@ static void keep_receive(void)
     BED_NEED(buffer[0] != 2);
     poll_both();
     BED_NEED(!memcmp(buffer, expected, 512));
+}
+
+#define PAGES_BYTES (4 * 4096)
+
+/* Whole pages, registered for receives. */
+static struct ibv_sge make_pages(void)
+{
+    char *pages = mmap(NULL, PAGES_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    struct ibv_mr *mr = ibv_reg_mr(bed.pd, pages, PAGES_BYTES, IBV_ACCESS_LOCAL_WRITE);
+
+    BED_NEED(mr);
+    return (struct ibv_sge){ (uintptr_t)pages, PAGES_BYTES, mr->lkey };
+}
+
+static void receive_pages(struct ibv_sge *sge)
+{
+    struct ibv_recv_wr *bad, wr = { .wr_id = 3, .sg_list = sge, .num_sge = 1 };
+
+    BED_NEED(!ibv_post_recv(bed.qp[1], &wr, &bad));
+}
+
+static void send_pages(struct ibv_sge *sge)
+{
+    struct ibv_send_wr *bad, wr = { .sg_list = sge,
+                                    .num_sge = 1,
+                                    .opcode = IBV_WR_SEND,
+                                    .send_flags = IBV_SEND_SIGNALED };
+
+    BED_NEED(!ibv_post_send(bed.qp[0], &wr, &bad));
+    poll_both();
+}
+
+/* In virtual time: the access itself is told, and let through. */
+static void touch_receive(void)
+{
+    struct ibv_sge sge = make_pages();
+
+    receive_pages(&sge);
+    BED_NEED(!*(volatile char *)(sge.addr + 5000));
+    *(volatile char *)(sge.addr + 5000) = 1;
+    BED_NEED(!bed_send(&bed, 0, 512, 4));
+    poll_both();
+}
+
+/* The kernel's access, too. */
+static void write_out_receive(void)
+{
+    struct ibv_sge sge = make_pages();
+    int ends[2];
+
+    receive_pages(&sge);
+    BED_NEED(!pipe(ends) && write(ends[1], (void *)(sge.addr + 4096), 4096) == 4096);
+}
+
+static sigjmp_buf after_fault;
+
+static void on_fault(int number)
+{
+    siglongjmp(after_fault, 1);
+}
+
+/* Nobody else is in the way of such a receive: messages, also long ones; a child; a registration; a
+ * flush and a reset; the program's own faults. */
+static void guard_receive(void)
+{
+    struct ibv_sge to = make_pages(), from = make_pages();
+    struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+    char *bytes = (char *)to.addr;
+    pid_t child;
+
+    memset((void *)from.addr, 2, PAGES_BYTES);
+    receive_pages(&to);
+    send_pages(&from);
+    BED_NEED(!memcmp(bytes, (void *)from.addr, PAGES_BYTES));
+    receive_pages(&to);
+    child = fork();
+    if (!child)
+        _exit(bytes[5000] != 2);
+    int status;
+    BED_NEED(child > 0 && waitpid(child, &status, 0) == child && !status);
+    signal(SIGSEGV, on_fault);
+    if (!sigsetjmp(after_fault, 1)) {
+        *(volatile char *)8 = 1;
+        BED_NEED(false);
+    }
+    BED_NEED(ibv_reg_mr(bed.pd, bytes, PAGES_BYTES, IBV_ACCESS_LOCAL_WRITE) && bytes[5000] == 2);
+    from.length = 100;
+    send_pages(&from);
+    receive_pages(&to);
+    BED_NEED(!ibv_modify_qp(bed.qp[1], &attr, IBV_QP_STATE));
+    BED_NEED(bed_poll(&bed).status == IBV_WC_WR_FLUSH_ERR && bytes[5000] == 2);
+    receive_pages(&to);
+    BED_NEED(!ibv_destroy_qp(bed.qp[1]) && bytes[5000] == 2);
 }
 
 /* Programs may send from the memory of a receive, if its message comes later. */
@@ -281,6 +377,9 @@ static const struct bed_case cases[] = {
     { "write-receive", write_receive },
     { "keep-receive", keep_receive },
     { "share-receive", share_receive },
+    { "touch-receive", touch_receive },
+    { "write-out-receive", write_out_receive },
+    { "guard-receive", guard_receive },
     { "never-signal", never_signal },
     { "overrun", overrun },
     { "read-failed-completion", read_failed_completion },

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "sim/guest/interface.h"
 
+#include "hca/observer.h"
 #include "hca/proc.h"
 #include "hca/segment.h"
 #include "sim/engine.h"
@@ -59,6 +60,17 @@ static void set_pid(struct vthread *vthread, int pid)
     vthread->known_by_pid = true;
 }
 
+static void see_faults(void)
+{
+    hca_faults_seen = true;
+}
+
+static bool memory_touched(const void *address, size_t length, const void *pc)
+{
+    return hca_observer && hca_observer->memory_touched &&
+           hca_observer->memory_touched(address, length, pc);
+}
+
 __attribute__((visibility("default"))) const struct guest_sched verbena_guest_sched = {
     .begin = begin,
     .before_exec = before_exec,
@@ -87,4 +99,6 @@ __attribute__((visibility("default"))) const struct guest_sched verbena_guest_sc
     .compute_sample = compute_sample,
     .compute_resume = compute_resume,
     .compute_discard = compute_discard,
+    .see_faults = see_faults,
+    .memory_touched = memory_touched,
 };

@@ -45,6 +45,12 @@ struct guest_sched {
     void (*compute_sample)(void);
     void (*compute_resume)(void);
     void (*compute_discard)(void);
+
+    /* Faults of memory are announced from now on. */
+    void (*see_faults)(void);
+    /* The program accesses memory: by the instruction at `pc`, which has faulted, or NULL: by a
+     * system call. Returns whether the access may be tried again. */
+    bool (*memory_touched)(const void *address, size_t length, const void *pc);
 };
 
 extern const struct guest_sched verbena_guest_sched;

@@ -35,6 +35,20 @@ static bool is_file(int fd)
     return !fstat(fd, &status) && S_ISREG(status.st_mode);
 }
 
+/* Memory that the checks have taken away is given back: the kernel would refuse it. */
+static void lend(const void *buffer, size_t size)
+{
+    guest_bypass++;
+    vsched->memory_touched(buffer, size, NULL);
+    guest_bypass--;
+}
+
+static void lend_list(const struct iovec *list, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        lend(list[i].iov_base, list[i].iov_len);
+}
+
 static uint32_t notifications_for(short events)
 {
     return NOTIFY_DATA | (events & POLLOUT ? NOTIFY_SPACE : 0);
@@ -129,7 +143,10 @@ static ssize_t after_output(ssize_t result)
 /* Reading no bytes never waits: programs ask in this way whether a descriptor can be read. */
 EXPORT ssize_t read(int fd, void *buffer, size_t size)
 {
-    if (!IS_GUEST_CALL() || is_file(fd))
+    if (!IS_GUEST_CALL())
+        return REAL(read)(fd, buffer, size);
+    lend(buffer, size);
+    if (is_file(fd))
         return REAL(read)(fd, buffer, size);
     before_input(fd, size != 0);
     return after_input(REAL(read)(fd, buffer, size));
@@ -137,7 +154,10 @@ EXPORT ssize_t read(int fd, void *buffer, size_t size)
 
 EXPORT ssize_t readv(int fd, const struct iovec *list, int count)
 {
-    if (!IS_GUEST_CALL() || is_file(fd))
+    if (!IS_GUEST_CALL())
+        return REAL(readv)(fd, list, count);
+    lend_list(list, count);
+    if (is_file(fd))
         return REAL(readv)(fd, list, count);
     before_input(fd, true);
     return after_input(REAL(readv)(fd, list, count));
@@ -167,6 +187,7 @@ EXPORT ssize_t recv(int fd, void *buffer, size_t size, int flags)
 {
     if (!IS_GUEST_CALL())
         return REAL(recv)(fd, buffer, size, flags);
+    lend(buffer, size);
     before_input(fd, !(flags & MSG_DONTWAIT));
     if (flags & MSG_WAITALL && !(flags & MSG_DONTWAIT) && may_block(fd))
         return after_input(receive_all(fd, buffer, size, flags));
@@ -178,6 +199,7 @@ EXPORT ssize_t recvfrom(int fd, void *restrict buffer, size_t size, int flags,
 {
     if (!IS_GUEST_CALL())
         return REAL(recvfrom)(fd, buffer, size, flags, address, length);
+    lend(buffer, size);
     before_input(fd, !(flags & MSG_DONTWAIT));
     return after_input(REAL(recvfrom)(fd, buffer, size, flags, address, length));
 }
@@ -186,6 +208,7 @@ EXPORT ssize_t recvmsg(int fd, struct msghdr *message, int flags)
 {
     if (!IS_GUEST_CALL())
         return REAL(recvmsg)(fd, message, flags);
+    lend_list(message->msg_iov, message->msg_iovlen);
     before_input(fd, !(flags & MSG_DONTWAIT));
     return after_input(REAL(recvmsg)(fd, message, flags));
 }
@@ -196,7 +219,10 @@ ssize_t __recv_chk(int fd, void *buffer, size_t size, size_t room, int flags);
 
 EXPORT ssize_t __read_chk(int fd, void *buffer, size_t size, size_t room)
 {
-    if (!IS_GUEST_CALL() || size > room || is_file(fd))
+    if (!IS_GUEST_CALL() || size > room)
+        return REAL(__read_chk)(fd, buffer, size, room);
+    lend(buffer, size);
+    if (is_file(fd))
         return REAL(__read_chk)(fd, buffer, size, room);
     before_input(fd, size != 0);
     return after_input(REAL(read)(fd, buffer, size));
@@ -206,6 +232,7 @@ EXPORT ssize_t __recv_chk(int fd, void *buffer, size_t size, size_t room, int fl
 {
     if (!IS_GUEST_CALL() || size > room)
         return REAL(__recv_chk)(fd, buffer, size, room, flags);
+    lend(buffer, size);
     before_input(fd, !(flags & MSG_DONTWAIT));
     return after_input(REAL(recv)(fd, buffer, size, flags));
 }
@@ -250,7 +277,10 @@ EXPORT ssize_t write(int fd, const void *buffer, size_t size)
     bool socket;
     ssize_t result;
 
-    if (!IS_GUEST_CALL() || is_file(fd))
+    if (!IS_GUEST_CALL())
+        return REAL(write)(fd, buffer, size);
+    lend(buffer, size);
+    if (is_file(fd))
         return REAL(write)(fd, buffer, size);
     guest_enter();
     vsched->charge(IO_CALL_NS);
@@ -267,6 +297,7 @@ EXPORT ssize_t send(int fd, const void *buffer, size_t size, int flags)
 
     if (!IS_GUEST_CALL())
         return REAL(send)(fd, buffer, size, flags);
+    lend(buffer, size);
     guest_enter();
     vsched->charge(IO_CALL_NS);
     blocks = !(flags & MSG_DONTWAIT) && may_block(fd);
@@ -284,7 +315,10 @@ static void before_output(int fd, bool blocks)
 
 EXPORT ssize_t writev(int fd, const struct iovec *list, int count)
 {
-    if (!IS_GUEST_CALL() || is_file(fd))
+    if (!IS_GUEST_CALL())
+        return REAL(writev)(fd, list, count);
+    lend_list(list, count);
+    if (is_file(fd))
         return REAL(writev)(fd, list, count);
     before_output(fd, true);
     return after_output(REAL(writev)(fd, list, count));
@@ -295,6 +329,7 @@ EXPORT ssize_t sendto(int fd, const void *buffer, size_t size, int flags,
 {
     if (!IS_GUEST_CALL())
         return REAL(sendto)(fd, buffer, size, flags, address, length);
+    lend(buffer, size);
     before_output(fd, !(flags & MSG_DONTWAIT));
     return after_output(REAL(sendto)(fd, buffer, size, flags, address, length));
 }
@@ -303,6 +338,7 @@ EXPORT ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
 {
     if (!IS_GUEST_CALL())
         return REAL(sendmsg)(fd, message, flags);
+    lend_list(message->msg_iov, message->msg_iovlen);
     before_output(fd, !(flags & MSG_DONTWAIT));
     return after_output(REAL(sendmsg)(fd, message, flags));
 }

@@ -36,6 +36,17 @@ static uint64_t read_counter(void)
     return now;
 }
 
+/* Memory that the checks had taken away is given back. */
+static bool is_given_back(const siginfo_t *info, greg_t pc)
+{
+    bool known;
+
+    guest_bypass++;
+    known = info->si_code == SEGV_ACCERR && vsched->memory_touched(info->si_addr, 1, (void *)pc);
+    guest_bypass--;
+    return known;
+}
+
 static void on_fault(int number, siginfo_t *info, void *context)
 {
     greg_t *registers = ((ucontext_t *)context)->uc_mcontext.gregs;
@@ -46,7 +57,9 @@ static void on_fault(int number, siginfo_t *info, void *context)
     if (info->si_code == SI_KERNEL)
         length = counter_instruction((const uint8_t *)registers[REG_RIP]);
     if (!length) {
-        signals_forward(number, info, context);
+        if (!is_given_back(info, registers[REG_RIP]))
+            signals_forward(number, info, context);
+        errno = saved;
         return;
     }
     value = read_counter();
@@ -65,4 +78,5 @@ void tsc_prepare(void)
 
     signals_install(SIGSEGV, &action);
     tsc_trap(true);
+    vsched->see_faults();
 }
