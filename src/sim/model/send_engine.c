@@ -58,6 +58,8 @@ static void fetch_next(struct sim_qp *qp)
     struct sim_hca *hca = qp->port->hca;
     uint32_t count;
 
+    if (qp->dead) /* its doorbells have not all arrived */
+        return;
     while (qp->fetches < p->hca.wqe_fetches && (count = may_request(qp))) {
         uint64_t time, bytes = 0;
 
