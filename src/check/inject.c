@@ -160,6 +160,9 @@ static void apply(const struct plan_row *row, struct injection *injection)
     case PLAN_QP_ERROR:
         injection->qp_error = true;
         break;
+    case PLAN_DISCONNECT:
+        injection->disconnect = true;
+        break;
     case PLAN_PORT_DOWN:
         injection->port_down = true;
         break;

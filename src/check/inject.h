@@ -23,7 +23,7 @@ bool inject_cm(enum plan_fault fault);
 
 /* What happens to the work request that is about to be posted. */
 struct injection {
-    bool qp_error, port_down, port_up, fatal;
+    bool qp_error, disconnect, port_down, port_up, fatal;
     uint8_t status; /* to complete with, 0: its own */
     uint64_t pause_ns;
 };

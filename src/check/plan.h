@@ -38,14 +38,17 @@ enum plan_fault {
     PLAN_QP_ERROR,  /* the QP of the work request moves to error */
     PLAN_PORT_DOWN, /* so do the others: before the work request is posted */
     PLAN_PORT_UP,
-    PLAN_FATAL, /* IBV_EVENT_DEVICE_FATAL: the device is gone */
-    PLAN_PAUSE, /* the thread that posts does nothing for a while */
+    PLAN_FATAL,      /* IBV_EVENT_DEVICE_FATAL: the device is gone */
+    PLAN_DISCONNECT, /* the connection of the work request's QP is lost */
+    PLAN_PAUSE,      /* the thread that posts does nothing for a while */
     /* the connection manager */
-    PLAN_ADDR_ERROR,    /* rdma_resolve_addr() ends with RDMA_CM_EVENT_ADDR_ERROR */
-    PLAN_ROUTE_ERROR,   /* rdma_resolve_route() ends with RDMA_CM_EVENT_ROUTE_ERROR */
-    PLAN_CM_REJECT,     /* rdma_connect() ends with RDMA_CM_EVENT_REJECTED */
-    PLAN_CM_TIMEOUT,    /* rdma_connect() ends with RDMA_CM_EVENT_UNREACHABLE */
-    PLAN_CM_DISCONNECT, /* a connection ends as soon as it is established */
+    PLAN_ADDR_ERROR,     /* rdma_resolve_addr() ends with RDMA_CM_EVENT_ADDR_ERROR */
+    PLAN_ROUTE_ERROR,    /* rdma_resolve_route() ends with RDMA_CM_EVENT_ROUTE_ERROR */
+    PLAN_CM_REJECT,      /* rdma_connect() ends with RDMA_CM_EVENT_REJECTED */
+    PLAN_CM_TIMEOUT,     /* rdma_connect() ends with RDMA_CM_EVENT_UNREACHABLE */
+    PLAN_ACCEPT_REJECT,  /* rdma_accept() ends with RDMA_CM_EVENT_REJECTED */
+    PLAN_ACCEPT_TIMEOUT, /* rdma_accept() ends with RDMA_CM_EVENT_UNREACHABLE */
+    PLAN_CM_DISCONNECT,  /* a connection ends as soon as it is established */
 };
 
 /* What a process may have registered at a time. */

@@ -86,8 +86,9 @@ static void vary_errors(const struct check_search *search, uint64_t *random,
 static void vary_connections(const struct check_search *search, uint64_t *random,
                              struct check_variation *out)
 {
-    static const char *const faults[] = { "addr_error", "route_error", "cm_reject", "cm_timeout",
-                                          "cm_disconnect" };
+    static const char *const faults[] = { "addr_error",     "route_error",   "cm_reject",
+                                          "cm_timeout",     "cm_disconnect", "accept_reject",
+                                          "accept_timeout", "disconnect" };
 
     snprintf(next_row(out), sizeof(out->row[0]), "%s nth=%.0f node=%u",
              faults[random_next(random) % (sizeof(faults) / sizeof(*faults))],

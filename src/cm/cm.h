@@ -252,6 +252,8 @@ void connect_moved(struct cm_id *cm);
 /* The connection has ended on this side. */
 /* Ends an established connection as a fault of the network does: neither side has asked for it. */
 void connect_lose(struct cm_id *cm);
+/* The same, if the id still exists; the QP is in error already, or will be. */
+void connect_lose_by_handle(uint64_t handle);
 void connect_closed(struct cm_id *cm, enum rdma_cm_event_type type, int status);
 /* Moves the QP to RTS, notifies the peer, and turns the event into ESTABLISHED. */
 void connect_finish_reply(struct cm_event *event);

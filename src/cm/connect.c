@@ -327,6 +327,13 @@ static int send_reply(struct cm_id *cm, struct cm_message *m)
     return 0;
 }
 
+/* As if the peer had answered the reply with a REJ, or not at all. The peer sees a REJ. */
+static void end_accept(struct cm_id *cm, enum rdma_cm_event_type type, int status)
+{
+    send_plain(cm, CM_MSG_REJ, status < 0 ? REJECT_TIMEOUT : REJECT_CONSUMER, true);
+    connect_closed(cm, type, status);
+}
+
 int rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *conn_param)
 {
     struct cm_id *cm = to_cm(id);
@@ -343,7 +350,12 @@ int rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *conn_param)
     if (err)
         return cm_fail(err);
     cm_lock();
-    err = send_reply(cm, &m);
+    if (!cm_is_ud(cm) && check_cm(PLAN_ACCEPT_REJECT))
+        end_accept(cm, RDMA_CM_EVENT_REJECTED, REJECT_CONSUMER);
+    else if (!cm_is_ud(cm) && check_cm(PLAN_ACCEPT_TIMEOUT))
+        end_accept(cm, RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT);
+    else
+        err = send_reply(cm, &m);
     cm_unlock();
     if (err || cm_is_ud(cm))
         return cm_fail(err);
@@ -424,6 +436,17 @@ void connect_lose(struct cm_id *cm)
     qp_to_error(cm);
     cm_lock();
     disconnect_locked(cm, &unused);
+    cm_unlock();
+}
+
+void connect_lose_by_handle(uint64_t handle)
+{
+    struct cm_id *cm;
+    bool unused;
+
+    cm_lock();
+    if ((cm = cm_find(handle)))
+        disconnect_locked(cm, &unused);
     cm_unlock();
 }
 

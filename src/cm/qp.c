@@ -245,6 +245,8 @@ int rdma_create_qp_ex(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *qp_init
     if (qp->pd)
         id->pd = qp->pd;
     id->qp = qp;
+    ((struct hca_qp *)qp)->connection = to_cm(id)->handle;
+    ((struct hca_qp *)qp)->lose_connection = connect_lose_by_handle;
     return 0;
 
 destroy_qp:

@@ -275,6 +275,8 @@ struct hca_qp {
     struct wr_builder *builder;
     void *engine_qp; /* what the engine keeps for it; guarded by the send queue's lock */
     void *checked;   /* what the checks keep for it; guarded by the same lock */
+    uint64_t connection; /* the connection manager's, which can lose it; 0: none */
+    void (*lose_connection)(uint64_t connection);
     struct hca_qp *next, **link;
 };
 

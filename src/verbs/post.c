@@ -259,7 +259,9 @@ static void inject_before(struct hca_qp *qp, const struct injection *injection)
         verbena_set_port(qp->ibv.context, qp->shared->port, injection->port_up);
     if (injection->fatal)
         verbs_lose_device(qp->ibv.context);
-    if (injection->qp_error)
+    if (injection->disconnect && qp->connection)
+        qp->lose_connection(qp->connection);
+    if (injection->qp_error || injection->disconnect)
         qp_set_error(qp->shared);
 }
 
