@@ -103,32 +103,26 @@ static void print_line(struct finding *finding, const struct stacktrace_line *li
     fputc('}', finding->json.stream);
 }
 
-/* What called main() says nothing about the program. */
-static bool is_last(const struct stacktrace_line *line)
-{
-    return !strcmp(line->function, "main") || !strcmp(line->function, "start_thread");
-}
-
 void finding_stack(struct finding *finding, const char *what, const struct stacktrace *trace)
 {
+    struct stacktrace shown = *trace;
     bool first = true;
 
     if (!finding || !trace->count)
         return;
+    stacktrace_trim(&shown);
     end_notes(finding);
     fprintf(finding->text.stream, "  %s:\n", what);
     fprintf(finding->json.stream, finding->stacks++ ? "," : ",\"stacks\":[");
     fprintf(finding->json.stream, "{\"what\":");
     write_string(finding->json.stream, what);
     fprintf(finding->json.stream, ",\"frames\":[");
-    for (uint32_t i = 0; i < trace->count; i++) {
+    for (uint32_t i = 0; i < shown.count; i++) {
         struct stacktrace_line lines[LINES_PER_FRAME];
-        int count = stacktrace_describe(trace->frames[i], lines, LINES_PER_FRAME);
+        int count = stacktrace_describe(shown.frames[i], lines, LINES_PER_FRAME);
 
         for (int line = 0; line < count; line++, first = false)
             print_line(finding, &lines[line], first);
-        if (count && is_last(&lines[count - 1]))
-            break;
     }
     fprintf(finding->json.stream, "]}");
 }

@@ -5,6 +5,7 @@
 #include <dwarf.h>
 #include <elfutils/libdwfl.h>
 #include <execinfo.h>
+#include <link.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -64,6 +65,28 @@ void stacktrace_take_fault(struct stacktrace *trace, const void *pc)
         trace->frames[trace->count] = frames[at];
 }
 
+static bool is_of_libc(const void *frame)
+{
+    Dl_info libc, info;
+
+    return dladdr((const void *)abort, &libc) && dladdr((const char *)frame - 1, &info) &&
+           info.dli_fbase == libc.dli_fbase;
+}
+
+/* Their names would be in the debug information of the C library, which takes long to read. */
+void stacktrace_trim(struct stacktrace *trace)
+{
+    uint32_t count = trace->count;
+
+    if (count == STACKTRACE_FRAMES)
+        return; /* they have not been taken */
+    if (count > 1 && !is_of_libc(trace->frames[count - 1]) && is_of_libc(trace->frames[count - 2]))
+        count--; /* _start() of the program */
+    while (count > 1 && is_of_libc(trace->frames[count - 1]))
+        count--;
+    trace->count = count;
+}
+
 static bool load_libdw(void)
 {
     void *handle = dlopen("libdw.so.1", RTLD_NOW | RTLD_LOCAL);
@@ -78,11 +101,19 @@ static bool load_libdw(void)
     return true;
 }
 
+static int count_changes(struct dl_phdr_info *info, size_t size, void *changes)
+{
+    *(unsigned long long *)changes = info->dlpi_adds + info->dlpi_subs;
+    return 1;
+}
+
 /* Called with the lock held. The set of loaded objects may have changed since the last call. */
 static bool open_session(void)
 {
     static bool tried;
     static Dwfl_Callbacks callbacks;
+    static unsigned long long reported;
+    unsigned long long changes = 0;
 
     if (!tried && load_libdw()) {
         callbacks = (Dwfl_Callbacks){ .find_elf = libdw.dwfl_linux_proc_find_elf,
@@ -92,6 +123,10 @@ static bool open_session(void)
     tried = true;
     if (!session)
         return false;
+    dl_iterate_phdr(count_changes, &changes);
+    if (changes == reported)
+        return true;
+    reported = changes;
     libdw.dwfl_report_begin(session);
     return !libdw.dwfl_linux_proc_report(session, getpid()) &&
            !libdw.dwfl_report_end(session, NULL, NULL);

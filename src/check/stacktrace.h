@@ -28,6 +28,9 @@ void stacktrace_take(struct stacktrace *trace);
 /* The same in the handler of a fault at `pc`, beginning there. */
 void stacktrace_take_fault(struct stacktrace *trace, const void *pc);
 
+/* Leaves out the frames of the C library that called main() or the thread. */
+void stacktrace_trim(struct stacktrace *trace);
+
 /* Looks up one frame, innermost function first. Returns how many lines were filled: none for code
  * of this library. */
 int stacktrace_describe(void *frame, struct stacktrace_line *lines, int capacity);

@@ -290,6 +290,21 @@ static void search_seeds(const struct check_search *search, struct progress *pro
     }
 }
 
+/* A search that has found a bug has spent some of its time on the report. */
+static void print_end(const struct progress *progress)
+{
+    double seconds = check_seconds_since(progress->begin_ns);
+
+    printf("%llu runs from seed %llu in %.1f s", (unsigned long long)progress->ended,
+           (unsigned long long)progress->first, seconds);
+    if (!progress->failed)
+        printf(", %.1f a second", progress->ended / seconds);
+    printf(": %s\n", progress->failed   ? "a bug"
+                     : interrupted      ? "interrupted"
+                     : progress->broken ? "a run could not be started"
+                                        : "no bug found");
+}
+
 /* ---- the command ---- */
 
 static int split_programs(const struct invocation *invocation, struct check_search *search)
@@ -437,12 +452,7 @@ int cli_check(const struct invocation *invocation)
         signal(SIGTERM, interrupt);
         progress.begin_ns = now_ns();
         search_seeds(&search, &progress, jobs, count);
-        printf("%llu runs from seed %llu in %.1f s: %s\n", (unsigned long long)progress.ended,
-               (unsigned long long)progress.first, check_seconds_since(progress.begin_ns),
-               progress.failed   ? "a bug"
-               : interrupted     ? "interrupted"
-               : progress.broken ? "a run could not be started"
-                                 : "no bug found");
+        print_end(&progress);
         status = close_junit(progress.junit, option_value(invocation, "junit"),
                              interrupted                          ? CLI_SIGNALLED + interrupted
                              : progress.failed || progress.broken ? CLI_FAILED

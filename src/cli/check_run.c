@@ -22,7 +22,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define POLL_US 500
+#define WAIT_NS 50000000 /* at most, until the next look at the clock */
 
 /* ---- what a seed varies ---- */
 
@@ -227,6 +227,16 @@ static unsigned place_of(unsigned program, unsigned first)
     return program == first ? 0 : program < first ? program + 1 : program;
 }
 
+/* SIGCHLD, which is blocked while programs run. */
+static sigset_t child_signal;
+
+static void block_child_signal(void)
+{
+    sigemptyset(&child_signal);
+    sigaddset(&child_signal, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &child_signal, NULL);
+}
+
 static pid_t start(const struct check_search *search, unsigned number, unsigned program,
                    unsigned before)
 {
@@ -239,6 +249,7 @@ static pid_t start(const struct check_search *search, unsigned number, unsigned 
     if (pid)
         return pid;
     setpgid(0, 0);
+    sigprocmask(SIG_UNBLOCK, &child_signal, NULL);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
         _exit(CLI_FAILED);
@@ -260,6 +271,7 @@ static bool wait_for_all(const pid_t *pids, unsigned count, double limit, int *s
 {
     uint64_t begin = now_ns();
     bool ended[CHECK_PROGRAMS_MAX] = { false }, in_time = true;
+    static const struct timespec wait = { .tv_nsec = WAIT_NS };
     unsigned left = count;
 
     while (left) {
@@ -275,7 +287,7 @@ static bool wait_for_all(const pid_t *pids, unsigned count, double limit, int *s
                 kill(-pids[i], SIGKILL);
         }
         if (left)
-            usleep(POLL_US);
+            sigtimedwait(&child_signal, NULL, &wait);
     }
     return in_time;
 }
@@ -363,6 +375,7 @@ bool check_run(const struct check_search *search, const struct check_variation *
     check_findings_path(search, number, path);
     unlink(path);
     guardian_begin();
+    block_child_signal();
     while (started < search->programs &&
            (pids[started] = start(search, number, started, place_of(started, variation->first))) > 0)
         started++;
