@@ -4,6 +4,7 @@
 #include "dma/agent.h"
 #include "hca/proc.h"
 #include "hca/traffic.h"
+#include "util/fault.h"
 
 #include <pthread.h>
 
@@ -57,7 +58,8 @@ static int start(void)
     static bool watches_forks;
     int err;
 
-    if ((err = agent_init()) || (err = wire_inject_read()) || (err = wire_port_open()))
+    if ((err = agent_init()) || (err = fault_init()) || (err = wire_inject_read()) ||
+        (err = wire_port_open()))
         return err;
     if (!watches_forks)
         pthread_atfork(NULL, NULL, forget_in_child);

@@ -5,6 +5,7 @@
 #include "hca/mr.h"
 #include "hca/proc.h"
 #include "hca/responder.h"
+#include "util/fault.h"
 
 #include <string.h>
 
@@ -19,8 +20,8 @@ static bool hold(const struct shared_mr *mr, uint32_t key)
     return atomic_load(&mr->key) == key;
 }
 
-/* The address of memory that this process can access itself, or NULL: its owner is another process,
- * or the program may have unmapped it, which only the kernel can tell. */
+/* The address of memory of this process, or NULL. Since the program may unmap it without
+ * deregistration, it is accessed by fault_survive() or by the kernel. */
 static char *own_address(const struct mem_ref *ref, uint32_t key)
 {
     const struct shared_mr *mr = mr_own(key);
@@ -28,7 +29,7 @@ static char *own_address(const struct mem_ref *ref, uint32_t key)
     if (ref->kind == MEM_SEGMENT)
         return (char *)seg + ref->addr;
     if (ref->proc != (unsigned)proc_self || !mr || load_relaxed(&mr->key) != key ||
-        mr->kind > MR_USER || load_relaxed(&mr->unmapped) || !hold(mr, key))
+        mr->kind > MR_USER || !hold(mr, key))
         return NULL;
     return (char *)ref->addr;
 }
@@ -50,26 +51,42 @@ static void store_in_order(char *to, const char *from, size_t length)
     }
 }
 
+struct copy {
+    char *own;
+    void *bytes;
+    size_t length;
+};
+
+static void write_own(void *context)
+{
+    const struct copy *copy = context;
+
+    store_in_order(copy->own, copy->bytes, copy->length);
+}
+
+static void read_own(void *context)
+{
+    const struct copy *copy = context;
+
+    memcpy(copy->bytes, copy->own, copy->length);
+}
+
 bool wire_memory_write(const struct mem_ref *ref, uint32_t key, const void *bytes, size_t length)
 {
-    char *own = own_address(ref, key);
+    struct copy copy = { own_address(ref, key), (void *)bytes, length };
 
-    if (own) {
-        store_in_order(own, bytes, length);
-        return true;
-    }
+    if (copy.own)
+        return fault_survive(copy.own, length, write_own, &copy);
     struct local_list list = { .iov = { { (void *)bytes, length } }, .count = 1, .length = length };
     return !copy_out(&list, ref, 1);
 }
 
 bool wire_memory_read(const struct mem_ref *ref, uint32_t key, void *bytes, size_t length)
 {
-    char *own = own_address(ref, key);
+    struct copy copy = { own_address(ref, key), bytes, length };
 
-    if (own) {
-        memcpy(bytes, own, length);
-        return true;
-    }
+    if (copy.own)
+        return fault_survive(copy.own, length, read_own, &copy);
     struct local_list list = { .iov = { { bytes, length } }, .count = 1, .length = length };
     return !copy_in(&list, ref);
 }

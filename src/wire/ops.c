@@ -310,6 +310,13 @@ static void drop_parts(struct wire_qp *qp, const struct wire_wqe *wqe)
         wire_qp_skip(qp);
 }
 
+static enum ibv_wc_status status_of(const struct wire_wqe *wqe, enum transport_status status)
+{
+    if (wqe->unreadable)
+        return IBV_WC_LOC_PROT_ERR;
+    return wqe->bad && status == TRANSPORT_LOCAL_LENGTH ? wqe->bad : work_status(status);
+}
+
 static void complete(struct transport_qp *transport, uint32_t index, enum transport_status status)
 {
     struct wire_qp *qp = qp_of(transport);
@@ -327,8 +334,7 @@ static void complete(struct transport_qp *transport, uint32_t index, enum transp
         qp_set_error(qp->shared); /* before the program sees the completion */
         drop_parts(qp, wqe);
     }
-    wire_qp_complete(qp, wqe,
-                     wqe->bad && status == TRANSPORT_LOCAL_LENGTH ? wqe->bad : work_status(status));
+    wire_qp_complete(qp, wqe, status_of(wqe, status));
 }
 
 const struct transport_ops wire_transport_ops = {

@@ -9,6 +9,7 @@
 #include "hca/send_wqe.h"
 #include "hca/traffic.h"
 #include "transport/verbs/work.h"
+#include "util/fault.h"
 #include "util/list.h"
 
 #include <endian.h>
@@ -43,6 +44,7 @@ static void start_transport(struct wire_qp *qp)
     qp->full_window = attributes.window;
     qp->full_reads = attributes.max_reads;
     qp->losses = 0;
+    qp->refused = false;
     transport_init(&qp->transport, &wire_transport_ops, &attributes);
 }
 
@@ -276,35 +278,71 @@ static bool copy_payload(const struct wire_qp *qp, const struct packet *packet,
                            : wire_memory_response(qp, &packet->payload, to));
 }
 
+struct gathered_frame {
+    const struct roce_flow *flow;
+    const uint8_t *headers, *memory;
+    size_t header_bytes, end_bytes;
+    uint32_t length;
+    uint16_t identification;
+    uint8_t *end;
+};
+
+static void end_frame(void *context)
+{
+    struct gathered_frame *frame = context;
+
+    frame->end_bytes =
+        roce_datagram_end(frame->flow, frame->headers, frame->header_bytes, frame->memory,
+                          frame->length, frame->identification, frame->end);
+}
+
+/* The program has deregistered or unmapped the memory of a request or response. The peer drops what
+ * is sent in place of the request; in place of the response it gets a NAK. */
+static size_t give_up_frame(struct wire_batch *batch, struct wire_qp *qp,
+                            const struct packet *packet, struct wire_wqe *wqe, uint8_t *frame,
+                            uint32_t *length)
+{
+    struct packet nak = *packet;
+
+    if (wqe) {
+        wqe->unreadable = true;
+        qp_set_error(qp->shared);
+        memset(frame, 0xff, BTH_BYTES);
+        memset(frame + BTH_BYTES, 0, frame_bytes(packet) - BTH_BYTES);
+        return opcode_info(packet->opcode)->header_bytes;
+    }
+    work_fail_responder(qp->shared, TRANSPORT_OPERATIONAL_ERROR);
+    qp->refused = true;
+    nak.opcode = (packet->opcode & SERVICE_MASK) | OPCODE_ACKNOWLEDGE;
+    nak.syndrome = NAK_OPERATIONAL;
+    nak.payload.length = *length = 0;
+    batch->closed = true; /* it is shorter than announced */
+    return packet_encode(&nak, frame);
+}
+
 static void fill_frame(struct wire_batch *batch, struct wire_qp *qp, const struct packet *packet,
-                       const struct wire_wqe *wqe, uint8_t *frame, const struct roce_flow *flow,
+                       struct wire_wqe *wqe, uint8_t *frame, const struct roce_flow *flow,
                        uint16_t identification)
 {
     size_t headers = packet_encode(packet, frame);
     uint32_t length = packet->payload.length;
     const uint8_t *memory = payload_in_place(qp, packet, wqe);
+    struct gathered_frame gathered = { flow, frame,  memory,         headers,
+                                       0,    length, identification, frame + headers };
 
-    if (memory) {
-        uint8_t *end = frame + headers;
-        size_t end_bytes =
-            roce_datagram_end(flow, frame, headers, memory, length, identification, end);
-
+    if (memory && fault_survive(memory, length, end_frame, &gathered)) {
         wire_batch_add_written(batch, headers);
         wire_batch_add_memory(batch, memory, length);
-        wire_batch_add_written(batch, end_bytes);
+        wire_batch_add_written(batch, gathered.end_bytes);
         return;
     }
-    if (!copy_payload(qp, packet, wqe, frame + headers)) {
-        /* the program has deregistered the memory of a request or response */
-        memset(frame + headers, 0, length);
-        frame[0] = 0xff;
-        qp_set_error(qp->shared);
-    }
+    if (!copy_payload(qp, packet, wqe, frame + headers))
+        headers = give_up_frame(batch, qp, packet, wqe, frame, &length);
     wire_batch_add_written(batch, roce_datagram_seal(flow, frame, headers, length, identification));
 }
 
 static void add_frame(struct wire_batch *batch, struct wire_qp *qp, const struct packet *packet,
-                      const struct wire_wqe *wqe)
+                      struct wire_wqe *wqe)
 {
     bool datagram = qp->hca->ibv.qp_type == IBV_QPT_UD;
     const struct wire_gid *from = datagram ? &wire_port.gids[wqe->send.sgid_index] : qp->from;
@@ -372,7 +410,7 @@ static void add_responses(struct wire_batch *batch, struct wire_qp *qp)
 {
     struct packet packet;
 
-    while (transport_pull_response(&qp->transport, &packet))
+    while (!qp->refused && transport_pull_response(&qp->transport, &packet))
         add_frame(batch, qp, &packet, NULL);
 }
 
@@ -453,7 +491,8 @@ static void pump(struct wire_qp *qp)
     while (may_send && transport_pull_request(&qp->transport, now, &packet)) {
         add_frame(&batch, qp, &packet, (struct wire_wqe *)(uintptr_t)packet.route);
         if (qp->sent)
-            wire_qp_complete(qp, qp->sent, IBV_WC_SUCCESS);
+            wire_qp_complete(qp, qp->sent,
+                             qp->sent->unreadable ? IBV_WC_LOC_PROT_ERR : IBV_WC_SUCCESS);
         qp->sent = NULL;
     }
     add_responses(&batch, qp);

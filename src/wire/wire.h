@@ -119,6 +119,7 @@ struct wire_wqe {
     struct send_wqe send;
     uint32_t length;
     enum ibv_wc_status bad; /* fails with this status when it is the oldest */
+    bool unreadable;        /* its payload has gone: it fails with a protection error */
     union netif_address to; /* of a datagram */
     struct ibv_sge sge[];
 };
@@ -163,6 +164,7 @@ struct wire_qp {
 
     const struct wire_arrival *arrival; /* while the transport processes it */
     struct deliver_target target;       /* of the message that is being received */
+    bool refused;                       /* the last response was a NAK */
 };
 
 /* ---- peers: hosts, each with one receive buffer for all QPs ---- */

@@ -2,13 +2,15 @@
 /* Two ends of a reliable connection exchange messages of all kinds and sizes, several at once, and
  * check every byte.
  *
- *     exchange [--busy | --window] PORT GID SEED ROUNDS            the target
- *     exchange [--busy | --window] PORT GID SEED ROUNDS HOST       the initiator
+ *     exchange [--busy | --window | --unmapped] PORT GID SEED ROUNDS            the target
+ *     exchange [--busy | --window | --unmapped] PORT GID SEED ROUNDS HOST       the initiator
  *
  * Both ends derive each round from the seed. A TCP connection carries addresses and separates the
  * rounds; it is no witness for data. With --busy, all operations are one-sided, and the target
  * computes during a round: it makes no verbs call, and changes memory that the initiator reads. With
- * --window, the target's memory is accessed through a memory window, which it invalidates at last. */
+ * --window, the target's memory is accessed through a memory window, which it invalidates at last.
+ * With --unmapped, operations on memory that is registered and no longer there come first; they must
+ * fail, and nothing else. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <infiniband/verbs.h>
@@ -18,6 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -57,7 +60,7 @@ static uint8_t *lanes;      /* LANES * LANE_BYTES */
 static uint64_t *counters;  /* behind the lanes: one for each lane */
 static struct end own, peer;
 static int control;
-static bool initiator, busy, windowed;
+static bool initiator, busy, windowed, unmapped;
 static uint64_t state;
 
 __attribute__((noreturn, format(printf, 1, 2))) static void fail(const char *format, ...)
@@ -340,23 +343,29 @@ static void post_sends(const struct step *steps, unsigned round)
         fail("post_send");
 }
 
-/* ---- a memory window ---- */
-
-static struct ibv_wc execute(struct ibv_send_wr *wr)
+static struct ibv_wc await_completion(void)
 {
     time_t started = time(NULL);
-    struct ibv_send_wr *bad;
     struct ibv_wc wc;
     int got;
 
-    wr->send_flags = IBV_SEND_SIGNALED;
-    if (ibv_post_send(qp, wr, &bad))
-        fail("post_send");
     while (!(got = ibv_poll_cq(cq, 1, &wc)) && time(NULL) - started < PATIENCE_S)
         ;
     if (got != 1)
         fail("no completion");
     return wc;
+}
+
+/* ---- a memory window ---- */
+
+static struct ibv_wc execute(struct ibv_send_wr *wr)
+{
+    struct ibv_send_wr *bad;
+
+    wr->send_flags = IBV_SEND_SIGNALED;
+    if (ibv_post_send(qp, wr, &bad))
+        fail("post_send");
+    return await_completion();
 }
 
 /* The key of the window takes the place of the region's. */
@@ -402,6 +411,119 @@ static void close_window(void)
     if (initiator && execute(&write).status != IBV_WC_REM_ACCESS_ERR)
         fail("a write through an invalidated window does not fail with an access error");
     barrier();
+}
+
+/* ---- memory that has gone ---- */
+
+#define GONE_BYTES 65536
+
+/* Either the program unmaps it, or the file behind it loses its pages. Nothing else may get its
+ * place meanwhile. */
+static struct ibv_mr *register_and_lose(bool unmaps)
+{
+    int fd = memfd_create("gone", 0), flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
+
+    if (fd < 0 || ftruncate(fd, GONE_BYTES))
+        fail("memfd_create");
+    void *memory = mmap(NULL, GONE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    struct ibv_mr *gone = ibv_reg_mr(pd, memory, GONE_BYTES,
+                                     IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+                                         IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC);
+    if (!gone || (unmaps ? mmap(memory, GONE_BYTES, PROT_NONE, flags, -1, 0) != memory
+                         : ftruncate(fd, 0)))
+        fail("register_and_lose");
+    close(fd);
+    return gone;
+}
+
+static void expect(enum operation operation, enum ibv_wc_status wanted)
+{
+    struct ibv_wc wc = await_completion();
+
+    if (wc.status != wanted)
+        fail("operation %d on memory that has gone: %s instead of %s", operation,
+             ibv_wc_status_str(wc.status), ibv_wc_status_str(wanted));
+}
+
+static void reconnect(int gid)
+{
+    struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RESET };
+    struct ibv_wc wc;
+
+    barrier();
+    if (ibv_modify_qp(qp, &attr, IBV_QP_STATE))
+        fail("RESET");
+    while (ibv_poll_cq(cq, 1, &wc) > 0)
+        ;
+    connect_qp(gid);
+    barrier();
+}
+
+static void post(enum operation operation, uint64_t address, uint32_t length, uint32_t key)
+{
+    struct ibv_sge sge = { address, length, key };
+    struct ibv_send_wr wr = { .sg_list = &sge,
+                              .num_sge = 1,
+                              .opcode = opcodes[operation],
+                              .send_flags = IBV_SEND_SIGNALED },
+                       *bad;
+
+    wr.wr.rdma.remote_addr = peer.address;
+    wr.wr.rdma.rkey = peer.key;
+    if (operation == ADD) {
+        wr.wr.atomic.remote_addr = peer.address;
+        wr.wr.atomic.rkey = peer.key;
+    }
+    if (ibv_post_send(qp, &wr, &bad))
+        fail("post_send");
+}
+
+/* The target's memory: with one-sided operations, only its service thread notices. */
+static void lose_remote_memory(enum operation operation, const struct ibv_mr *gone)
+{
+    struct ibv_sge sge = { (uintptr_t)gone->addr, GONE_BYTES, gone->lkey };
+    struct ibv_recv_wr wr = { .sg_list = &sge, .num_sge = 1 }, *bad;
+
+    if (!initiator && operation == SEND && ibv_post_recv(qp, &wr, &bad))
+        fail("post_recv");
+    barrier();
+    if (initiator) {
+        post(operation, (uintptr_t)lanes, operation == ADD ? 8 : 20000, mr->lkey);
+        expect(operation, IBV_WC_REM_OP_ERR);
+    } else if (operation == SEND) {
+        expect(operation, IBV_WC_LOC_PROT_ERR);
+    }
+}
+
+/* The initiator's own: payload that is sent, and space for what is read. */
+static void lose_local_memory(enum operation operation, const struct ibv_mr *gone)
+{
+    if (!initiator)
+        return;
+    post(operation, (uintptr_t)gone->addr, operation == ADD ? 8 : 20000, gone->lkey);
+    expect(operation, IBV_WC_LOC_PROT_ERR);
+}
+
+static void lose_memory(int gid)
+{
+    static const enum operation operations[] = { WRITE, READ, ADD, SEND };
+    struct end kept = own;
+
+    for (int i = 0; i < 8; i++) {
+        struct ibv_mr *gone = register_and_lose(i & 1);
+
+        own.address = (uintptr_t)gone->addr;
+        own.key = gone->rkey;
+        reconnect(gid);
+        lose_remote_memory(operations[i / 2], gone);
+        own = kept;
+        reconnect(gid);
+        lose_local_memory(operations[i / 2], gone);
+        barrier();
+        if (ibv_dereg_mr(gone))
+            fail("dereg_mr");
+    }
+    reconnect(gid);
 }
 
 static volatile uint64_t *hot_words(void)
@@ -505,10 +627,11 @@ int main(int argc, char **argv)
 {
     busy = argc > 1 && !strcmp(argv[1], "--busy");
     windowed = argc > 1 && !strcmp(argv[1], "--window");
-    argv += busy || windowed;
-    argc -= busy || windowed;
+    unmapped = argc > 1 && !strcmp(argv[1], "--unmapped");
+    argv += busy || windowed || unmapped;
+    argc -= busy || windowed || unmapped;
     if (argc < 5) {
-        fprintf(stderr, "usage: exchange [--busy | --window] PORT GID SEED ROUNDS [HOST]\n");
+        fprintf(stderr, "usage: exchange [--busy | --window | --unmapped] PORT GID SEED ROUNDS [HOST]\n");
         return 2;
     }
     unsigned rounds = atoi(argv[4]);
@@ -519,6 +642,8 @@ int main(int argc, char **argv)
     connect_qp(atoi(argv[2]));
     if (windowed)
         open_window();
+    if (unmapped)
+        lose_memory(atoi(argv[2]));
     state = strtoull(argv[3], NULL, 0) << 32;
     for (unsigned round = 0; round < rounds; round++)
         run_round(round);
