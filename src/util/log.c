@@ -38,7 +38,6 @@ void log_write(enum log_level level, const char *fmt, ...)
     if (used > (int)sizeof(line) - 2)
         used = sizeof(line) - 2;
     line[used++] = '\n';
-    if (write(STDERR_FILENO, line, used) < 0)
-        errno = saved;
+    (void)!write(STDERR_FILENO, line, used);
     errno = saved;
 }

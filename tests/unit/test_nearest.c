@@ -50,6 +50,45 @@ static void strange_words_suggest_nothing(void **state)
     expect("run", longer, "");
 }
 
+/* One mistake, and one more for every five letters typed. */
+static void longer_words_may_have_more_mistakes(void **state)
+{
+    expect("ab", "ba cd", "; did you mean ba?");
+    expect("abcd", "abxy", "");
+    expect("abcde", "abxye", "; did you mean abxye?");
+    expect("abcdefghi", "abcdefgxy", "; did you mean abcdefgxy?");
+    expect("abcdefghi", "abcdefxyz", "");
+}
+
+static void short_names_inside_a_word_do_not_count(void **state)
+{
+    expect("bw-and-more", "bw", "");
+    expect("bw-and-more", "and", "; did you mean and?");
+}
+
+static void names_may_have_63_letters(void **state)
+{
+    char typed[65], name[65];
+
+    for (int length = 63; length <= 64; length++) {
+        memset(typed, 'a', sizeof(typed));
+        memset(name, 'a', sizeof(name));
+        typed[0] = 'b';
+        typed[63] = name[length] = '\0';
+        struct nearest nearest;
+        nearest_begin(&nearest, typed, 63);
+        nearest_try(&nearest, name);
+        assert_int_equal(nearest.count, length == 63);
+        if (length == 63)
+            assert_int_equal(nearest.best[0].distance, 1);
+    }
+}
+
+static void blanks_between_words_do_not_matter(void **state)
+{
+    expect("run", "  rum   ran ", "; did you mean rum or ran?");
+}
+
 static void a_name_is_suggested_once(void **state)
 {
     expect("basc", "basic basic basic", "; did you mean basic?");
@@ -62,6 +101,10 @@ int main(void)
         cmocka_unit_test(the_closest_comes_first),
         cmocka_unit_test(parts_of_names_count),
         cmocka_unit_test(strange_words_suggest_nothing),
+        cmocka_unit_test(longer_words_may_have_more_mistakes),
+        cmocka_unit_test(short_names_inside_a_word_do_not_count),
+        cmocka_unit_test(names_may_have_63_letters),
+        cmocka_unit_test(blanks_between_words_do_not_matter),
         cmocka_unit_test(a_name_is_suggested_once),
     };
 
