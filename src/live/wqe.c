@@ -249,11 +249,9 @@ static int run_atomic_write(struct hca_qp *qp, const struct send_wqe *w, struct 
 
     if (!build_local(qp, w, false, &local))
         return IBV_WC_LOC_PROT_ERR;
-    if (local.length != 8)
-        return IBV_WC_LOC_LEN_ERR;
     if ((status = find_remote_word(peer, w, IBV_ACCESS_REMOTE_WRITE, &ref)))
         return status;
-    *byte_len = 8;
+    *byte_len = local.length; /* 8, as checked when it was posted */
     shm_lock(responder_atomic_lock(&ref));
     int err = copy_out(&local, &ref, 1);
     shm_unlock(responder_atomic_lock(&ref));

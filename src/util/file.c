@@ -108,10 +108,9 @@ char *file_take(struct file_text *file)
 int file_end(struct file_text *file, const char *path)
 {
     char *text = file_take(file);
-    int status = text ? file_write(path, text, file->size) : -1, error = errno;
+    int status = text ? file_write(path, text, file->size) : -1;
 
     free(text);
-    errno = error;
     return status;
 }
 

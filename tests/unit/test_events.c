@@ -161,6 +161,75 @@ static void solicited_means_solicited(void **state)
     assert_int_equal(ibv_destroy_comp_channel(channel), 0);
 }
 
+/* What waits already when a CQ is armed counts as what arrives later does. */
+static void arming_looks_at_what_waits(void **state)
+{
+    struct ibv_comp_channel *channel = ibv_create_comp_channel(context);
+    struct ibv_cq *cq = ibv_create_cq(context, 16, NULL, channel, 0), *from;
+    struct ibv_qp *a = fabric_rc_qp(pd, cq, 8), *b = fabric_rc_qp(pd, cq, 8);
+    struct ibv_qp_attr error = { .qp_state = IBV_QPS_ERR };
+    struct ibv_wc wc[8];
+    void *cq_context;
+
+    fabric_connect(a, b);
+    for (int i = 0; i < 4; i++)
+        post_word(b);
+    send_word(a, IBV_SEND_SIGNALED); /* a send's own completion is not solicited either */
+    assert_int_equal(ibv_req_notify_cq(cq, 1), 0);
+    assert_int_equal(readable(channel->fd), 0);
+    send_word(a, IBV_SEND_SOLICITED);
+    assert_int_equal(readable(channel->fd), 1);
+    assert_int_equal(ibv_get_cq_event(channel, &from, &cq_context), 0);
+    assert_int_equal(ibv_poll_cq(cq, 8, wc), 3);
+    send_word(a, IBV_SEND_SOLICITED);
+    assert_int_equal(readable(channel->fd), 0);
+    assert_int_equal(ibv_req_notify_cq(cq, 1), 0);
+    assert_int_equal(readable(channel->fd), 1);
+    assert_int_equal(ibv_get_cq_event(channel, &from, &cq_context), 0);
+    assert_int_equal(ibv_poll_cq(cq, 8, wc), 1);
+    assert_int_equal(ibv_modify_qp(b, &error, IBV_QP_STATE), 0);
+    assert_int_equal(readable(channel->fd), 0);
+    assert_int_equal(ibv_req_notify_cq(cq, 1), 0); /* an error is always solicited */
+    assert_int_equal(readable(channel->fd), 1);
+    assert_int_equal(ibv_get_cq_event(channel, &from, &cq_context), 0);
+    ibv_ack_cq_events(cq, 3);
+    ibv_destroy_qp(a);
+    ibv_destroy_qp(b);
+    assert_int_equal(ibv_destroy_cq(cq), 0);
+    assert_int_equal(ibv_destroy_comp_channel(channel), 0);
+}
+
+/* A program that arms before it polls is not woken again by the completion of its last event; by a second
+ * one it is. */
+static void a_completion_wakes_once(void **state)
+{
+    struct ibv_comp_channel *channel = ibv_create_comp_channel(context);
+    struct ibv_cq *cq = ibv_create_cq(context, 16, NULL, channel, 0), *from;
+    struct ibv_qp *a = fabric_rc_qp(pd, cq, 8), *b = fabric_rc_qp(pd, cq, 8);
+    struct ibv_wc wc[8];
+    void *cq_context;
+
+    fabric_connect(a, b);
+    for (int i = 0; i < 4; i++)
+        post_word(b);
+    for (int signaled = 0; signaled < 2; signaled++) {
+        assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
+        send_word(a, signaled ? IBV_SEND_SIGNALED : 0); /* one completion, or two */
+        assert_int_equal(ibv_get_cq_event(channel, &from, &cq_context), 0);
+        assert_int_equal(readable(channel->fd), 0);
+        assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
+        assert_int_equal(readable(channel->fd), signaled);
+        if (signaled)
+            assert_int_equal(ibv_get_cq_event(channel, &from, &cq_context), 0);
+        assert_int_equal(ibv_poll_cq(cq, 8, wc), 1 + signaled);
+    }
+    ibv_ack_cq_events(cq, 3);
+    ibv_destroy_qp(a);
+    ibv_destroy_qp(b);
+    assert_int_equal(ibv_destroy_cq(cq), 0);
+    assert_int_equal(ibv_destroy_comp_channel(channel), 0);
+}
+
 static void an_overrun_is_told_and_breaks_the_queue_pair(void **state)
 {
     struct ibv_cq *small = ibv_create_cq(context, 2, NULL, NULL, 0);
@@ -281,6 +350,8 @@ int main(void)
         cmocka_unit_test(nothing_passes_a_port_that_is_down),
         cmocka_unit_test(an_armed_channel_fires_once),
         cmocka_unit_test(solicited_means_solicited),
+        cmocka_unit_test(arming_looks_at_what_waits),
+        cmocka_unit_test(a_completion_wakes_once),
         cmocka_unit_test(an_overrun_is_told_and_breaks_the_queue_pair),
         cmocka_unit_test(a_destroyed_cq_takes_its_events_along),
         cmocka_unit_test(destroyed_objects_take_their_asynchronous_events_along),

@@ -10,7 +10,10 @@
 #include "hca/qp.h"
 #include "hca/shm_lock.h"
 
+#include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -202,6 +205,79 @@ static void a_process_joins_without_standard_input(void **state)
     proc_reap_dead();
 }
 
+static void descriptors_of_peers_stay_out_of_the_way(void **state)
+{
+    unsigned peer;
+    pid_t child = start_peer(&peer);
+    int input = dup(STDIN_FILENO);
+
+    close(STDIN_FILENO);
+    int pidfd = proc_pidfd(peer), mem = proc_memory(peer);
+    if (input >= 0)
+        dup2(input, STDIN_FILENO);
+    close(input);
+    assert_true(pidfd >= 512);
+    assert_true(mem >= 512);
+    assert_int_equal(proc_pidfd(peer), pidfd);
+    assert_int_equal(proc_memory(peer), mem);
+    end_peer(child);
+    proc_reap_dead();
+}
+
+static void *sleep_on(void *arg)
+{
+    for (;;)
+        pause();
+    return NULL;
+}
+
+/* The first thread has ended, which the kernel shows as a process that is exiting. */
+static void a_process_that_ends_does_not_stay(void **state)
+{
+    unsigned peer;
+    pid_t child = start_peer(&peer), half_dead;
+    struct proc_slot *slot = proc_slot(peer);
+    char name[64], text[1024] = "";
+
+    assert_true(proc_any_staying());
+    half_dead = fork();
+    if (!half_dead) {
+        pthread_t thread;
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        pthread_create(&thread, NULL, sleep_on, NULL);
+        pthread_exit(NULL);
+    }
+    snprintf(name, sizeof(name), "/proc/%d/stat", (int)half_dead);
+    for (int i = 0; i < 10000 && !strstr(text, ") Z"); i++) {
+        FILE *file = fopen(name, "r");
+        assert_non_null(file);
+        text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
+        fclose(file);
+        usleep(1000);
+    }
+    assert_non_null(strstr(text, ") Z"));
+    unsigned long long start;
+    assert_int_equal(sscanf(strrchr(text, ')') + 2,
+                            "%*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
+                            &start), 1);
+    pid_t kept_pid = slot->pid;
+    uint64_t kept_start = slot->start_time;
+    uint32_t own_state = load_acquire(&proc_slot(proc_self)->state);
+    store_release(&proc_slot(proc_self)->state, PROC_LEAVING);
+    assert_true(proc_any_staying());
+    slot->pid = half_dead;
+    slot->start_time = start;
+    assert_false(proc_any_staying());
+    slot->pid = kept_pid;
+    slot->start_time = kept_start + 1;
+    assert_false(proc_any_staying()); /* a pid with another start time is another process */
+    slot->start_time = kept_start;
+    store_release(&proc_slot(proc_self)->state, own_state);
+    end_peer(half_dead);
+    end_peer(child);
+    proc_reap_dead();
+}
+
 /* A sender in another process fills one chunk of blocks here, and begins a second. */
 static pid_t start_bouncer(struct cqe notes[BOUNCE_BLOCKS + 1])
 {
@@ -305,6 +381,8 @@ int main(void)
         cmocka_unit_test(a_foreign_pid_does_not_matter),
         cmocka_unit_test(the_lock_outlives_descriptors_and_not_the_process),
         cmocka_unit_test(a_process_joins_without_standard_input),
+        cmocka_unit_test(descriptors_of_peers_stay_out_of_the_way),
+        cmocka_unit_test(a_process_that_ends_does_not_stay),
         cmocka_unit_test(chunks_of_a_dead_sender_are_freed_when_they_are_read),
         cmocka_unit_test(a_slot_that_is_taken_meanwhile_is_let_go),
         cmocka_unit_test(a_lock_that_is_never_released_is_taken_over),

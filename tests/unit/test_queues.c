@@ -409,7 +409,7 @@ static void an_answer_does_not_overtake_the_completion(void **state)
 struct publisher {
     struct hca_cq *cq;
     struct hca_qp *qp;
-    atomic_bool finished;
+    atomic_bool started, finished;
 };
 
 /* A sender that comes when another thread has the CQ's lock, which it needs to finish publishing. */
@@ -417,6 +417,7 @@ static void *finish_publishing(void *arg)
 {
     struct publisher *publisher = arg;
 
+    publisher->started = true;
     while (!load_acquire(&publisher->cq->lock.held))
         sched_yield();
     spin_lock(&publisher->cq->lock);
@@ -430,18 +431,21 @@ static void *finish_publishing(void *arg)
  * meanwhile. A busy machine may exceed that time, so one success is enough. */
 static void a_waiting_poll_lets_the_sender_publish(void **state)
 {
+    enum { TRIES = 1000 };
     struct ibv_cq *cq = ibv_create_cq(pd->context, 16, NULL, NULL, 0);
-    struct ibv_qp *a = fabric_rc_qp(pd, cq, 4), *b = fabric_rc_qp(pd, cq, 128);
+    struct ibv_qp *a = fabric_rc_qp(pd, cq, 4), *b = fabric_rc_qp(pd, cq, TRIES);
     bool let_in = false;
 
     fabric_connect(a, b);
-    for (int i = 0; i < 100 && !let_in; i++) {
-        struct publisher publisher = { (struct hca_cq *)cq, (struct hca_qp *)a, false };
+    for (int i = 0; i < TRIES && !let_in; i++) {
+        struct publisher publisher = { .cq = (struct hca_cq *)cq, .qp = (struct hca_qp *)a };
         pthread_t thread;
         post_recv(a, 0, 0, 8);
         assert_int_equal(try_send(b, 0, memory, 8), 0);
         store_release(&publisher.qp->publishing, 1);
         assert_int_equal(pthread_create(&thread, NULL, finish_publishing, &publisher), 0);
+        while (!publisher.started)
+            sched_yield();
         assert_int_equal(wait_for(cq).opcode, IBV_WC_RECV);
         let_in = publisher.finished;
         while (!publisher.finished) {

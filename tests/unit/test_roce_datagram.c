@@ -142,6 +142,57 @@ static void every_flipped_bit_of_a_frame_is_noticed(void **state)
     }
 }
 
+static uint32_t sum16(uint32_t sum, const uint8_t *bytes, size_t length)
+{
+    for (size_t i = 0; i < length; i += 2)
+        sum += bytes[i] << 8 | bytes[i + 1];
+    return sum;
+}
+
+/* The headers agree with each other: addresses with the ICRC, lengths, ports and the UDP checksum. */
+static void a_frame_has_consistent_headers(void **state)
+{
+    struct frame_path path = { .source_lid = 0x102,
+                               .destination_lid = 0x304,
+                               .global = true,
+                               .hop_limit = 64,
+                               .source_gid = "\xfe\x80\1\2\3\4\5\6\7\x8\x9\xa\xb\xc\xd\xe",
+                               .destination_gid = "\xfe\x80\x11\x12\x13\x14\x15\x16\x17\x18\x19\x1a\x1b\x1c\x1d" };
+    struct packet decoded;
+    uint8_t frame[ROCE_FRAME_MAX_BYTES];
+    struct roce_flow flow = { 0 };
+
+    for (uint32_t length = 0; length < 64; length += 3) {
+        struct packet packet = { .opcode = SERVICE_RC | OPCODE_SEND_ONLY,
+                                 .pkey = 0xffff,
+                                 .destination_qpn = 0xabcdef - length,
+                                 .payload = { .length = length } };
+        uint8_t payload[64];
+        memset(payload, 0xf0 + length, sizeof(payload));
+        size_t total = roce_frame_encode(&path, &packet, payload, frame), udp = total - 14 - 40 - 4;
+        const uint8_t *ip = frame + 14;
+        assert_memory_equal(ip + 8, path.source_gid, 16);
+        assert_memory_equal(ip + 24, path.destination_gid, 16);
+        assert_int_equal(ip[6], 17);
+        assert_int_equal(ip[7], 64);
+        assert_int_equal(ip[4] << 8 | ip[5], udp);
+        assert_int_equal(ip[40] << 8 | ip[41], 0xc000 | (packet.destination_qpn & 0x3fff));
+        assert_int_equal(ip[42] << 8 | ip[43], ROCE_UDP_PORT);
+        assert_int_equal(ip[44] << 8 | ip[45], udp);
+        uint32_t sum = sum16(udp + 17, ip + 8, 32 + udp); /* with the checksum: all ones */
+        sum = (sum & 0xffff) + (sum >> 16);
+        assert_int_equal((sum & 0xffff) + (sum >> 16), 0xffff);
+        memcpy(flow.source, path.source_gid, 16);
+        memcpy(flow.destination, path.destination_gid, 16);
+        flow.source_port = ip[40] << 8 | ip[41];
+        assert_null(roce_datagram_decode(&flow, ip + 48, udp - 8, 0, &decoded));
+        assert_int_equal(decoded.destination_qpn, packet.destination_qpn);
+        assert_null(roce_frame_decode(&decoded, frame, total));
+        for (size_t cut = 0; cut < 14 + 40 + 8 + 4; cut++)
+            assert_string_equal(roce_frame_decode(&decoded, frame, cut), "shorter than its headers");
+    }
+}
+
 static void anything_may_arrive(void **state)
 {
     struct packet packet;
@@ -165,6 +216,7 @@ int main(void)
         cmocka_unit_test(a_changed_byte_is_noticed),
         cmocka_unit_test(addresses_and_ports_belong_to_the_icrc),
         cmocka_unit_test(every_flipped_bit_of_a_frame_is_noticed),
+        cmocka_unit_test(a_frame_has_consistent_headers),
         cmocka_unit_test(anything_may_arrive),
     };
 

@@ -96,6 +96,45 @@ static void every_operation_counts(void **state)
     expect(&before, 2, 2 * EVERY_PACKET + 28 + 12);
 }
 
+/* A datagram has a DETH, and a GRH if its address has one. */
+static void datagrams_count(void **state)
+{
+    struct ibv_qp_init_attr init = {
+        .send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_UD,
+        .cap = { .max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1, .max_recv_sge = 1 },
+    };
+    struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = 5 };
+    struct ibv_qp *qp = ibv_create_qp(pd, &init);
+    struct ibv_sge sge = { (uintptr_t)memory, 5, mr->lkey }, room = { (uintptr_t)memory, 100, mr->lkey };
+    struct ibv_recv_wr *bad_recv, recv = { .sg_list = &room, .num_sge = 1 };
+    struct ibv_port_attr port;
+    struct ibv_wc wc;
+
+    assert_int_equal(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY), 0);
+    attr.qp_state = IBV_QPS_RTR;
+    assert_int_equal(ibv_modify_qp(qp, &attr, IBV_QP_STATE), 0);
+    attr.qp_state = IBV_QPS_RTS;
+    assert_int_equal(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN), 0);
+    assert_int_equal(ibv_query_port(pd->context, 1, &port), 0);
+    for (int global = 0; global < 2; global++) {
+        struct ibv_ah_attr to = { .dlid = port.lid, .port_num = 1, .is_global = global };
+        assert_int_equal(ibv_query_gid(pd->context, 1, 0, &to.grh.dgid), 0);
+        struct ibv_send_wr *bad, wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND_WITH_IMM,
+                                        .send_flags = IBV_SEND_SIGNALED };
+        wr.wr.ud.ah = ibv_create_ah(pd, &to);
+        wr.wr.ud.remote_qpn = qp->qp_num;
+        wr.wr.ud.remote_qkey = 5;
+        struct verbena_port_counters before = counters();
+        assert_int_equal(ibv_post_recv(qp, &recv, &bad_recv), 0);
+        assert_int_equal(ibv_post_send(qp, &wr, &bad), 0);
+        while (ibv_poll_cq(cq, 1, &wc))
+            assert_int_equal(wc.status, IBV_WC_SUCCESS);
+        expect(&before, 1, 8 + EVERY_PACKET + 8 + 4 + (global ? 40 : 0));
+        ibv_destroy_ah(wr.wr.ud.ah);
+    }
+    assert_int_equal(ibv_destroy_qp(qp), 0);
+}
+
 static void counts_outlive_their_qp(void **state)
 {
     struct ibv_qp_attr reset = { .qp_state = IBV_QPS_RESET };
@@ -135,6 +174,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_operation_counts),
+        cmocka_unit_test(datagrams_count),
         cmocka_unit_test(counts_outlive_their_qp),
         cmocka_unit_test(counts_outlive_their_process),
         cmocka_unit_test(a_port_that_does_not_exist),

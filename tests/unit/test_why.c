@@ -7,6 +7,7 @@
 #include "hca/mr.h"
 #include "hca/proc.h"
 #include "hca/qp.h"
+#include "util/log.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -158,6 +159,98 @@ static void every_status_and_opcode_has_words(void **state)
     assert_string_equal(qp_opcode_name(255), "unknown");
 }
 
+/* ---- the log ---- */
+
+static char *logged(void (*body)(void *), void *argument)
+{
+    static char said[2048];
+    FILE *file = tmpfile();
+    int kept = dup(STDERR_FILENO);
+
+    dup2(fileno(file), STDERR_FILENO);
+    body(argument);
+    dup2(kept, STDERR_FILENO);
+    close(kept);
+    rewind(file);
+    said[fread(said, 1, sizeof(said) - 1, file)] = '\0';
+    fclose(file);
+    return said;
+}
+
+struct failure {
+    const struct hca_qp *qp;
+    enum ibv_wc_status status;
+};
+
+static void log_send_failure(void *argument)
+{
+    struct failure *failure = argument;
+    struct send_wqe wqe = { .wr_id = 0xabc, .opcode = IBV_WR_RDMA_READ };
+
+    qp_log_send(failure->qp, &wqe, failure->status);
+}
+
+static void log_receive_failure(void *argument)
+{
+    struct failure *failure = argument;
+
+    qp_log_receive(0x123, 0xdef, failure->status);
+}
+
+static void log_events(void *argument)
+{
+    qp_log_responder(((struct failure *)argument)->qp);
+}
+
+/* Flushed requests follow from the first failure, and would hide it. */
+static void failures_are_logged_at_level_info(void **state)
+{
+    struct ibv_context *context = fabric_open();
+    struct ibv_pd *pd = ibv_alloc_pd(context);
+    struct ibv_cq *cq = ibv_create_cq(context, 4, NULL, NULL, 0);
+    struct ibv_qp *qp = fabric_rc_qp(pd, cq, 1);
+    struct failure failure = { (struct hca_qp *)qp, IBV_WC_REM_ACCESS_ERR };
+    struct shared_qp *shared = ((struct hca_qp *)qp)->shared;
+    enum log_level level = log_level;
+
+    log_level = LOG_LEVEL_WARN;
+    assert_string_equal(logged(log_send_failure, &failure), "");
+    assert_string_equal(logged(log_receive_failure, &failure), "");
+    log_level = LOG_LEVEL_INFO;
+    char *said = logged(log_send_failure, &failure);
+    assert_non_null(strstr(said, "work request 0xabc (RDMA read) failed with remote access error: "
+                                 "the remote key does not grant this access to these bytes"));
+    said = logged(log_receive_failure, &failure);
+    assert_non_null(strstr(said, "QP 0x123: receive 0xdef failed with remote access error: "));
+    failure.status = IBV_WC_RETRY_EXC_ERR;
+    said = logged(log_send_failure, &failure);
+    assert_non_null(strstr(said, "is no port of fabric"));
+    static const enum ibv_wc_status quiet[] = { IBV_WC_WR_FLUSH_ERR, IBV_WC_SUCCESS };
+    for (int i = 0; i < 2; i++) {
+        failure.status = quiet[i];
+        assert_string_equal(logged(log_send_failure, &failure), "");
+        assert_string_equal(logged(log_receive_failure, &failure), "");
+    }
+    assert_string_equal(logged(log_events, &failure), "");
+    static const struct {
+        enum ibv_event_type event;
+        const char *text;
+    } events[] = {
+        { IBV_EVENT_QP_FATAL, "its CQ has overrun" },
+        { IBV_EVENT_QP_REQ_ERR, "its access flags do not allow the peer's request" },
+        { IBV_EVENT_QP_ACCESS_ERR, "the peer's remote key does not allow the access" },
+    };
+    for (int i = 0; i < 3; i++) {
+        store_relaxed(&shared->events.bits, 1u << events[i].event);
+        assert_non_null(strstr(logged(log_events, &failure), events[i].text));
+    }
+    store_relaxed(&shared->events.bits, 0);
+    log_level = level;
+    assert_int_equal(ibv_destroy_qp(qp), 0);
+    assert_int_equal(ibv_destroy_cq(cq), 0);
+    assert_int_equal(ibv_dealloc_pd(pd), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -165,6 +258,7 @@ int main(void)
         cmocka_unit_test(a_remote_key_is_refused_for_a_reason),
         cmocka_unit_test(silence_has_a_reason),
         cmocka_unit_test(every_status_and_opcode_has_words),
+        cmocka_unit_test(failures_are_logged_at_level_info),
     };
 
     return cmocka_run_group_tests_name("why", tests, join_fabric, NULL);
