@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Files of results: what is written is read back, and what is damaged is refused with its reason.
  */
+#include "results/csv.h"
+#include "results/page.h"
 #include "results/results.h"
+#include "util/file.h"
 #include "results/advice/advice.h"
 
 #include <setjmp.h>
@@ -251,6 +254,109 @@ static const struct damage damages[] = {
     { "{", "", "line 2" },
 };
 
+static void expect_line(FILE *in, unsigned int wanted, const char *first, const char *last)
+{
+    char *fields[3] = { 0 };
+    unsigned int count;
+
+    assert_true(csv_read_line(in, fields, 3, &count));
+    assert_int_equal(count, wanted);
+    assert_string_equal(fields[0], first);
+    assert_string_equal(fields[(wanted < 3 ? wanted : 3) - 1], last);
+    for (int i = 0; i < 3; i++)
+        free(fields[i]);
+}
+
+/* Commas, quotes and line ends inside quotes; lines of any number of fields; DOS and no line ends. */
+static void csv_is_read_field_by_field(void **state)
+{
+    char text[] = "a,b,c\n"
+                  "\"x,y\",\"say \"\"no\"\"\"\n"
+                  "one\r\n"
+                  "\"two\r\nlines\",z\r\n"
+                  "1,2,3,4,5\n"
+                  "\n"
+                  ",\n"
+                  "p,\"end\"";
+    FILE *in = fmemopen(text, strlen(text), "r");
+    char *fields[3];
+    unsigned int count = 9;
+
+    expect_line(in, 3, "a", "c");
+    expect_line(in, 2, "x,y", "say \"no\"");
+    expect_line(in, 1, "one", "one");
+    expect_line(in, 2, "two\r\nlines", "z");
+    expect_line(in, 5, "1", "3");
+    expect_line(in, 1, "", "");
+    expect_line(in, 2, "", "");
+    expect_line(in, 2, "p", "end");
+    assert_false(csv_read_line(in, fields, 3, &count));
+    assert_int_equal(count, 0);
+    fclose(in);
+}
+
+static char *text_of(const char *path)
+{
+    char error[256];
+    size_t length;
+    char *text = file_read(path, FILE_TEXT_MAX, &length, error, sizeof(error));
+
+    assert_non_null(text);
+    return text;
+}
+
+static void the_name_of_a_file_tells_its_format(void **state)
+{
+    struct results *results = make_results();
+    char folder[] = "/tmp/verbena-results-XXXXXX", path[64];
+    static const char *const names[] = { "a.csv", ".csv", "a.json", "csv" };
+
+    assert_non_null(mkdtemp(folder));
+    assert_int_equal(chdir(folder), 0);
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(results_write_file(results, names[i]), 0);
+        char *text = text_of(names[i]);
+        assert_int_equal(text[0] == '{', i != 0);
+        free(text);
+        unlink(names[i]);
+    }
+    snprintf(path, sizeof(path), "%s/none/x.json", folder);
+    assert_int_equal(results_write_file(results, path), -1);
+    assert_int_equal(errno, ENOENT);
+    results->experiments[0].series[0].points[0].y.median = NAN;
+    assert_int_equal(results_write_file(results, "nan.json"), -1);
+    assert_int_equal(errno, EDOM);
+    assert_int_equal(chdir("/"), 0);
+    assert_int_equal(rmdir(folder), 0);
+    results_free(results);
+}
+
+/* The data stand where the mark was, and cannot end the script they are in. */
+static void a_page_is_its_template_with_data(void **state)
+{
+    char folder[] = "/tmp/verbena-page-XXXXXX", error[256] = "";
+    json_t *data = json_pack("{s:s}", "a", "</script>");
+
+    assert_non_null(mkdtemp(folder));
+    assert_int_equal(chdir(folder), 0);
+    assert_int_equal(file_write("template", "before @DATA@ after @DATA@", 26), 0);
+    assert_int_equal(page_write("template", data, "page", error, sizeof(error)), 0);
+    char *text = text_of("page");
+    assert_string_equal(text, "before {\"a\":\"\\u003c/script>\"} after @DATA@");
+    free(text);
+    assert_int_equal(page_write("template", data, "none/page", error, sizeof(error)), -1);
+    assert_string_equal(error, "none/page: No such file or directory");
+    assert_int_equal(file_write("template", "nothing", 7), 0);
+    assert_int_equal(page_write("template", data, "page", error, sizeof(error)), -1);
+    assert_string_equal(error, "template: has no @DATA@");
+    assert_int_equal(page_write("absent", data, "page", error, sizeof(error)), -1);
+    assert_string_equal(error, "absent: No such file or directory");
+    assert_int_equal(unlink("page") | unlink("template"), 0);
+    assert_int_equal(chdir("/"), 0);
+    assert_int_equal(rmdir(folder), 0);
+    json_decref(data);
+}
+
 static void damaged_files_are_refused_with_the_reason(void **state)
 {
     struct results *results = make_results(), *out;
@@ -356,6 +462,9 @@ int main(void)
         cmocka_unit_test(rounds_and_conditions_are_read_back),
         cmocka_unit_test(a_full_disk_is_noticed),
         cmocka_unit_test(csv_has_a_line_per_point),
+        cmocka_unit_test(csv_is_read_field_by_field),
+        cmocka_unit_test(the_name_of_a_file_tells_its_format),
+        cmocka_unit_test(a_page_is_its_template_with_data),
         cmocka_unit_test(damaged_files_are_refused_with_the_reason),
         cmocka_unit_test(a_file_cut_short_anywhere_is_refused),
         cmocka_unit_test(what_is_no_file_is_named),
