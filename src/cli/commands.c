@@ -6,6 +6,7 @@
 #include "nas/settings.h"
 #include "rails/rails.h"
 #include "replay/settings.h"
+#include "sim/adapter/shape.h"
 #include "util/output_limit.h"
 
 /* clang-format off */
@@ -59,6 +60,8 @@
       .help = "live, or an adapter to model in virtual time (see verbena list adapters)" }, \
     { .name = "set", .argument = "KEY=VALUE", .kind = OPTION_TEXT, \
       .help = "change a parameter of the modelled adapter: bus.rate=4GB/s; separate several with ';'" }, \
+    { .name = "fabric-shape", .argument = "SHAPE", .kind = OPTION_TEXT, \
+      .help = "switches and cables of the modelled fabric, as fabric.shape: " SHAPE_SYNTAX }, \
     { .name = "faults", .argument = "LIST", .kind = OPTION_TEXT, .environment = "VERBENA_FAULTS", \
       .help = "faults on the modelled links, as probabilities: drop=1e-3,corrupt=0,duplicate=0,reorder=0,flip=0,seed=7" }, \
     { .name = "compute", .argument = "MODE", .kind = OPTION_TEXT, .environment = "VERBENA_COMPUTE", \

@@ -24,8 +24,9 @@ static bool is_modelled(const struct invocation *invocation)
 
 int model_check(const struct invocation *invocation)
 {
-    static const char *const only_modelled[] = { "set",     "faults", "compute", "stats-file",
-                                                 "explain", "trace",  "pcap" };
+    static const char *const only_modelled[] = { "set",        "fabric-shape", "faults",
+                                                 "compute",    "stats-file",   "explain",
+                                                 "trace",      "pcap" };
 
     if ((option_value(invocation, "trace-limit") && !option_value(invocation, "trace")) ||
         (option_value(invocation, "pcap-limit") && !option_value(invocation, "pcap")))
@@ -165,10 +166,25 @@ int model_finish(int status)
     return failed && !status ? CLI_FAILED : status;
 }
 
+/* --set, and --fabric-shape as one more setting; the path of a file becomes absolute. */
+static const char *settings_of(const struct invocation *invocation)
+{
+    static char both[2 * PATH_MAX];
+    const char *set = option_value(invocation, "set");
+    const char *shape = option_value(invocation, "fabric-shape");
+    char whole[PATH_MAX];
+
+    if (!shape)
+        return set;
+    snprintf(both, sizeof(both), "%s;fabric.shape=%s", set ? set : "",
+             realpath(shape, whole) ? whole : shape);
+    return both;
+}
+
 int model_export(const struct invocation *invocation)
 {
     const char *name = option_value(invocation, "adapter");
-    const char *settings = option_value(invocation, "set");
+    const char *settings = settings_of(invocation);
     char path[PATH_MAX], whole[PATH_MAX], error[512], ports[16];
     struct parameters parameters;
 

@@ -4,7 +4,6 @@
 #include "hca/segment.h"
 #include "sim/model/model.h"
 
-#include <limits.h>
 #include <sys/mman.h>
 
 /* Reserved; the kernel provides what is used. */
@@ -46,10 +45,7 @@ static bool open_memory(void)
 
 static int read_parameters(const struct replay_settings *settings, char *error, size_t size)
 {
-    char path[PATH_MAX];
-
-    if (parameters_find(settings->adapter, path, sizeof(path), error, size) ||
-        parameters_read(path, settings->settings, &model->parameters, error, size))
+    if (replay_settings_parameters(settings, &model->parameters, error, size))
         return -1;
     return settings->faults && faults_read(settings->faults, &model->faults, error, size) ? -1 : 0;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* verbena-replay: plays a GOAL schedule on modelled adapters. A program of its own, because it
  * contains the model, which the verbena command does not. */
+#include "replay/links.h"
 #include "replay/replay.h"
 
 #include <inttypes.h>
@@ -77,6 +78,8 @@ static void print_text(const struct output *output)
     printf("messages      %" PRIu64 ", %" PRIu64 " bytes, on %" PRIu64 " connections\n",
            result->messages, result->bytes, result->connections);
     printf("packets       %" PRIu64 "\n", result->packets);
+    if (result->lost)
+        printf("lost          %" PRIu64 " packets, to failed links\n", result->lost);
     printf("events        %" PRIu64 "\n", result->events);
     if (times)
         printf("ranks finish  %.3f us the first, %.3f us the median, %.3f us the last\n",
@@ -109,11 +112,12 @@ static void print_json(const struct output *output)
     const struct replay_result *result = output->result;
     json_t *ranks = json_array();
     json_t *document = json_pack(
-        "{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "schedule", output->path,
+        "{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "schedule", output->path,
         "adapter", result->adapter, "ranks", (json_int_t)output->goal->rank_count, "nodes",
         (json_int_t)result->nodes, "operations", (json_int_t)output->goal->ops, "messages",
         (json_int_t)result->messages, "bytes", (json_int_t)result->bytes, "connections",
-        (json_int_t)result->connections, "packets", (json_int_t)result->packets, "events",
+        (json_int_t)result->connections, "packets", (json_int_t)result->packets, "lost",
+        (json_int_t)result->lost, "events",
         (json_int_t)result->events, "model_bytes", (json_int_t)result->memory_bytes, "total_ns",
         (json_int_t)result->total_ns);
 
@@ -178,6 +182,8 @@ int main(int count, char **words)
     output.speed = settings.speed;
     if (goal_read(&goal, output.path, error, sizeof(error)) ||
         replay_run(&goal, &settings, &result, error, sizeof(error)))
+        return fail(error, STATUS_FAILED);
+    if (settings.links && links_write(settings.links, result.total_ns, error, sizeof(error)))
         return fail(error, STATUS_FAILED);
     print(&output, &settings);
     free(result.ranks);

@@ -127,6 +127,7 @@ static int collect(struct replay_result *result, char *error, size_t size)
     }
     for (uint32_t i = 1; i < model->port_count; i++)
         result->packets += model->ports[i].packets_out;
+    result->lost = model->fabric.lost;
     snprintf(result->adapter, sizeof(result->adapter), "%s", model->parameters.name);
     result->connections = state->connections;
     result->events = sched->events_run;

@@ -17,6 +17,7 @@ struct replay_result {
     uint32_t nodes;
     uint64_t total_ns; /* when the last rank finished */
     uint64_t messages, bytes, packets;
+    uint64_t lost; /* packets, to failed links */
     uint64_t connections;
     uint64_t events;
     uint64_t memory_bytes; /* reserved for the model and the ranks, without the schedule */

@@ -3,10 +3,11 @@
 
 #include "mtl/parameter_rows.h"
 #include "sim/adapter/faults.h"
-#include "sim/adapter/parameters.h"
+#include "sim/adapter/shape.h"
 
 #include <limits.h>
 #include <stdio.h>
+#include <string.h>
 
 /* clang-format off */
 #define TEXT(number)  TEXT_(number)
@@ -18,6 +19,8 @@ const struct option_row replay_rows[] = {
       .help = "adapter to model (see verbena list adapters)" },
     { .name = "set", AT(settings), .argument = "KEY=VALUE", .kind = OPTION_TEXT,
       .help = "change a parameter of the modelled adapter: bus.rate=4GB/s; separate several with ';'" },
+    { .name = "fabric-shape", AT(shape), .argument = "SHAPE", .kind = OPTION_TEXT,
+      .help = "switches and cables, as fabric.shape: " SHAPE_SYNTAX },
     { .name = "faults", AT(faults), .argument = "LIST", .kind = OPTION_TEXT,
       .help = "faults on the modelled links, as probabilities: drop=1e-3,corrupt=0,duplicate=0,reorder=0,flip=0,seed=7" },
     { .name = "ranks-per-node", AT(ranks_per_node), .heading = "Ranks", .argument = "N", .default_value = "1", .kind = OPTION_NUMBER,
@@ -25,7 +28,9 @@ const struct option_row replay_rows[] = {
     { .name = "eager-limit", AT(eager_limit), .argument = "BYTES", .default_value = TEXT(MTL_EAGER_LIMIT), .kind = OPTION_NUMBER,
       .minimum = MTL_EAGER_LIMIT_MIN, .maximum = MTL_EAGER_LIMIT_MAX,
       .help = "longest message between nodes that is sent at once; longer ones use rendezvous" },
-    { .name = "speed", AT(speed), .heading = "Output", .kind = OPTION_FLAG,
+    { .name = "links", AT(links), .heading = "Output", .argument = "FILE", .kind = OPTION_PATH, .writes = true,
+      .help = "write what each link carried, how busy it was and its longest queue to FILE: .txt, .csv, .json, or .html for a heat map" },
+    { .name = "speed", AT(speed), .kind = OPTION_FLAG,
       .help = "also print how long the replay took, and how much memory" },
     { .name = "json", AT(json), .kind = OPTION_FLAG, .help = "print JSON instead of a table" },
     { .name = "csv", AT(csv), .kind = OPTION_FLAG, .help = "print a line of comma-separated values for each rank" },
@@ -44,18 +49,51 @@ int replay_settings_read(struct replay_settings *settings, int count, char **wor
     return option_read_words(replay_rows, 0, count, words, settings, error, size);
 }
 
+int replay_settings_parameters(const struct replay_settings *settings, struct parameters *out,
+                               char *error, size_t size)
+{
+    char path[PATH_MAX], changes[PATH_MAX];
+    const char *set = settings->settings ? settings->settings : "";
+    int length = snprintf(changes, sizeof(changes), settings->shape ? "%s;fabric.shape=%s" : "%s",
+                          set, settings->shape);
+
+    if ((size_t)length >= sizeof(changes)) {
+        snprintf(error, size, "--set and --fabric-shape are longer than %zu characters",
+                 sizeof(changes) - 1);
+        return -1;
+    }
+    return parameters_find(settings->adapter, path, sizeof(path), error, size) ||
+                   parameters_read(path, changes, out, error, size)
+               ? -1
+               : 0;
+}
+
+enum link_form replay_settings_form(const char *path)
+{
+    static const char *const endings[] = { ".txt", ".csv", ".json", ".html" };
+    const char *dot = strrchr(path, '.');
+    int form = LINKS_TEXT;
+
+    while (form < LINKS_UNKNOWN && (!dot || strcmp(dot, endings[form])))
+        form++;
+    return form;
+}
+
 int replay_settings_check(const struct replay_settings *settings, char *error, size_t size)
 {
     struct parameters parameters;
     struct faults faults;
-    char path[PATH_MAX];
 
     if (settings->json && settings->csv) {
         snprintf(error, size, "give --json or --csv, not both");
         return -1;
     }
-    if (parameters_find(settings->adapter, path, sizeof(path), error, size) ||
-        parameters_read(path, settings->settings, &parameters, error, size))
+    if (settings->links && replay_settings_form(settings->links) == LINKS_UNKNOWN) {
+        snprintf(error, size, "--links %s: the name must end in .txt, .csv, .json or .html",
+                 settings->links);
+        return -1;
+    }
+    if (replay_settings_parameters(settings, &parameters, error, size))
         return -1;
     return settings->faults ? faults_read(settings->faults, &faults, error, size) : 0;
 }

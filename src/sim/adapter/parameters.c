@@ -2,6 +2,7 @@
 #include "sim/adapter/parameters.h"
 
 #include "sim/adapter/adapter_file.h"
+#include "sim/adapter/link_failures.h"
 #include "util/nearest.h"
 
 #include <ctype.h>
@@ -424,6 +425,16 @@ double parameters_dereg_mr(const struct parameters *parameters, uint32_t regions
            pages_of(parameters, bytes) * parameters->host.dereg_mr_page;
 }
 
+bool parameters_time(const char *text, double *ns)
+{
+    const char *end = decimal_read(text, ns);
+    const struct unit_name *unit = end ? unit_find(UNIT_TIME, end + strspn(end, " \t")) : NULL;
+
+    if (unit)
+        *ns *= unit->factor;
+    return unit && *ns >= 0;
+}
+
 bool parameters_weights(const struct parameters *parameters, uint32_t weights[VLS_MAX])
 {
     const char *at = parameters->link.vl_weights;
@@ -449,8 +460,10 @@ static int check_consistency(struct reading *reading)
 {
     const struct parameters *out = reading->out;
     uint64_t packet = out->link.mtu + out->link.header;
-    bool tree = out->fabric.topology == TOPOLOGY_FAT_TREE;
     bool ethernet = out->link.layer == LAYER_ETHERNET, lossy = ethernet && !out->pfc.xoff;
+    struct link_failure failures[LINK_FAILURES_MAX];
+    char shape[512] = "is wrong: ", wrong[512];
+    size_t begun = strlen(shape);
     uint32_t weights[VLS_MAX];
     const struct {
         bool wrong;
@@ -463,8 +476,10 @@ static int check_consistency(struct reading *reading)
           "holds less than one packet of link.mtu and link.header" },
         { !parameters_weights(out, weights), "link.vl_weights",
           "takes whole numbers from 1 to 255, one for each of link.vls at most" },
-        { tree && (!out->fabric.uplinks || out->fabric.radix <= out->fabric.uplinks),
-          "fabric.topology", "= fat-tree needs fabric.uplinks, and fabric.radix above that" },
+        { shape_check(out->fabric.shape, shape + begun, sizeof(shape) - begun), "fabric.shape",
+          shape },
+        { link_failures_read(out->fabric.failures, failures, wrong, sizeof(wrong)) < 0,
+          "fabric.failures", wrong },
         { out->hca.memory && !(out->hca.memory_rate > 0), "hca.memory", "needs hca.memory_rate" },
         { !ethernet && out->pfc.xoff, "pfc.xoff", "needs link.layer = ethernet" },
         { !ethernet && out->ecn.kmax, "ecn.kmax", "needs link.layer = ethernet" },

@@ -15,9 +15,10 @@ enum icm_location {
     ICM_IN_HOST,    /* host memory, across the I/O bus */
 };
 
-enum fabric_topology {
-    TOPOLOGY_SINGLE,   /* one switch */
-    TOPOLOGY_FAT_TREE, /* leaves, each with a link to every spine */
+enum fabric_routing {
+    ROUTING_DETERMINISTIC, /* by destination */
+    ROUTING_ECMP,          /* by a hash of the flow */
+    ROUTING_ADAPTIVE,      /* the shortest queue, for a flow that has paused */
 };
 
 enum link_layer {
@@ -107,9 +108,10 @@ struct parameters {
 
     struct {
         double latency;
-        enum fabric_topology topology;
-        uint64_t radix;   /* ports of a switch; 0: as many as needed */
-        uint64_t uplinks; /* of a fat-tree leaf, one to each spine */
+        char shape[256]; /* shape.h */
+        enum fabric_routing routing;
+        double flowlet_gap;
+        char failures[256]; /* link_failures.h */
         uint64_t output_buffer; /* Ethernet without PFC: bytes per VL; 0: not limited */
     } fabric;
 
@@ -196,6 +198,9 @@ int parameter_number(const struct parameters *parameters, const char *key, doubl
  * (may be NULL). Returns 0, or -1 with "file:line: reason" or "--set: reason" in 'error'. */
 int parameters_read(const char *path, const char *settings, struct parameters *out, char *error,
                     size_t size);
+
+/* Parses a time, such as "20 us". Returns false if it is none. */
+bool parameters_time(const char *text, double *ns);
 
 /* The time of registering a region, and of deregistering regions that have these bytes together, in
  * nanoseconds. */

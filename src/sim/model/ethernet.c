@@ -55,7 +55,7 @@ void ethernet_released(struct link *link, uint8_t vl, uint32_t bytes)
 static bool has_room(const struct sim_packet *pkt, const struct link *output)
 {
     const struct parameters *p = &model->parameters;
-    uint64_t held = pkt->via->vls[pkt->vl].ethernet.held;
+    uint64_t held = pkt->via->vls[pkt->via_vl].ethernet.held;
 
     if (p->pfc.xoff)
         return held + pkt->bytes <= p->pfc.xoff + p->pfc.headroom;
@@ -95,11 +95,11 @@ static void pass_output(struct sim_packet *pkt, struct link *output)
 
 bool ethernet_admit(struct sim_packet *pkt, struct link *output)
 {
-    struct ethernet_vl *in = &pkt->via->vls[pkt->vl].ethernet;
+    struct ethernet_vl *in = &pkt->via->vls[pkt->via_vl].ethernet;
     uint64_t xoff = model->parameters.pfc.xoff;
 
     if (xoff && in->held + pkt->bytes > xoff && !in->pausing)
-        send_pause_frame(pkt->via, pkt->vl, true);
+        send_pause_frame(pkt->via, pkt->via_vl, true);
     if (!has_room(pkt, output)) {
         (output && !xoff ? output : pkt->via)->ethernet.dropped++;
         link_refuse(pkt);

@@ -6,6 +6,7 @@
 #include "sim/model/icm.h"
 #include "sim/model/link.h"
 #include "sim/model/sim_qp.h"
+#include "sim/model/switch.h"
 
 #define LINK_NOT_USED 1 /* argument of EVENT_PACKET_LEFT: the packet never occupied the link */
 
@@ -25,6 +26,8 @@ struct sim_packet {
     uint32_t payload;
     uint8_t refcount; /* held by the link and by the receiver */
     uint8_t vl;
+    uint8_t phase;  /* of its route: struct shape */
+    uint8_t via_vl; /* of 'via' */
     struct link *via; /* the link whose receive buffer holds it, or NULL */
     bool first, last, response;
     bool consumes_recv;
@@ -111,16 +114,6 @@ void send_engine_packet_left(struct sim_packet *pkt);
 void link_send(struct sim_port *port, struct sim_packet *pkt);
 /* The last bit of the packet has left the adapter's port, which is free for the next. */
 void link_left(struct sim_packet *pkt);
-
-/* ---- switch.c ---- */
-/* Creates the switches, and the links to the ports of all adapters. Returns 0 or an errno value
- * with the reason logged. */
-int switch_init_all(void);
-void switch_packet_arrived(struct sim_packet *pkt);
-/* Calls 'call' for every link between two switches. */
-void switch_each_trunk(void (*call)(void *context, struct link *link, uint32_t leaf,
-                                    uint32_t spine, bool up),
-                       void *context);
 
 /* ---- receive_engine.c: from packets to memory ---- */
 void receive_engine_arrived(struct sim_packet *pkt, uint32_t stage);

@@ -33,6 +33,9 @@ static void enqueue(struct link *link, struct sim_packet *pkt)
     }
     vl->last = pkt;
     vl->ethernet.queued += pkt->bytes;
+    link->queued += pkt->bytes;
+    if (link->queue_max < link->queued)
+        link->queue_max = link->queued;
 }
 
 /* Start-time fair queueing (Goyal, Vin, Cheng 1996) over the VLs that have credits. */
@@ -57,6 +60,8 @@ static struct sim_packet *arbitrate(struct link *link)
     best->start_tag += (uint64_t)pkt->bytes * TAG_SCALE / model->vl_weights[pkt->vl];
     best->buffered += pkt->bytes;
     best->ethernet.queued -= pkt->bytes;
+    link->queued -= pkt->bytes;
+    link->bytes += pkt->bytes;
     return pkt;
 }
 
@@ -113,12 +118,14 @@ static void transmit(struct link *link, struct sim_packet *pkt)
                  pkt, 0);
         event_at(end, EVENT_PACKET_LEFT, pkt, 0);
         pkt->via = link;
+        pkt->via_vl = pkt->vl;
         return;
     }
     link->upstream = pkt->via;
     link->upstream_bytes = pkt->bytes;
-    link->upstream_vl = pkt->vl;
+    link->upstream_vl = pkt->via_vl;
     pkt->via = link;
+    pkt->via_vl = pkt->vl;
     if (link->to_switch) {
         event_at(start + ns_of(p->link.latency + p->fabric.latency), EVENT_PACKET_AT_SWITCH,
                  pkt, 0);
@@ -176,7 +183,7 @@ static void return_credits(struct link *link, uint8_t vl, uint32_t bytes)
 
 void link_refuse(struct sim_packet *pkt)
 {
-    pkt->via->vls[pkt->vl].buffered -= pkt->bytes;
+    pkt->via->vls[pkt->via_vl].buffered -= pkt->bytes;
     pkt->via = NULL;
 }
 
@@ -186,7 +193,26 @@ void link_return_credits(struct sim_packet *pkt)
 
     pkt->via = NULL;
     if (via)
-        return_credits(via, pkt->vl, pkt->bytes);
+        return_credits(via, pkt->via_vl, pkt->bytes);
+}
+
+uint64_t link_drop_queued(struct link *link)
+{
+    uint64_t count = 0;
+
+    for (; link->waiting; count++) {
+        struct vl *vl = &link->vls[__builtin_ctz(link->waiting)];
+        struct sim_packet *pkt = vl->first;
+
+        vl->first = pkt->next;
+        if (!vl->first)
+            link->waiting &= link->waiting - 1;
+        vl->ethernet.queued -= pkt->bytes;
+        link->queued -= pkt->bytes;
+        link_return_credits(pkt);
+        sim_packet_put(pkt);
+    }
+    return count;
 }
 
 void link_free(struct link *link)
@@ -214,7 +240,7 @@ static uint8_t vl_of(const struct sim_packet *pkt)
 
     if (pkt->packet.opcode == OPCODE_CNP)
         level = model->parameters.dcqcn.cnp_level;
-    return level % model->parameters.link.vls;
+    return level % model->parameters.link.vls * model->fabric.layers;
 }
 
 /* Packets between QPs of one adapter do not use the link. */

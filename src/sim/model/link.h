@@ -33,7 +33,9 @@ struct link {
     struct vl vls[VLS_MAX];
     uint32_t waiting;      /* bit mask of VLs with packets */
     uint64_t virtual_time; /* start tag of the packet sent last */
+    uint64_t bytes, queued, queue_max; /* sent; that wait, of all VLs; at most */
     bool busy;
+    bool failed;
     /* The packet being sent occupies the receive buffer of this link until it has left. */
     struct link *upstream;
     uint32_t upstream_bytes;
@@ -50,6 +52,9 @@ void link_continue(struct link *link);
 
 /* The packet being sent has left the switch. */
 void link_free(struct link *link);
+
+/* Drops the packets that wait; returns how many. */
+uint64_t link_drop_queued(struct link *link);
 
 /* The packet leaves the receive buffer it is in. */
 void link_return_credits(struct sim_packet *pkt);

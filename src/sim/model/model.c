@@ -96,6 +96,9 @@ void model_dispatch(const struct event *event)
         ethernet_paced(qp);
         sim_qp_put(qp);
         break;
+    case EVENT_LINK_FAILS:
+        switch_link_fails(event->argument);
+        break;
     case EVENT_KINDS:
         break;
     }

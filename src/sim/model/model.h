@@ -9,6 +9,7 @@
 #include "sim/adapter/faults.h"
 #include "sim/adapter/parameters.h"
 #include "sim/model/ethernet.h"
+#include "sim/model/switch.h"
 #include "sim/memory/pool.h"
 #include "sim/sched/vthread.h"
 #include "transport/transport.h"
@@ -32,6 +33,7 @@ enum event_kind {
     EVENT_TIMEOUT,          /* sim_qp */
     EVENT_PAUSE,            /* link: a pause frame takes effect; argument as ethernet.c makes it */
     EVENT_PACED,            /* sim_qp: its rate allows another packet */
+    EVENT_LINK_FAILS,       /* NULL: argument is an index of fabric.failing */
     EVENT_KINDS,
 };
 
@@ -52,14 +54,8 @@ struct sim_cqe_list {
     struct sim_cqe *last;
 };
 
-struct fabric_switch; /* switch.c */
-struct sim_port;      /* hca.h */
-struct sim_qp;        /* sim_qp.h */
-
-struct fabric {
-    uint32_t leaves, spines;
-    struct fabric_switch *switches; /* leaves first */
-};
+struct sim_port; /* hca.h */
+struct sim_qp;   /* sim_qp.h */
 
 struct model {
     struct parameters parameters;

@@ -204,21 +204,24 @@ static void put_adapter(FILE *out, const struct sim_hca *hca)
     }
 }
 
-static void put_trunk(void *out, struct link *link, uint32_t leaf, uint32_t spine, bool up)
+static void put_trunk(void *out, const struct link *link, const char *from, const char *to)
 {
-    char name[64];
+    char name[2 * SHAPE_NAME_BYTES + 4];
 
-    snprintf(name, sizeof(name), "leaf %u %s spine %u", leaf, up ? "to" : "from", spine);
+    snprintf(name, sizeof(name), "%s to %s", from, to);
     put_server(out, &link->server, name);
     put_ethernet(out, link, name);
 }
 
 static void put_switches(FILE *out)
 {
-    if (!model->fabric.spines)
+    if (model->fabric.switch_count == 1)
         return;
     fputs("  between switches\n", out);
     switch_each_trunk(put_trunk, out);
+    if (model->fabric.lost)
+        fprintf(out, "  lost to failed links: %llu packets\n",
+                (unsigned long long)model->fabric.lost);
 }
 
 static void put_transport(FILE *out)
@@ -357,13 +360,15 @@ static void write_adapter(struct list *list, const struct sim_hca *hca)
     fputs("]}", out);
 }
 
-static void write_trunk(void *list, struct link *link, uint32_t leaf, uint32_t spine, bool up)
+static void write_trunk(void *list, const struct link *link, const char *from, const char *to)
 {
     FILE *out = item(list);
 
-    fprintf(out, "  {\"leaf\":%u,\"spine\":%u,\"up\":%s,\"busy\":%.6f,\"jobs\":%llu", leaf, spine,
-            up ? "true" : "false", share_busy(&link->server),
-            (unsigned long long)link->server.jobs);
+    fprintf(out,
+            "  {\"from\":\"%s\",\"to\":\"%s\",\"busy\":%.6f,\"jobs\":%llu,\"bytes\":%llu,"
+            "\"queue_max\":%llu",
+            from, to, share_busy(&link->server), (unsigned long long)link->server.jobs,
+            (unsigned long long)link->bytes, (unsigned long long)link->queue_max);
     if (model_is_ethernet()) {
         fputs(",\"ethernet\":", out);
         write_ethernet(out, link);
