@@ -4,6 +4,8 @@
 #include "transport/psn.h"
 #include "transport/transport.h"
 
+#include <string.h>
+
 enum responder_state {
     RESPONDER_CHECK_PSN,      /* expected, duplicate or out of sequence? */
     RESPONDER_CHECK_SEQUENCE, /* does the opcode continue what came before? */
@@ -49,7 +51,12 @@ struct arrival {
 
 void responder_init(struct transport_qp *qp)
 {
-    qp->responder = (struct responder){ .expected_psn = qp->attributes.receive_psn };
+    struct responder_resource *resources = qp->attributes.resources;
+    size_t count = qp->attributes.responder_resources;
+
+    qp->responder = (struct responder){ .expected_psn = qp->attributes.receive_psn,
+                                        .resources = resources };
+    memset(resources, 0, (count ? count : 1) * sizeof(*resources));
 }
 
 static bool has(const struct arrival *arrival, unsigned flags)

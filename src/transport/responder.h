@@ -46,7 +46,7 @@ struct responder {
     uint8_t syndrome;  /* of that ACK or NAK */
     uint8_t pending;   /* resources with response packets to send */
     uint8_t oldest;    /* resource: reused by the next read or atomic */
-    struct responder_resource resources[RESPONDER_MAX_RESOURCES];
+    struct responder_resource *resources; /* as many as the attributes say */
 };
 
 void responder_init(struct transport_qp *qp);

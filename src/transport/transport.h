@@ -120,6 +120,7 @@ struct transport_attributes {
 
     uint8_t responder_resources; /* for the peer's, up to RESPONDER_MAX_RESOURCES */
     uint8_t rnr_timer;           /* code of the delay in our RNR NAKs */
+    struct responder_resource *resources; /* memory for these, and for one if there are none */
 };
 
 struct transport_counters {

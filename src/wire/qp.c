@@ -41,6 +41,7 @@ static void start_transport(struct wire_qp *qp)
         attributes.timeout = MIN_TIMEOUT;
     if (attributes.max_reads > WINDOW_BYTES / WIRE_READ_BYTES)
         attributes.max_reads = WINDOW_BYTES / WIRE_READ_BYTES;
+    attributes.resources = qp->resources;
     qp->full_window = attributes.window;
     qp->full_reads = attributes.max_reads;
     qp->losses = 0;

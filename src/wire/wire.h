@@ -136,6 +136,7 @@ struct wire_peer;
 
 struct wire_qp {
     struct transport_qp transport;
+    struct responder_resource resources[RESPONDER_MAX_RESOURCES];
     struct hca_qp *hca;
     struct shared_qp *shared;
     struct wire_qp *next, **link;

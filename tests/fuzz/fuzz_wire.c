@@ -24,6 +24,7 @@ static const struct roce_flow flow = {
 };
 
 static struct transport_qp qp;
+static struct responder_resource resources[RESPONDER_MAX_RESOURCES];
 static struct transport_wqe wqes[POSTED];
 static uint32_t completed;
 static bool receive_taken, ended;
@@ -169,6 +170,7 @@ static void begin(uint8_t choice)
         .rnr_retry_count = 2,
         .max_reads = 2,
         .responder_resources = 2,
+        .resources = resources,
     };
 
     completed = 0;

@@ -274,6 +274,7 @@ static void init_end(struct pair *pair, unsigned which,
     end->receive_buffer = allocate(PAIR_MAX_MESSAGE);
     end->receive_length = PAIR_MAX_MESSAGE;
     end->written_end = WRITTEN_ONCE_BEGIN;
+    own.resources = end->resources;
     transport_init(&end->qp, &pair->ops, &own);
 }
 

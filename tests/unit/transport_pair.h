@@ -47,6 +47,7 @@ struct pair_request {
 
 struct pair_end {
     struct transport_qp qp;
+    struct responder_resource resources[RESPONDER_MAX_RESOURCES];
     struct pair *pair;
     struct pair_end *peer;
     struct pair_request requests[PAIR_MAX_REQUESTS];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "sim/model/bus.h"
 
-static struct server *down_of(struct bus *bus)
+static struct gap_server *down_of(struct bus *bus)
 {
     return bus->parameters->bus.half_duplex ? &bus->up : &bus->down;
 }
@@ -11,7 +11,7 @@ static double transactions(uint64_t bytes, uint64_t largest)
     return bytes ? (bytes + largest - 1) / largest : 1;
 }
 
-static void charge_link_layer(struct bus *bus, struct server *other, uint64_t now, double count)
+static void charge_link_layer(struct bus *bus, struct gap_server *other, uint64_t now, double count)
 {
     if (bus->parameters->bus.link_layer > 0 && !bus->parameters->bus.half_duplex)
         serve_in_gaps(other, now, count * bus->parameters->bus.link_layer);
@@ -29,7 +29,7 @@ uint64_t bus_write(struct bus *bus, uint64_t now, uint64_t bytes)
 }
 
 /* A short transfer passes between the bursts of others: it waits for at most one of them. */
-static uint64_t serve_short(struct server *server, uint64_t now, double service, double burst)
+static uint64_t serve_short(struct gap_server *server, uint64_t now, double service, double burst)
 {
     uint64_t end = serve_in_gaps(server, now, service), latest = now + ns_of(burst + service);
 

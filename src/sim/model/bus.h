@@ -11,9 +11,9 @@
 
 struct bus {
     const struct parameters *parameters;
-    struct server up;   /* from the adapter to memory */
-    struct server down; /* half duplex: unused */
-    struct server returns; /* limits the rate of read completions (bus.read_rate) */
+    struct gap_server up;   /* from the adapter to memory */
+    struct gap_server down; /* half duplex: unused */
+    struct gap_server returns; /* limits the rate of read completions (bus.read_rate) */
 };
 
 /* DMA write; returns when the processor can see the bytes. */

@@ -5,15 +5,21 @@ void cache_init(struct cache *cache, struct cache_slot *slots, uint64_t capacity
 {
     *cache = (struct cache){ .slots = slots, .capacity = capacity };
     cache->sets = capacity > ways ? capacity / ways : 1;
+    cache->ways = capacity % cache->sets ? 0 : capacity / cache->sets;
+}
+
+static uint64_t first_slot(const struct cache *cache, uint64_t set)
+{
+    return cache->ways ? set * cache->ways : set * cache->capacity / cache->sets;
 }
 
 /* Returns the slot of the entry, or else an empty one, or else the least recently used of its set.
  */
 static struct cache_slot *slot_of(const struct cache *cache, uint64_t number)
 {
-    uint64_t set = number % cache->sets;
-    struct cache_slot *slot = &cache->slots[set * cache->capacity / cache->sets];
-    struct cache_slot *end = &cache->slots[(set + 1) * cache->capacity / cache->sets];
+    uint64_t set = number < cache->sets ? number : number % cache->sets;
+    struct cache_slot *slot = &cache->slots[first_slot(cache, set)];
+    struct cache_slot *end = &cache->slots[first_slot(cache, set + 1)];
     struct cache_slot *oldest = slot;
 
     for (; slot < end; slot++) {

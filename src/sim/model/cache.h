@@ -16,6 +16,7 @@ struct cache {
     struct cache_slot *slots; /* of 'capacity' entries, set after set */
     uint64_t capacity;        /* 0: unlimited */
     uint64_t sets;
+    uint64_t ways; /* 0: sets differ in it */
     uint64_t uses;
     uint64_t hits, misses;
 };

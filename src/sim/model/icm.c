@@ -4,7 +4,9 @@
 #include <errno.h>
 #include <stddef.h>
 
-#define PAGE_BUCKETS 16384
+#define FIRST_BUCKETS 64
+#define GROUP         16 /* consecutive pages, in consecutive buckets */
+#define FRESH_PAGES   16
 #define ACCESS_BYTES 64
 #define MTT_BYTES    8 /* an entry: the translation of a page */
 
@@ -43,7 +45,8 @@ int icm_init(struct icm *icm, const struct parameters *parameters, struct bus *b
                            parameters->icm.ways);
     if (error || !icm->mtt.capacity)
         return error;
-    icm->page_table = pool_alloc_permanent(PAGE_BUCKETS * sizeof(*icm->page_table));
+    icm->page_buckets = FIRST_BUCKETS;
+    icm->page_table = pool_alloc_permanent(FIRST_BUCKETS * sizeof(*icm->page_table));
     return icm->page_table ? 0 : ENOMEM;
 }
 
@@ -95,14 +98,61 @@ uint64_t icm_qpc(struct icm *icm, uint64_t context, uint64_t now)
     return serve_miss(icm, now, p->icm.qpc_accesses, evicted ? p->icm.write_back_accesses : 0);
 }
 
+static struct page **bucket_of(const struct icm *icm, uint32_t proc, uint64_t page)
+{
+    uint64_t group = (page / GROUP ^ (uint64_t)proc << 40) * 0x9e3779b97f4a7c15ull >> 32;
+
+    return &icm->page_table[(group * GROUP + page % GROUP) & (icm->page_buckets - 1)];
+}
+
 /* The place in the page table of a page, or that where it would be: *link is NULL. */
 static struct page **find_page(struct icm *icm, uint32_t proc, uint64_t page)
 {
-    struct page **link = &icm->page_table[(page * 0x9e3779b97f4a7c15ull ^ proc) % PAGE_BUCKETS];
+    struct page **link = bucket_of(icm, proc, page);
 
     while (*link && ((*link)->page != page || (*link)->proc != proc))
         link = &(*link)->next;
     return link;
+}
+
+/* Doubles the page table when it is full; it may stay as it is. */
+static void grow_table(struct icm *icm)
+{
+    struct icm old = *icm;
+    struct page **table;
+
+    if (icm->pages.used < icm->page_buckets)
+        return;
+    table = pool_alloc_permanent(2ull * icm->page_buckets * sizeof(*table));
+    if (!table)
+        return;
+    icm->page_table = table;
+    icm->page_buckets *= 2;
+    for (uint32_t i = 0; i < old.page_buckets; i++) {
+        for (struct page *page = old.page_table[i], *next; page; page = next) {
+            struct page **bucket = bucket_of(icm, page->proc, page->page);
+
+            next = page->next;
+            page->next = *bucket;
+            *bucket = page;
+        }
+    }
+}
+
+/* Pages of an adapter are beside each other. NULL if no memory is left. */
+static struct page *take_page(struct icm *icm)
+{
+    struct page *fresh;
+
+    if (!icm->pages.free) {
+        fresh = pool_alloc_permanent(FRESH_PAGES * sizeof(*fresh));
+        if (!fresh)
+            return NULL;
+        icm->pages.used += FRESH_PAGES;
+        for (int i = FRESH_PAGES - 1; i >= 0; i--)
+            pool_give(&icm->pages, &fresh[i]);
+    }
+    return pool_take(&icm->pages);
 }
 
 /* Puts a page of which nothing is known into *link, as the first of a line. Returns NULL if no
@@ -111,7 +161,7 @@ static struct page *begin_line(struct icm *icm, struct page **link, uint32_t pro
 {
     if (!icm->pages.used)
         icm->lines = 0;
-    *link = pool_take(&icm->pages);
+    *link = take_page(icm);
     if (*link)
         **link = (struct page){ .page = page, .proc = proc, .line = icm->lines++ };
     return *link;
@@ -136,7 +186,7 @@ static struct page *add_page(struct icm *icm, struct page **link, uint32_t proc,
 
     if (!before)
         return begin_line(icm, link, proc, page);
-    *link = pool_take(&icm->pages);
+    *link = take_page(icm);
     if (*link)
         **link = (struct page){ .page = page,
                                 .proc = proc,
@@ -151,6 +201,10 @@ static bool use_page(struct icm *icm, uint32_t proc, uint64_t page)
     struct page **link = find_page(icm, proc, page);
     bool evicted;
 
+    if (!*link) {
+        grow_table(icm);
+        link = find_page(icm, proc, page);
+    }
     if (!*link && !add_page(icm, link, proc, page))
         return false;
     return cache_use(&icm->mtt, (*link)->line, &evicted);
@@ -200,7 +254,7 @@ static void drop_page(struct icm *icm, struct page **link)
 /* Looks at all pages that were used: for regions that are larger than any program uses. */
 static void drop_pages_between(struct icm *icm, uint32_t proc, uint64_t first, uint64_t last)
 {
-    for (uint32_t i = 0; i < PAGE_BUCKETS; i++) {
+    for (uint32_t i = 0; i < icm->page_buckets; i++) {
         for (struct page **link = &icm->page_table[i]; *link;) {
             if ((*link)->proc == proc && (*link)->page >= first && (*link)->page <= last)
                 drop_page(icm, link);
@@ -217,7 +271,7 @@ void icm_invalidate_mtt(struct icm *icm, uint32_t proc, uint64_t address, uint64
 
     if (!icm->mtt.capacity || !length)
         return;
-    if (last - first >= PAGE_BUCKETS) {
+    if (last - first >= icm->page_buckets) {
         drop_pages_between(icm, proc, first, last);
         return;
     }

@@ -21,6 +21,7 @@ struct icm {
     uint64_t line_pages;                /* pages that a line translates */
     struct pool pages;
     struct page **page_table;
+    uint32_t page_buckets; /* a power of two */
 };
 
 int icm_init(struct icm *icm, const struct parameters *parameters, struct bus *bus);

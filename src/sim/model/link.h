@@ -30,7 +30,6 @@ struct link {
     struct sim_port *from_port;      /* NULL: the link leaves a switch */
     struct fabric_switch *to_switch; /* NULL: the link ends at to_port */
     struct sim_port *to_port;
-    struct vl vls[VLS_MAX];
     uint32_t waiting;      /* bit mask of VLs with packets */
     uint64_t virtual_time; /* start tag of the packet sent last */
     uint64_t bytes, queued, queue_max; /* sent; that wait, of all VLs; at most */
@@ -41,6 +40,7 @@ struct link {
     uint32_t upstream_bytes;
     uint8_t upstream_vl;
     struct link *reverse; /* the other direction */
+    struct vl vls[VLS_MAX];
     struct ethernet_counters ethernet;
 };
 

@@ -25,9 +25,10 @@ static struct sim_qp *create(const struct sim_qp_owner *owner, uint32_t qpn,
         .rnr_retry_count = TRANSPORT_RETRY_FOREVER,
         .max_reads = 1,
         .responder_resources = 1,
+        .resources = pool_alloc_permanent(sizeof(struct responder_resource)),
     };
 
-    if (!qp)
+    if (!qp || !attributes.resources)
         return NULL;
     qp->ring = pool_alloc_permanent(FIRST_RING * sizeof(*qp->ring));
     if (!qp->ring)

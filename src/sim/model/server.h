@@ -18,13 +18,18 @@ struct server_gap {
 
 struct server {
     uint64_t free_at;
-    uint32_t gap_count;
-    struct server_gap gaps[SERVER_GAPS]; /* in order of time */
     double fraction; /* of a ns that earlier jobs have left: rates are not rounded */
     uint64_t busy;   /* total busy time */
     uint64_t jobs;
     uint32_t track; /* thread id in the trace, or 0 */
     uint32_t node;
+};
+
+/* One to which jobs are submitted ahead of time. */
+struct gap_server {
+    struct server server; /* first */
+    uint32_t gap_count;
+    struct server_gap gaps[SERVER_GAPS]; /* in order of time */
 };
 
 static inline uint64_t ns_of(double ns)
@@ -33,7 +38,7 @@ static inline uint64_t ns_of(double ns)
 }
 
 /* Forgets the first gap. */
-static inline void server_drop_gap(struct server *server)
+static inline void server_drop_gap(struct gap_server *server)
 {
     server->gap_count--;
     memmove(server->gaps, server->gaps + 1, server->gap_count * sizeof(*server->gaps));
@@ -41,7 +46,7 @@ static inline void server_drop_gap(struct server *server)
 
 /* Finds the start of a job in a gap, and takes its time from the gap; UINT64_MAX if the job fits in
  * none. */
-static inline uint64_t server_start_in_gap(struct server *server, uint64_t now, uint64_t length)
+static inline uint64_t server_start_in_gap(struct gap_server *server, uint64_t now, uint64_t length)
 {
     for (uint32_t i = 0; i < server->gap_count; i++) {
         struct server_gap *gap = &server->gaps[i];
@@ -93,20 +98,21 @@ static inline uint64_t serve(struct server *server, uint64_t now, double service
 
 /* The same, for servers to which jobs are submitted ahead of time: the job may use time that
  * earlier ones have left idle. */
-static inline uint64_t serve_in_gaps(struct server *server, uint64_t now, double service)
+static inline uint64_t serve_in_gaps(struct gap_server *gaps, uint64_t now, double service)
 {
+    struct server *server = &gaps->server;
     uint64_t length = server_length(server, service), start = UINT64_MAX;
 
-    while (server->gap_count && server->gaps[0].end <= sched->now)
-        server_drop_gap(server);
-    if (server->gap_count)
-        start = server_start_in_gap(server, now, length);
+    while (gaps->gap_count && gaps->gaps[0].end <= sched->now)
+        server_drop_gap(gaps);
+    if (gaps->gap_count)
+        start = server_start_in_gap(gaps, now, length);
     if (start == UINT64_MAX) {
         start = now > server->free_at ? now : server->free_at;
         if (start > server->free_at && start > sched->now) {
-            if (server->gap_count == SERVER_GAPS)
-                server_drop_gap(server);
-            server->gaps[server->gap_count++] = (struct server_gap){ server->free_at, start };
+            if (gaps->gap_count == SERVER_GAPS)
+                server_drop_gap(gaps);
+            gaps->gaps[gaps->gap_count++] = (struct server_gap){ server->free_at, start };
         }
         server->free_at = start + length;
     }

@@ -41,6 +41,7 @@ static void start_transport(struct sim_qp *qp, const struct hca_qp *hqp)
 
     attributes.window = SIM_QP_WINDOW;
     attributes.ack_every = SIM_QP_ACK_EVERY;
+    attributes.resources = qp->resources;
     transport_init(&qp->transport, &sim_qp_transport_ops, &attributes);
 }
 

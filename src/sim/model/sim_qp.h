@@ -129,7 +129,9 @@ struct sim_qp {
     bool dead;                 /* flushed or destroyed; events and packets may still point here */
     struct shared_cq *send_cq;
 
-    struct sim_sge recv_sge[HCA_MAX_SGE]; /* last: a QP of an owner has none */
+    /* Last: a QP of an owner has less of these. */
+    struct sim_sge recv_sge[HCA_MAX_SGE];
+    struct responder_resource resources[RESPONDER_MAX_RESOURCES];
 };
 
 /* Returns the modelled QP, creating it on first use; NULL if out of memory. */

@@ -51,9 +51,9 @@ static const struct component {
     const char *name;
     size_t offset;
 } hca_servers[] = {
-    { "bus to memory", offsetof(struct sim_hca, bus.up) },
-    { "bus from memory", offsetof(struct sim_hca, bus.down) },
-    { "read data returned", offsetof(struct sim_hca, bus.returns) },
+    { "bus to memory", offsetof(struct sim_hca, bus.up.server) },
+    { "bus from memory", offsetof(struct sim_hca, bus.down.server) },
+    { "read data returned", offsetof(struct sim_hca, bus.returns.server) },
     { "ICM", offsetof(struct sim_hca, icm.fetcher) },
     { "adapter memory", offsetof(struct sim_hca, memory) },
 }, hca_caches[] = {

@@ -55,9 +55,9 @@ static void name_server(struct server *server, const struct sim_hca *hca, const 
 
 static void name_adapter(struct sim_hca *hca)
 {
-    name_server(&hca->bus.up, hca, "bus to memory");
-    name_server(&hca->bus.down, hca, "bus from memory");
-    name_server(&hca->bus.returns, hca, "read data");
+    name_server(&hca->bus.up.server, hca, "bus to memory");
+    name_server(&hca->bus.down.server, hca, "bus from memory");
+    name_server(&hca->bus.returns.server, hca, "read data");
     name_server(&hca->icm.fetcher, hca, "ICM");
     for (uint32_t i = 0; i < hca->port_count; i++) {
         struct sim_port *port = &hca->ports[i];

@@ -7,9 +7,9 @@
 
 #include <string.h>
 
-#define ARITY        4
-#define BUCKET_SHIFT 3 /* 8 ns */
-#define FRESH_NODES  256
+#define ARITY          4
+#define FRESH_NODES    256
+#define PREFETCH_LINES 4
 
 /* ---- heaps ---- */
 
@@ -93,11 +93,6 @@ static void heap_pop(struct event_heap *heap, struct event *event)
 
 /* ---- the wheel ---- */
 
-static uint64_t bucket_of(const struct event *event)
-{
-    return event->time >> BUCKET_SHIFT;
-}
-
 static struct event_node *take_node(struct event_queue *queue)
 {
     struct event_node *node = queue->free;
@@ -113,31 +108,48 @@ static struct event_node *take_node(struct event_queue *queue)
     return node;
 }
 
-static bool insert(struct event_queue *queue, const struct event *event)
+/* Appends to the events of the same time. Only an event that was among the distant ones can be
+ * older than the last of them. */
+static bool append(struct event_queue *queue, const struct event *event)
 {
-    uint64_t bucket = bucket_of(event);
-    uint32_t slot = bucket % EVENT_BUCKETS;
-    struct event_node *node;
+    uint32_t slot = event->time % EVENT_BUCKETS;
+    struct event_node *node = take_node(queue), *last = queue->last[slot], *before;
 
-    if (bucket <= queue->bucket)
-        return heap_push(&queue->near, event);
-    if (bucket - queue->bucket >= EVENT_BUCKETS)
-        return heap_push(&queue->far, event);
-    node = take_node(queue);
     if (!node)
         return fail_full();
     node->event = *event;
-    node->next = queue->buckets[slot];
-    queue->buckets[slot] = node;
-    queue->filled[slot / 64] |= 1ull << slot % 64;
+    if (!last) {
+        node->next = node;
+        queue->last[slot] = node;
+        queue->filled[slot / 64] |= 1ull << slot % 64;
+        return true;
+    }
+    before = last;
+    if (unlikely(event->order < last->event.order)) {
+        while (before->next->event.order < event->order)
+            before = before->next;
+    } else {
+        queue->last[slot] = node;
+    }
+    node->next = before->next;
+    before->next = node;
     return true;
 }
 
-/* The distance from the current bucket to the next one with events; EVENT_BUCKETS if there is
- * none. */
+static bool insert(struct event_queue *queue, const struct event *event)
+{
+    if (unlikely(event->time < queue->time))
+        return heap_push(&queue->late, event);
+    if (event->time - queue->time >= EVENT_BUCKETS)
+        return heap_push(&queue->far, event);
+    return append(queue, event);
+}
+
+/* The distance from the current time to the next one with events; EVENT_BUCKETS if there is none.
+ */
 static uint32_t next_filled(const struct event_queue *queue)
 {
-    uint32_t start = (queue->bucket + 1) % EVENT_BUCKETS;
+    uint32_t start = queue->time % EVENT_BUCKETS;
 
     for (uint32_t i = 0; i <= EVENT_BUCKETS / 64; i++) {
         uint32_t word = (start / 64 + i) % (EVENT_BUCKETS / 64);
@@ -148,42 +160,53 @@ static uint32_t next_filled(const struct event_queue *queue)
         else if (i == EVENT_BUCKETS / 64)
             bits &= ~(~0ull << start % 64);
         if (bits)
-            return (word * 64 + __builtin_ctzll(bits) - start + EVENT_BUCKETS) % EVENT_BUCKETS + 1;
+            return (word * 64 + __builtin_ctzll(bits) - start + EVENT_BUCKETS) % EVENT_BUCKETS;
     }
     return EVENT_BUCKETS;
 }
 
-static void empty_bucket(struct event_queue *queue)
+/* Turns the wheel to the next event, and fills it up from 'far'. */
+static void turn(struct event_queue *queue)
 {
-    uint32_t slot = queue->bucket % EVENT_BUCKETS;
-    struct event_node *node = queue->buckets[slot], *next;
+    uint32_t distance = next_filled(queue);
+    uint64_t time = queue->time + distance;
+    struct event event;
 
-    queue->buckets[slot] = NULL;
-    queue->filled[slot / 64] &= ~(1ull << slot % 64);
-    for (; node; node = next) {
-        next = node->next;
-        heap_push(&queue->near, &node->event);
-        node->next = queue->free;
-        queue->free = node;
+    if (queue->far.count && (distance == EVENT_BUCKETS || queue->far.events[0].time < time))
+        time = queue->far.events[0].time;
+    queue->time = time;
+    while (queue->far.count && queue->far.events[0].time - time < EVENT_BUCKETS) {
+        heap_pop(&queue->far, &event);
+        append(queue, &event);
     }
 }
 
-/* Turns the wheel to the next event, and fills it up from 'far'. */
-static void refill(struct event_queue *queue)
+/* With many nodes, what the next event concerns is in none of the caches. */
+static void prefetch(const struct event_node *next)
 {
-    uint32_t distance = next_filled(queue);
-    uint64_t bucket = queue->bucket + distance;
-    struct event event;
+    const char *object = next->event.object;
 
-    if (queue->far.count &&
-        (distance == EVENT_BUCKETS || bucket_of(&queue->far.events[0]) < bucket))
-        bucket = bucket_of(&queue->far.events[0]);
-    queue->bucket = bucket;
-    while (queue->far.count && bucket_of(&queue->far.events[0]) - bucket < EVENT_BUCKETS) {
-        heap_pop(&queue->far, &event);
-        insert(queue, &event);
+    for (int line = 0; line < PREFETCH_LINES; line++)
+        __builtin_prefetch(object + line * CACHE_LINE);
+    __builtin_prefetch(next->next);
+}
+
+/* Removes the first event of the current time. */
+static void take_first(struct event_queue *queue, struct event *event)
+{
+    uint32_t slot = queue->time % EVENT_BUCKETS;
+    struct event_node *last = queue->last[slot], *first = last->next;
+
+    *event = first->event;
+    last->next = first->next;
+    if (first == last) {
+        queue->last[slot] = NULL;
+        queue->filled[slot / 64] &= ~(1ull << slot % 64);
+    } else {
+        prefetch(first->next);
     }
-    empty_bucket(queue);
+    first->next = queue->free;
+    queue->free = first;
 }
 
 /* ---- the queue ---- */
@@ -206,9 +229,13 @@ bool event_next_time(uint64_t *time)
 
     if (!queue->count)
         return false;
-    if (!queue->near.count)
-        refill(queue);
-    *time = queue->near.events[0].time;
+    if (unlikely(queue->late.count)) {
+        *time = queue->late.events[0].time;
+        return true;
+    }
+    if (!queue->last[queue->time % EVENT_BUCKETS])
+        turn(queue);
+    *time = queue->time;
     return true;
 }
 
@@ -216,8 +243,12 @@ void event_pop(struct event *event)
 {
     struct event_queue *queue = &sched->events;
 
-    if (!queue->near.count)
-        refill(queue);
-    heap_pop(&queue->near, event);
     queue->count--;
+    if (unlikely(queue->late.count)) {
+        heap_pop(&queue->late, event);
+        return;
+    }
+    if (!queue->last[queue->time % EVENT_BUCKETS])
+        turn(queue);
+    take_first(queue, event);
 }

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The event queue, ordered by time, then by creation, so the order never depends on memory
- * addresses. Events of the next few nanoseconds are in a small heap, those behind them in the
- * buckets of a wheel, unsorted, and distant ones in another heap: the cost of an event hardly
- * depends on how many there are (a calendar queue; Brown 1988). */
+ * addresses. Events of the next microseconds are in the buckets of a wheel, one for each
+ * nanosecond, and distant ones in a heap: the cost of an event hardly depends on how many there are
+ * (a timing wheel; Varghese, Lauck 1987). */
 #ifndef SIM_SCHED_EVENTS_H
 #define SIM_SCHED_EVENTS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#define EVENT_BUCKETS 8192
+#define EVENT_BUCKETS 16384
 
 struct event {
     uint64_t time;
@@ -33,12 +33,12 @@ struct event_node {
 struct event_queue {
     uint64_t next_order;
     uint64_t count;
-    uint64_t bucket;                     /* number of the bucket that was moved to 'near' last */
-    struct event_heap near;              /* up to the end of that bucket */
-    struct event_heap far;               /* behind the wheel */
-    struct event_node *free;             /* nodes */
-    uint64_t filled[EVENT_BUCKETS / 64]; /* bit mask of the buckets with events */
-    struct event_node *buckets[EVENT_BUCKETS];
+    uint64_t time;                          /* of the bucket that the wheel has reached */
+    struct event_heap late;                 /* before that time */
+    struct event_heap far;                  /* behind the wheel */
+    struct event_node *free;                /* nodes */
+    uint64_t filled[EVENT_BUCKETS / 64];    /* bit mask of the buckets with events */
+    struct event_node *last[EVENT_BUCKETS]; /* of each bucket, in a ring: its next is the first */
 };
 
 void event_at(uint64_t time, uint32_t kind, void *object, uint32_t argument);
