@@ -231,6 +231,19 @@ static const struct option_row advise_options[] = {
     JSON_ROW, { .name = NULL },
 };
 
+static const struct option_row sweep_options[] = {
+    { .name = "jobs", .argument = "N", .default_value = "0", .kind = OPTION_NUMBER, .maximum = 64,
+      .help = "replays at the same time; 0: one for each core" },
+    { .name = "part", .argument = "K/N", .default_value = "1/1", .kind = OPTION_TEXT,
+      .help = "only every Nth replay, beginning with the Kth: for several machines, each with an output of its own" },
+    { .name = "list", .kind = OPTION_FLAG, .help = "print the replays instead of running them" },
+    { .name = "output", .heading = "Output", .letter = 'o', .argument = "FILE.json", .kind = OPTION_PATH, .writes = true,
+      .help = "keep the results here, after each replay; what is there already is not replayed again" },
+    { .name = "json", .kind = OPTION_FLAG, .help = "print JSON instead of a table" },
+    { .name = "csv", .kind = OPTION_FLAG, .help = "print comma-separated values instead of a table" },
+    { .name = NULL },
+};
+
 static const struct option_row report_options[] = {
     { .name = "output", .heading = "Output", .letter = 'o', .argument = "FILE",
       .default_value = "report.html", .kind = OPTION_PATH, .writes = true, .takes_dash = true,
@@ -308,6 +321,8 @@ const struct command cli_commands[] = {
       .summary = "Play a schedule of many ranks on modelled adapters, in one process" },
     { .name = "goal", .operands = "PATTERN", .run = cli_goal, .options = goal_options,
       .summary = "Write the schedule of a collective, for replay" },
+    { .name = "sweep", .operands = "FILE", .run = cli_sweep, .options = sweep_options,
+      .summary = "Replay collectives in many combinations of ranks, sizes and adapters" },
     { .name = "bench", .heading = "Measure", .operands = "[EXPERIMENT|GROUP|SWEEP...]", .run = cli_bench,
       .options = settings_rows,
       .summary = "Measure a verbs device: the experiments of the suite" },

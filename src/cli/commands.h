@@ -21,6 +21,7 @@ int cli_reproduce(const struct invocation *invocation);
 int cli_report(const struct invocation *invocation);
 int cli_nas(const struct invocation *invocation);
 int cli_replay(const struct invocation *invocation);
+int cli_sweep(const struct invocation *invocation);
 int cli_goal(const struct invocation *invocation);
 int cli_help(const struct invocation *invocation);
 int cli_fill(const struct invocation *invocation);

@@ -61,6 +61,7 @@ KINDS = [
     (r'verbena nas ', prints(VERIFIED)),
     (r'^verbena reproduce', prints(MATCH)),
     (r'^verbena goal .*-o ', prints(r'\A\Z')),
+    (r'^verbena sweep', prints(r'^ +\d+ +[\d.]+$')),
     (r'verbena replay', prints(r'^total time |^rank,finish_ns')),
     (r'^verbena doctor$', prints(r'^library +yes', r'^The software adapter runs on this machine\.')),
 ]
@@ -147,6 +148,8 @@ CASES = {
     'docs/scale.md': {
         "printf 'num_ranks 2; rank 0 { l1: recv 8b from 1 } rank 1 { l1: recv 8b from 0 }' > waits.goal": prints(r'\A\Z'),
         'verbena replay waits.goal': Case(statuses=(1,), exact=True),
+        'verbena sweep docs/scale.sweep -o scale.json': Case(long='takes minutes', prints=(r'^ +1024 ',)),
+        'verbena report scale.json -o scale.html': Case(long='shows what the sweep before it has written', prints=(r'scale\.html',)),
     },
     'docs/mpi.md': {
         'export OMPI_MCA_mca_base_component_path=$PWD/build/lib/openmpi:SYSTEM_DEFAULT': prints(r'\A\Z'),
@@ -255,6 +258,15 @@ CASES = {
         'verbena bench latency bw --sizes 8,64K -o results.json': prints(MEASURED, add=TINY),
         "verbena bench latency --fail-if 'latency.send.p99[8]>10us'": prints(r'1 measured', statuses=LIMITS, add=FEW),
         'verbena bench all --device mlx5_0 --connect node17 -o mlx5.json': skip('needs two hosts'),
+    },
+    'man/verbena-sweep.1.in': {
+        "echo 'allreduce pattern=allreduce-ring,allreduce-doubling ranks=2..64 size=64K adapter=hdr100,ndr400' > s.sweep":
+            prints(r'\A\Z'),
+        'verbena report s.json -o s.html': prints(r's\.html'),
+        "srun -n 4 sh -c 'verbena sweep s.sweep --part $((SLURM_PROCID + 1))/4 -o s-$SLURM_PROCID.json'":
+            skip('needs a batch system'),
+        'parallel -S host1,host2 verbena sweep $PWD/s.sweep --part {}/2 -o $PWD/s-{}.json ::: 1 2':
+            skip('needs several hosts'),
     },
     'man/verbena-nas.1.in': {
         'verbena nas is --class B -n 8': Case(long=KERNEL, prints=(VERIFIED,)),
