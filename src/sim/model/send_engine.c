@@ -215,10 +215,17 @@ void send_engine_kick(struct sim_qp *qp)
     assign(port);
 }
 
+/* The engine holds the QP no longer; either may go on. */
+static void release_qp(struct send_engine *engine, struct sim_qp *qp)
+{
+    send_engine_kick(qp);
+    sim_qp_put(qp);
+    assign(engine->port);
+}
+
 static void finish_wqe_on_engine(struct send_engine *engine, const struct sim_packet *last)
 {
     struct sim_qp *qp = engine->qp;
-    struct sim_port *port = engine->port;
 
     if (model->parameters.hca.wait_for_ack && !engine->responding && last->wqe &&
         opcode_info(last->packet.opcode)->flags & OPCODE_SEND &&
@@ -235,9 +242,7 @@ static void finish_wqe_on_engine(struct send_engine *engine, const struct sim_pa
     }
     fetch_next(qp);
     sim_qp_schedule_work(qp);
-    send_engine_kick(qp);
-    sim_qp_put(qp);
-    assign(port);
+    release_qp(engine, qp);
 }
 
 /* Moves the QP to the end of the ready list; it continues its message later. */
@@ -247,9 +252,7 @@ static void preempt(struct send_engine *engine)
 
     engine->qp = NULL;
     qp->in_engine = false;
-    send_engine_kick(qp);
-    sim_qp_put(qp);
-    assign(engine->port);
+    release_qp(engine, qp);
 }
 
 /* A waiting QP does not preempt this one if another engine, now draining, will serve it. */
@@ -389,9 +392,7 @@ static void drained(struct send_engine *engine)
 
     engine->drains = NULL;
     qp->draining = false;
-    send_engine_kick(qp);
-    sim_qp_put(qp);
-    assign(engine->port);
+    release_qp(engine, qp);
 }
 
 /* Lets engines that wait for a slot or for buffer space continue. */
