@@ -513,14 +513,14 @@ static void pull_resource(struct transport_qp *qp, struct responder_resource *re
     }
 }
 
-static struct responder_resource *oldest_pending(struct transport_qp *qp)
+unsigned responder_next(const struct transport_qp *qp)
 {
-    struct responder *responder = &qp->responder;
+    const struct responder *responder = &qp->responder;
     unsigned at = responder->oldest;
 
     while (!responder->resources[at].pending)
         at = (at + 1) % qp->attributes.responder_resources;
-    return &responder->resources[at];
+    return at;
 }
 
 /* An ACK covers all earlier requests, so read and atomic responses go first. It is built when it is
@@ -530,7 +530,7 @@ bool responder_pull(struct transport_qp *qp, struct packet *packet)
     struct responder *responder = &qp->responder;
 
     if (responder->pending) {
-        pull_resource(qp, oldest_pending(qp), packet);
+        pull_resource(qp, &responder->resources[responder_next(qp)], packet);
     } else if (responder->acknowledge) {
         bool positive = (responder->syndrome & SYNDROME_KIND) == SYNDROME_ACK;
         build_response(qp, OPCODE_ACKNOWLEDGE,

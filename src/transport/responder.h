@@ -54,4 +54,7 @@ void responder_receive(struct transport_qp *qp, const struct packet *packet,
                        const struct opcode_info *info);
 bool responder_pull(struct transport_qp *qp, struct packet *packet);
 
+/* The index of the resource whose response is pulled next. One must be pending. */
+unsigned responder_next(const struct transport_qp *qp);
+
 #endif

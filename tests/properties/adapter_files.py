@@ -59,7 +59,9 @@ class Adapter:
             return f'{key}={after}{"B" if unit else ""}' if near else None
         return f'{key}={float(number) * factor:.8g}{unit}'
 
-    def can_change(self):
+    def can_change(self, step):
+        """Parameters that can be changed by so little, up and down."""
         return [key for key, value in sorted(self.values.items())
                 if self.units.get(key) in ('a time', 'a rate', 'a size', 'a whole number') and
-                not NOT_USED.match(key) and key != 'link.mtu' and float(value.split()[0]) > 0]
+                not NOT_USED.match(key) and key != 'link.mtu' and float(value.split()[0]) > 0 and
+                self.changed(key, 1 + step) and self.changed(key, 1 - step)]

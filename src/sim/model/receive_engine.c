@@ -181,8 +181,9 @@ static uint64_t write_payload(struct sim_packet *pkt)
     if (!pkt->response && qp->remote_device_memory)
         return hca_memory(hca, time, pkt->payload);
     time = icm_mtt(&hca->icm, qp->proc, target_address(pkt), pkt->payload, time);
-    if (!pkt->response)
-        qp->ack_earliest = time;
+    if (time < qp->translated_at)
+        time = qp->translated_at;
+    qp->translated_at = time;
     return bus_write(&hca->bus, time, pkt->payload);
 }
 

@@ -234,7 +234,7 @@ static void finish_wqe_on_engine(struct send_engine *engine, const struct sim_pa
     engine->qp = NULL;
     qp->in_engine = false;
     if (engine->responding)
-        qp->response_ready = transport_has_response(&qp->transport);
+        qp->response_ready = sim_qp_may_respond(qp);
     if (model->parameters.hca.drain && engine->in_flight_packets) {
         engine->drains = qp;
         qp->draining = true;

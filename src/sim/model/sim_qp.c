@@ -438,14 +438,28 @@ static void send_responses(struct sim_qp *qp)
     }
 }
 
+/* When the next response has its result. */
+static uint64_t next_response_at(const struct sim_qp *qp)
+{
+    uint64_t done = qp->atomic_done_at[responder_next(&qp->transport)];
+
+    return done > sched->now ? done : sched->now;
+}
+
+bool sim_qp_may_respond(const struct sim_qp *qp)
+{
+    return transport_has_response(&qp->transport) &&
+           (!qp->transport.responder.pending || next_response_at(qp) <= sched->now);
+}
+
 static void acknowledge(struct sim_qp *qp)
 {
-    if (qp->ack_earliest <= sched->now) {
+    if (qp->translated_at <= sched->now) {
         send_responses(qp);
     } else if (!qp->ack_scheduled) {
         qp->ack_scheduled = true;
         qp->refcount++;
-        event_at(qp->ack_earliest, EVENT_ACK, qp, 0);
+        event_at(qp->translated_at, EVENT_ACK, qp, 0);
     }
 }
 
@@ -462,8 +476,7 @@ void sim_qp_schedule_work(struct sim_qp *qp)
         } else if (!qp->response_scheduled) {
             qp->response_scheduled = true;
             qp->refcount++;
-            event_at((qp->atomic_done_at > sched->now ? qp->atomic_done_at : sched->now) +
-                         ns_of(model->parameters.hca.read_response),
+            event_at(next_response_at(qp) + ns_of(model->parameters.hca.read_response),
                      EVENT_RESPOND, qp, 0);
         }
     }
@@ -648,7 +661,8 @@ static enum transport_status atomic(struct transport_qp *transport, uint64_t reg
 {
     struct sim_qp *qp = sim_qp_of(transport);
 
-    qp->atomic_done_at = hca_atomic(qp, wqe->remote_address, sched->now);
+    qp->atomic_done_at[transport->responder.oldest] =
+        hca_atomic(qp, wqe->remote_address, sched->now);
     return payload_atomic(qp, wqe, original);
 }
 

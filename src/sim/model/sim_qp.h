@@ -97,8 +97,8 @@ struct sim_qp {
     bool response_ready;     /* a read or atomic response may be sent now */
     bool response_scheduled; /* EVENT_RESPOND is in the event queue */
     bool waits_for_ack;
-    uint64_t ack_earliest; /* payload is acknowledged when the adapter knows where it goes */
-    bool ack_scheduled;    /* EVENT_ACK is in the event queue */
+    uint64_t translated_at; /* payload is written in order, and acknowledged, from this time on */
+    bool ack_scheduled;     /* EVENT_ACK is in the event queue */
     bool ack_event_scheduled; /* EVENT_ACK_TURNAROUND is in the event queue */
     struct sim_packet *sending_first, *sending_last; /* started, not yet handed to the link */
     struct server qpc_lock;                          /* packets in and out hold the QP context */
@@ -110,7 +110,7 @@ struct sim_qp {
     /* Set by transport callbacks while receive_engine.c processes 'arriving'. */
     struct sim_packet *arriving;
     uint64_t response_visible_at; /* when the payload of a response is in memory */
-    uint64_t atomic_done_at;      /* when the result of the last atomic may be sent */
+    uint64_t atomic_done_at[RESPONDER_MAX_RESOURCES]; /* when the result of an atomic may be sent */
     uint64_t completed_at;        /* sends complete in order, none before this time */
     bool accepted_payload;
     bool consumed_recv;
@@ -187,6 +187,9 @@ void sim_qp_timeout(struct sim_qp *qp, uint64_t event_time);
 void sim_qp_ack_turnaround_done(struct sim_qp *qp);
 void sim_qp_respond(struct sim_qp *qp);
 void sim_qp_ack(struct sim_qp *qp);
+
+/* Whether a read or atomic response, or an acknowledgement behind them, may be sent now. */
+bool sim_qp_may_respond(const struct sim_qp *qp);
 
 /* Call after every entry into the transport: schedules its timer, its responses and the end of an
  * ACK turnaround. */
