@@ -144,7 +144,7 @@ static void show_output(const struct check_search *search, unsigned number, unsi
         lines += from[-1] == '\n';
     from += *from && from != text;
     if (*from)
-        printf("--- %s, the end of its output:\n%s%s", search->words[program][0], from,
+        printf("--- %s, the end of its output:\n%s%s", search->commands[program], from,
                text[length - 1] == '\n' ? "" : "\n");
 }
 
@@ -307,6 +307,14 @@ static void print_end(const struct progress *progress)
 
 /* ---- the command ---- */
 
+static void join(char **words, char *text, size_t size)
+{
+    size_t used = 0;
+
+    for (; *words && used < size; words++)
+        used += snprintf(text + used, size - used, "%s%s", used ? " " : "", *words);
+}
+
 static int split_programs(const struct invocation *invocation, struct check_search *search)
 {
     char **word = invocation->operands, **end = word + invocation->operand_count;
@@ -327,6 +335,7 @@ static int split_programs(const struct invocation *invocation, struct check_sear
     for (unsigned i = 0; i < search->programs; i++) {
         int status = start_check(search->words[i][0]);
 
+        join(search->words[i], search->commands[i], sizeof(search->commands[i]));
         if (status)
             return status;
     }
@@ -336,6 +345,19 @@ static int split_programs(const struct invocation *invocation, struct check_sear
 static int remove_entry(const char *path, const struct stat *status, int type, struct FTW *place)
 {
     return remove(path);
+}
+
+/* Always of the same length: the end of the search writes it again, unless the file is a pipe. */
+static void write_junit_head(FILE *file, const struct progress *progress)
+{
+    char counts[80] = "";
+
+    if (!fseek(file, 0, SEEK_SET))
+        snprintf(counts, sizeof(counts), "tests=\"%llu\" failures=\"%d\"",
+                 (unsigned long long)progress->ended, progress->failed);
+    fprintf(file,
+            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"verbena check\" %-60s>\n",
+            counts);
 }
 
 static FILE *open_junit(const struct invocation *invocation, int *status)
@@ -348,16 +370,19 @@ static FILE *open_junit(const struct invocation *invocation, int *status)
         *status = CLI_FAILED;
     }
     if (file)
-        fprintf(file,
-                "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"verbena check\">\n");
+        write_junit_head(file, &(struct progress){ 0 });
     return file;
 }
 
-static int close_junit(FILE *file, const char *path, int status)
+static int close_junit(const struct progress *progress, const char *path, int status)
 {
+    FILE *file = progress->junit;
+
     if (!file)
         return status;
     fprintf(file, "</testsuite>\n");
+    if (!fseek(file, 0, SEEK_SET))
+        write_junit_head(file, progress);
     if (ferror(file) | fclose(file)) {
         cli_error("%s: cannot write", path);
         return CLI_FAILED;
@@ -453,7 +478,7 @@ int cli_check(const struct invocation *invocation)
         progress.begin_ns = now_ns();
         search_seeds(&search, &progress, jobs, count);
         print_end(&progress);
-        status = close_junit(progress.junit, option_value(invocation, "junit"),
+        status = close_junit(&progress, option_value(invocation, "junit"),
                              interrupted                          ? CLI_SIGNALLED + interrupted
                              : progress.failed || progress.broken ? CLI_FAILED
                                                                   : CLI_OK);

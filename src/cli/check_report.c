@@ -236,7 +236,7 @@ int check_report(const struct check_search *search, const struct check_variation
     for (unsigned i = 0; i < search->programs; i++) {
         check_output_path(search, number, i, path);
         snprintf(name, sizeof(name), "output-%u.txt", i);
-        result |= keep(page.stream, search->words[i][0], path, directory, name);
+        result |= keep(page.stream, search->commands[i], path, directory, name);
     }
     check_findings_path(search, number, path);
     result |= keep(page.stream, NULL, path, directory, "findings.jsonl");

@@ -352,11 +352,11 @@ static void judge_statuses(const struct check_search *search, const int *statuse
 {
     for (unsigned i = 0; i < search->programs; i++) {
         if (WIFSIGNALED(statuses[i]))
-            fail(verdict, "crash", "%s was ended by signal %d (%s)", search->words[i][0],
+            fail(verdict, "crash", "%s was ended by signal %d (%s)", search->commands[i],
                  WTERMSIG(statuses[i]), strsignal(WTERMSIG(statuses[i])));
         else if (WEXITSTATUS(statuses[i]) && !errors)
             fail(verdict, "status", "%s ended with status %d, though no error was injected",
-                 search->words[i][0], WEXITSTATUS(statuses[i]));
+                 search->commands[i], WEXITSTATUS(statuses[i]));
     }
 }
 

@@ -17,6 +17,7 @@
 struct check_search {
     unsigned programs;
     char **words[CHECK_PROGRAMS_MAX]; /* each ends with NULL */
+    char commands[CHECK_PROGRAMS_MAX][128]; /* the words, as far as they fit, to show */
     struct parameters base;           /* of the modelled adapter */
     const char *settings;             /* of the user, part of 'base'; or NULL */
     bool errors;                      /* runs may inject errors, not only vary times */

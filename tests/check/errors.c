@@ -156,6 +156,24 @@ static void limits(void)
     BED_NEED(second && !ibv_dereg_mr(second));
 }
 
+/* With the plan 'port_down nth=1; port_up nth=2; device_fatal nth=3'. */
+static void events(void)
+{
+    static const enum ibv_event_type expected[] = { IBV_EVENT_PORT_ERR, IBV_EVENT_PORT_ACTIVE,
+                                                    IBV_EVENT_DEVICE_FATAL };
+    struct ibv_async_event event;
+
+    for (int i = 0; i < 3; i++) {
+        BED_NEED(!bed_rdma(&bed, IBV_WR_RDMA_WRITE, (uintptr_t)bed.memory, bed.mr->rkey, 64));
+        do {
+            BED_NEED(!ibv_get_async_event(bed.context, &event));
+            ibv_ack_async_event(&event);
+        } while (event.event_type == IBV_EVENT_QP_FATAL);
+        BED_NEED(event.event_type == expected[i]);
+    }
+    BED_NEED(!ibv_reg_mr(bed.pd, bed.memory, 64, 0) && errno == EIO);
+}
+
 static void good(void)
 {
     BED_NEED(!bed_receive(&bed, 1, 512, 3));
@@ -173,6 +191,7 @@ static const struct bed_case cases[] = {
     { "full-queue", full_queue }, { "busy", busy },
     { "unmapped", unmapped }, { "good", good },
     { "extended", extended }, { "limits", limits },
+    { "events", events },
     { NULL, NULL },
 };
 
