@@ -23,7 +23,7 @@ class Case:
     by_tcp: bool = True
     server_ends: bool = True
     mpi: str = ''
-    timeout: float = 40.0
+    timeout: float = 120.0  # seconds, against hangs
     nodes: int = 1
     devices: int = 1
     ports: int = 1
