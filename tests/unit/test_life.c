@@ -81,6 +81,27 @@ static void the_dead_stay_dead(void **state)
     proc_reap_dead();
 }
 
+/* A corrupted segment may have any number in the place of a process. */
+static void numbers_of_no_process_are_nobody(void **state)
+{
+    assert_true(proc_alive(proc_self));
+    assert_true(proc_runs(proc_self));
+    assert_true(proc_word_alive(proc_word(proc_self)));
+    assert_true(proc_word_runs(proc_word(proc_self)));
+    for (unsigned index = MAX_PROCS; index; index *= 2) {
+        assert_false(proc_alive(index));
+        assert_false(proc_runs(index));
+    }
+    assert_false(proc_alive(-1u));
+    assert_false(proc_runs(-1u));
+    assert_false(proc_word_alive(0));
+    assert_false(proc_word_runs(0));
+    assert_false(proc_word_alive((MAX_PROCS + 1u) << 16));
+    assert_false(proc_word_runs((MAX_PROCS + 1u) << 16));
+    assert_false(proc_word_alive(proc_word(proc_self) + 1)); /* another generation */
+    assert_false(proc_word_runs(proc_word(proc_self) + 1));
+}
+
 /* Whatever a process has left in its slot, the next one does not find it there. */
 static void a_slot_begins_anew(void **state)
 {
@@ -377,6 +398,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_lock_ends_with_its_process),
         cmocka_unit_test(the_dead_stay_dead),
+        cmocka_unit_test(numbers_of_no_process_are_nobody),
         cmocka_unit_test(a_slot_begins_anew),
         cmocka_unit_test(a_foreign_pid_does_not_matter),
         cmocka_unit_test(the_lock_outlives_descriptors_and_not_the_process),
