@@ -34,8 +34,8 @@ static uint64_t class_size(uint64_t size)
     return class;
 }
 
-/* As many blocks as three units hold fill three units, without touching each other, and leave at most one
- * unit behind. */
+/* As many blocks as three units hold fill three units, without touching each other, and leave at
+ * most one unit behind. */
 static void fill_units(uint64_t size)
 {
     enum { MOST = 3 * UNIT_SIZE / 64 };
@@ -65,8 +65,8 @@ static void fill_units(uint64_t size)
 
 static void blocks_of_every_size_fill_their_units(void **state)
 {
-    static const uint64_t sizes[] = { 1, 63, 64, 65, 128, 129, 192, 1000, 4096, 8000, 16384, 16385,
-                                      32767, 32768 };
+    static const uint64_t sizes[] = { 1,    63,   64,   65,    128,   129,   192,
+                                      1000, 4096, 8000, 16384, 16385, 32767, 32768 };
 
     for (unsigned i = 0; i < ARRAY_SIZE(sizes); i++)
         fill_units(sizes[i]);
@@ -125,7 +125,8 @@ static void what_a_process_owned_is_freed_and_cleared(void **state)
     assert_int_equal(arena_bytes_used(), before + UNIT_SIZE);
     assert_int_equal(owner_of(between), NEIGHBOUR + 1);
     assert_int_equal(between[0] & between[UNIT_SIZE - 1], 1);
-    assert_int_equal(first[0] | first[2 * UNIT_SIZE - 1] | second[0] | second[2 * UNIT_SIZE - 1], 0);
+    assert_int_equal(first[0] | first[2 * UNIT_SIZE - 1] | second[0] | second[2 * UNIT_SIZE - 1],
+                     0);
     arena_free_owner(NEIGHBOUR);
     assert_int_equal(arena_bytes_used(), before);
 }
@@ -206,7 +207,8 @@ static void want_of_memory_is_told_once(void **state)
     rewind(file);
     text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
     fclose(file);
-    assert_non_null(strstr(text, "cannot allocate 34359738368 KiB of the fabric's shared memory: "));
+    assert_non_null(
+        strstr(text, "cannot allocate 34359738368 KiB of the fabric's shared memory: "));
     assert_non_null(strstr(text, segment_path()));
     assert_non_null(strstr(text, "Cannot allocate memory\n"));
     assert_ptr_equal(strchr(text, '\n'), text + strlen(text) - 1);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Completion queues from the owner's side: what waits in them, what is taken out, what is overwritten. */
+/* Completion queues from the owner's side: what waits in them, what is taken out, what is
+ * overwritten. */
 
 #include "fabric.h"
 
@@ -106,8 +107,11 @@ static void post_and_send(struct ibv_qp *from, struct ibv_qp *to, uint64_t wr_id
 {
     struct ibv_sge sge = { (uintptr_t)memory, 8, mr->lkey };
     struct ibv_recv_wr *bad_recv, recv = { .wr_id = wr_id, .sg_list = &sge, .num_sge = 1 };
-    struct ibv_send_wr *bad, wr = { .wr_id = wr_id, .sg_list = &sge, .num_sge = 1,
-                                    .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED };
+    struct ibv_send_wr *bad, wr = { .wr_id = wr_id,
+                                    .sg_list = &sge,
+                                    .num_sge = 1,
+                                    .opcode = IBV_WR_SEND,
+                                    .send_flags = IBV_SEND_SIGNALED };
 
     assert_int_equal(ibv_post_recv(to, &recv, &bad_recv), 0);
     assert_int_equal(ibv_post_send(from, &wr, &bad), 0);
@@ -166,8 +170,8 @@ static void a_queue_is_not_made_smaller_than_what_waits(void **state)
     assert_int_equal(ibv_destroy_cq(&cq->ibv), 0);
 }
 
-/* Many more send completions than the first array holds, in order, and the slots of their queue are free
- * when they have been polled. */
+/* Many more send completions than the first array holds, in order, and the slots of their queue are
+ * free when they have been polled. */
 static void send_completions_stay_in_order(void **state)
 {
     enum { DEPTH = 300 };
@@ -207,7 +211,9 @@ static void send_completions_overrun_their_queue(void **state)
         assert_int_equal(load_relaxed(&cq->shared->overrun), 0);
         if (shared) { /* a completion without a receive: for the fifth there is no place */
             struct ibv_sge sge = { (uintptr_t)memory, 0, mr->lkey };
-            struct ibv_send_wr *bad, wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE,
+            struct ibv_send_wr *bad, wr = { .sg_list = &sge,
+                                            .num_sge = 1,
+                                            .opcode = IBV_WR_RDMA_WRITE,
                                             .send_flags = IBV_SEND_SIGNALED };
             assert_int_equal(ibv_post_send(a, &wr, &bad), 0);
         } else {
@@ -272,12 +278,12 @@ static bool is_overwritten(struct hca_cq *cq)
     return cq_is_overwritten(cq, &tail, &idle);
 }
 
-#define EXPECT_NOTICED(field, change)        \
-    do {                                     \
-        field += (change);                   \
-        assert_true(is_overwritten(cq));     \
-        field -= (change);                   \
-        assert_false(is_overwritten(cq));    \
+#define EXPECT_NOTICED(field, change)     \
+    do {                                  \
+        field += (change);                \
+        assert_true(is_overwritten(cq));  \
+        field -= (change);                \
+        assert_false(is_overwritten(cq)); \
     } while (0)
 
 static void what_another_process_overwrites_is_noticed(void **state)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Where curves cross, level off, step and follow a line: each at a place known in advance, and just on
- * either side of what counts as clear. */
+/* Where curves cross, level off, step and follow a line: each at a place known in advance, and just
+ * on either side of what counts as clear. */
 #include "results/advice/curve.h"
 
 #include <setjmp.h>
@@ -92,8 +92,9 @@ static void costs_that_grow_cross_at_150(void **state)
         for (int i = 0; i < 2; i++) {
             struct planted one, two;
             enum better better = rate ? BETTER_HIGHER : BETTER_LOWER;
-            struct crossing c = crossing_find(plant_costs(&one, slow_growth, rate, noises[i]),
-                                              plant_costs(&two, slow_start, rate, noises[i]), better);
+            struct crossing c =
+                crossing_find(plant_costs(&one, slow_growth, rate, noises[i]),
+                              plant_costs(&two, slow_start, rate, noises[i]), better);
 
             assert_int_equal(c.kind, CROSSING_AT);
             assert_int_equal(c.below, 3);
@@ -106,8 +107,8 @@ static void costs_that_grow_cross_at_150(void **state)
         }
 }
 
-/* Beyond 512 another line holds: exact points there must not move the crossing, and noisy ones are left
- * out because the line no longer fits. */
+/* Beyond 512 another line holds: exact points there must not move the crossing, and noisy ones are
+ * left out because the line no longer fits. */
 static double corner(double x)
 {
     return x <= 512 ? slow_start(x) : slow_start(512) + 0.029 * (x - 512);
@@ -186,8 +187,8 @@ static void a_gain_is_at_least_two_percent(void **state)
     assert_int_equal(cross_by_gains(one_point, 5, 0).kind, CROSSING_NONE);
 }
 
-/* Six points show their own noise. Third differences of +-d in turn are 8 d; their median gives a standard
- * deviation of 1.4826 * 8 d / sqrt(20). */
+/* Six points show their own noise. Third differences of +-d in turn are 8 d; their median gives a
+ * standard deviation of 1.4826 * 8 d / sqrt(20). */
 static void points_that_jump_are_noisy(void **state)
 {
     double gains[6];
@@ -315,14 +316,17 @@ static void a_level_needs_a_clear_rise_before_it(void **state)
         levels_off(4, (double[]){ 50, 100, 100, 100 }, 0.0999, BETTER_HIGHER, &first, &level));
     assert_false(
         levels_off(4, (double[]){ 50, 100, 100, 100 }, 0.1001, BETTER_HIGHER, &first, &level));
-    assert_true(levels_off(5, (double[]){ 70, 104, 100, 100, 96 }, 0, BETTER_HIGHER, &first, &level));
-    assert_false(levels_off(5, (double[]){ 90, 104, 100, 100, 96 }, 0, BETTER_HIGHER, &first, &level));
+    assert_true(
+        levels_off(5, (double[]){ 70, 104, 100, 100, 96 }, 0, BETTER_HIGHER, &first, &level));
+    assert_false(
+        levels_off(5, (double[]){ 90, 104, 100, 100, 96 }, 0, BETTER_HIGHER, &first, &level));
     assert_false(levels_off(4, (double[]){ 10, 10, 10, 100 }, 0, BETTER_HIGHER, &first, &level));
     assert_true(levels_off(3, (double[]){ 10, 100, 100 }, 0, BETTER_HIGHER, &first, &level));
     assert_false(levels_off(2, (double[]){ 10, 100 }, 0, BETTER_HIGHER, &first, &level));
 }
 
-/* Deviations of 4% on a level of four points: sqrt(2 * 0.0016 / 4) = 0.0283, five times that 0.141. */
+/* Deviations of 4% on a level of four points: sqrt(2 * 0.0016 / 4) = 0.0283, five times that 0.141.
+ */
 static void a_level_of_noise_needs_a_larger_rise(void **state)
 {
     double level;
@@ -361,7 +365,8 @@ static void a_line_weighs_points_by_their_size(void **state)
     near(line.base, base);
     near(line.slope, slope);
     near(line.residual, sqrt((pow(base + slope - 1, 2) + pow((base + 2 * slope) / 3 - 1, 2) +
-                              pow((base + 4 * slope) / 2 - 1, 2)) / 3));
+                              pow((base + 4 * slope) / 2 - 1, 2)) /
+                             3));
 }
 
 /* ---- steps ---- */

@@ -199,8 +199,8 @@ static void arming_looks_at_what_waits(void **state)
     assert_int_equal(ibv_destroy_comp_channel(channel), 0);
 }
 
-/* A program that arms before it polls is not woken again by the completion of its last event; by a second
- * one it is. */
+/* A program that arms before it polls is not woken again by the completion of its last event; by a
+ * second one it is. */
 static void a_completion_wakes_once(void **state)
 {
     struct ibv_comp_channel *channel = ibv_create_comp_channel(context);

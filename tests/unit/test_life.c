@@ -278,9 +278,11 @@ static void a_process_that_ends_does_not_stay(void **state)
     }
     assert_non_null(strstr(text, ") Z"));
     unsigned long long start;
-    assert_int_equal(sscanf(strrchr(text, ')') + 2,
-                            "%*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
-                            &start), 1);
+    assert_int_equal(
+        sscanf(strrchr(text, ')') + 2,
+               "%*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
+               &start),
+        1);
     pid_t kept_pid = slot->pid;
     uint64_t kept_start = slot->start_time;
     uint32_t own_state = load_acquire(&proc_slot(proc_self)->state);

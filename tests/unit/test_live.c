@@ -94,13 +94,15 @@ static void post_recv(struct ibv_qp *qp, uint64_t wr_id, char *at, uint32_t leng
     assert_int_equal(ibv_post_recv(qp, &wr, &bad), 0);
 }
 
-/* An operation on the remote memory, with its local bytes in two pieces of 'first' and 'second' bytes. */
+/* An operation on the remote memory, with its local bytes in two pieces of 'first' and 'second'
+ * bytes. */
 static struct ibv_wc run(enum ibv_wr_opcode opcode, uint64_t to, uint32_t first, uint32_t second)
 {
     struct ibv_sge sges[2] = { { (uintptr_t)memory, first, mr->lkey },
                                { (uintptr_t)memory + 4096, second, mr->lkey } };
-    struct ibv_send_wr wr = { .sg_list = sges, .num_sge = 2, .opcode = opcode,
-                              .imm_data = htonl(0x1234) };
+    struct ibv_send_wr wr = {
+        .sg_list = sges, .num_sge = 2, .opcode = opcode, .imm_data = htonl(0x1234)
+    };
 
     wr.wr.rdma.remote_addr = to;
     wr.wr.rdma.rkey = mr->rkey;
@@ -182,7 +184,8 @@ static void atomics_return_what_was_there(void **state)
     expect_done(atomic(IBV_WR_ATOMIC_CMP_AND_SWP, 1, 2, 4, 4), IBV_WC_COMP_SWAP, 8);
     expect_before(0x112233445566778d, 4);
     assert_int_equal(*word, 0x112233445566778d);
-    expect_done(atomic(IBV_WR_ATOMIC_CMP_AND_SWP, 0x112233445566778d, 2, 8, 0), IBV_WC_COMP_SWAP, 8);
+    expect_done(atomic(IBV_WR_ATOMIC_CMP_AND_SWP, 0x112233445566778d, 2, 8, 0), IBV_WC_COMP_SWAP,
+                8);
     expect_before(0x112233445566778d, 8);
     assert_int_equal(*word, 2);
 }
@@ -259,7 +262,8 @@ static void expect_event(enum ibv_event_type type)
 
 static void a_wrong_remote_key_breaks_both(void **state)
 {
-    assert_int_equal(run(IBV_WR_RDMA_WRITE, (uintptr_t)memory - 1, 8, 0).status, IBV_WC_REM_ACCESS_ERR);
+    assert_int_equal(run(IBV_WR_RDMA_WRITE, (uintptr_t)memory - 1, 8, 0).status,
+                     IBV_WC_REM_ACCESS_ERR);
     assert_int_equal(qp_state((struct hca_qp *)a), IBV_QPS_ERR);
     assert_int_equal(qp_state((struct hca_qp *)b), IBV_QPS_ERR);
 }
@@ -320,14 +324,17 @@ static void an_error_flushes_what_is_posted(void **state)
 static struct ibv_qp *datagram_qp(void)
 {
     struct ibv_qp_init_attr init = {
-        .send_cq = near, .recv_cq = far, .qp_type = IBV_QPT_UD,
+        .send_cq = near,
+        .recv_cq = far,
+        .qp_type = IBV_QPT_UD,
         .cap = { .max_send_wr = 8, .max_recv_wr = 8, .max_send_sge = 2, .max_recv_sge = 2 },
     };
     struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = QKEY };
     struct ibv_qp *qp = ibv_create_qp(pd, &init);
 
     assert_non_null(qp);
-    assert_int_equal(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY), 0);
+    assert_int_equal(
+        ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY), 0);
     attr.qp_state = IBV_QPS_RTR;
     assert_int_equal(ibv_modify_qp(qp, &attr, IBV_QP_STATE), 0);
     attr.qp_state = IBV_QPS_RTS;
@@ -335,8 +342,8 @@ static struct ibv_qp *datagram_qp(void)
     return qp;
 }
 
-static struct ibv_wc send_datagram(struct ibv_qp *qp, struct ibv_ah *ah, uint32_t qpn, uint32_t qkey,
-                                   uint32_t length)
+static struct ibv_wc send_datagram(struct ibv_qp *qp, struct ibv_ah *ah, uint32_t qpn,
+                                   uint32_t qkey, uint32_t length)
 {
     struct ibv_sge sge = { (uintptr_t)memory, length, mr->lkey };
     struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND };
@@ -451,15 +458,18 @@ static void a_datagram_has_4096_bytes_at_most(void **state)
 static void a_group_gets_each_message_once(void **state)
 {
     struct ibv_qp *members[3] = { datagram_qp(), datagram_qp(), datagram_qp() };
-    union ibv_gid group = { .raw = { 0xff, 0x12, [15] = 1 } }, other = { .raw = { 0xff, 0x12, [15] = 2 } };
-    struct ibv_ah_attr attr = { .dlid = 0xc001, .port_num = 1, .is_global = 1,
-                                .grh = { .dgid = group, .hop_limit = 1 } };
+    union ibv_gid group = { .raw = { 0xff, 0x12, [15] = 1 } },
+                  other = { .raw = { 0xff, 0x12, [15] = 2 } };
+    struct ibv_ah_attr attr = {
+        .dlid = 0xc001, .port_num = 1, .is_global = 1, .grh = { .dgid = group, .hop_limit = 1 }
+    };
     struct ibv_ah *ah = ibv_create_ah(pd, &attr);
     uint32_t seen[2];
 
     assert_non_null(ah);
     for (int i = 0; i < 3; i++) {
-        assert_int_equal(ibv_attach_mcast(members[i], i < 2 ? &group : &other, 0xc001 + (i == 2)), 0);
+        assert_int_equal(ibv_attach_mcast(members[i], i < 2 ? &group : &other, 0xc001 + (i == 2)),
+                         0);
         post_recv(members[i], i, remote + 1000 * i, 1000);
     }
     assert_int_equal(send_datagram(members[0], ah, 0xffffff, QKEY, 10).status, IBV_WC_SUCCESS);
@@ -471,7 +481,8 @@ static void a_group_gets_each_message_once(void **state)
     assert_true(nothing_arrives());
     ibv_destroy_ah(ah);
     for (int i = 0; i < 3; i++) {
-        assert_int_equal(ibv_detach_mcast(members[i], i < 2 ? &group : &other, 0xc001 + (i == 2)), 0);
+        assert_int_equal(ibv_detach_mcast(members[i], i < 2 ? &group : &other, 0xc001 + (i == 2)),
+                         0);
         assert_int_equal(ibv_destroy_qp(members[i]), 0);
     }
 }

@@ -268,10 +268,10 @@ static void a_named_descriptor_counts_as_others_do(void **state)
 
 static unsigned calls[3];
 
-#define HOOK(n)                  \
-    static void hook_##n(void)   \
-    {                            \
-        calls[n]++;              \
+#define HOOK(n)                \
+    static void hook_##n(void) \
+    {                          \
+        calls[n]++;            \
     }
 HOOK(0)
 HOOK(1)

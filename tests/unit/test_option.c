@@ -320,7 +320,8 @@ static void test_words_are_read(void **state)
     struct settings settings;
     char error[256] = "";
 
-    assert_int_equal(read_words(&settings, HIDDEN, error, sizeof(error), "--window", "7", "--title=a=b"), 0);
+    assert_int_equal(
+        read_words(&settings, HIDDEN, error, sizeof(error), "--window", "7", "--title=a=b"), 0);
     assert_int_equal(settings.window, 7);
     assert_string_equal(settings.title, "a=b");
     assert_int_equal(read_words(&settings, HIDDEN, error, sizeof(error), "-w", "9", NULL), 0);
@@ -337,11 +338,13 @@ static void test_words_are_refused(void **state)
     struct settings settings;
     char error[256] = "";
 
-    assert_int_equal(read_words(&settings, HIDDEN, error, sizeof(error), "--secret=3", NULL, NULL), -1);
+    assert_int_equal(read_words(&settings, HIDDEN, error, sizeof(error), "--secret=3", NULL, NULL),
+                     -1);
     assert_string_equal(error, "unknown option '--secret'");
     assert_int_equal(read_words(&settings, HIDDEN, error, sizeof(error), "-w", "9", "--title"), -1);
     assert_string_equal(error, "--title needs a value");
-    assert_int_equal(read_words(&settings, HIDDEN, error, sizeof(error), "--window=0", NULL, NULL), -1);
+    assert_int_equal(read_words(&settings, HIDDEN, error, sizeof(error), "--window=0", NULL, NULL),
+                     -1);
     assert_string_equal(error, "--window takes a number from 1 to 8K, not '0'");
 }
 
@@ -370,8 +373,7 @@ static void test_wrong_choice_of_a_list(void **state)
     assert_int_equal(option_store(&choices, "raed,send", NULL, error, sizeof(error)), -1);
     assert_non_null(strstr(error, "did you mean read?"));
     assert_int_equal(option_store(&choice, "nome", NULL, error, sizeof(error)), -1);
-    assert_string_equal(error,
-                        "--pin takes one of 'auto none', not 'nome'; did you mean none?");
+    assert_string_equal(error, "--pin takes one of 'auto none', not 'nome'; did you mean none?");
 }
 
 static void test_number_text(void **state)
@@ -389,10 +391,14 @@ static void test_number_text(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lists),          cmocka_unit_test(test_lists_refused),
-        cmocka_unit_test(test_numbers),        cmocka_unit_test(test_reals),
-        cmocka_unit_test(test_listed_numbers), cmocka_unit_test(test_choices),
-        cmocka_unit_test(test_texts),          cmocka_unit_test(test_number_text),
+        cmocka_unit_test(test_lists),
+        cmocka_unit_test(test_lists_refused),
+        cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_reals),
+        cmocka_unit_test(test_listed_numbers),
+        cmocka_unit_test(test_choices),
+        cmocka_unit_test(test_texts),
+        cmocka_unit_test(test_number_text),
         cmocka_unit_test(test_suffixes),
         cmocka_unit_test(test_length_of_names),
         cmocka_unit_test(test_check_only),

@@ -55,8 +55,8 @@ static double counted_share(void)
     return (double)(patience_now() - since) / (double)(monotonic_ns() - start);
 }
 
-/* The kernel tells of a wait when it is over. On a busy machine it may outlast many samples, which then
- * count as run: one second of several must do. */
+/* The kernel tells of a wait when it is over. On a busy machine it may outlast many samples, which
+ * then count as run: one second of several must do. */
 static void test_rivals(void **state)
 {
     pid_t rivals[RIVALS];

@@ -267,7 +267,8 @@ static void expect_line(FILE *in, unsigned int wanted, const char *first, const 
         free(fields[i]);
 }
 
-/* Commas, quotes and line ends inside quotes; lines of any number of fields; DOS and no line ends. */
+/* Commas, quotes and line ends inside quotes; lines of any number of fields; DOS and no line ends.
+ */
 static void csv_is_read_field_by_field(void **state)
 {
     char text[] = "a,b,c\n"

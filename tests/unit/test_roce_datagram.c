@@ -149,7 +149,8 @@ static uint32_t sum16(uint32_t sum, const uint8_t *bytes, size_t length)
     return sum;
 }
 
-/* The headers agree with each other: addresses with the ICRC, lengths, ports and the UDP checksum. */
+/* The headers agree with each other: addresses with the ICRC, lengths, ports and the UDP checksum.
+ */
 static void a_frame_has_consistent_headers(void **state)
 {
     struct frame_path path = { .source_lid = 0x102,
@@ -157,7 +158,8 @@ static void a_frame_has_consistent_headers(void **state)
                                .global = true,
                                .hop_limit = 64,
                                .source_gid = "\xfe\x80\1\2\3\4\5\6\7\x8\x9\xa\xb\xc\xd\xe",
-                               .destination_gid = "\xfe\x80\x11\x12\x13\x14\x15\x16\x17\x18\x19\x1a\x1b\x1c\x1d" };
+                               .destination_gid =
+                                   "\xfe\x80\x11\x12\x13\x14\x15\x16\x17\x18\x19\x1a\x1b\x1c\x1d" };
     struct packet decoded;
     uint8_t frame[ROCE_FRAME_MAX_BYTES];
     struct roce_flow flow = { 0 };
@@ -189,7 +191,8 @@ static void a_frame_has_consistent_headers(void **state)
         assert_int_equal(decoded.destination_qpn, packet.destination_qpn);
         assert_null(roce_frame_decode(&decoded, frame, total));
         for (size_t cut = 0; cut < 14 + 40 + 8 + 4; cut++)
-            assert_string_equal(roce_frame_decode(&decoded, frame, cut), "shorter than its headers");
+            assert_string_equal(roce_frame_decode(&decoded, frame, cut),
+                                "shorter than its headers");
     }
 }
 

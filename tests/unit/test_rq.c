@@ -124,7 +124,8 @@ static void a_region_that_goes_shortens_receives(void **state)
     }
 }
 
-/* Of a queue of eight one has completed, one waits in the CQ, one was taken and lost, two are queued. */
+/* Of a queue of eight one has completed, one waits in the CQ, one was taken and lost, two are
+ * queued. */
 static void a_lost_receive_of_many_senders_is_first_again(void **state)
 {
     struct ibv_sge sge = piece(0, 8, mr->lkey);

@@ -73,10 +73,8 @@ static void numbers_have_limits(void **state)
         unsigned *field;
         unsigned minimum, maximum;
     } rows[] = {
-        { "VERBENA_NODES", &config.nodes, 1, 256 },
-        { "VERBENA_NODE", &config.node, 0, 255 },
-        { "VERBENA_DEVICES", &config.devices, 1, 8 },
-        { "VERBENA_PORTS", &config.ports, 1, 4 },
+        { "VERBENA_NODES", &config.nodes, 1, 256 },    { "VERBENA_NODE", &config.node, 0, 255 },
+        { "VERBENA_DEVICES", &config.devices, 1, 8 },  { "VERBENA_PORTS", &config.ports, 1, 4 },
         { "VERBENA_SEED", &config.seed, 1, UINT_MAX },
     };
     static const char *const wrong[] = { "x", "-1", "+1", " 1", "1x", "99999999999999999999" };
