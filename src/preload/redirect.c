@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "preload/fake_sysfs.h"
@@ -167,6 +168,32 @@ EXPORT ssize_t readlink(const char *path, char *target, size_t size)
     errno = EINVAL;
     return -1;
 }
+
+/* ls of coreutils 9.6 and newer asks for access control lists by their attributes. */
+#define DEFINE_LISTXATTR(name)                                                 \
+    EXPORT ssize_t name(const char *path, char *list, size_t size)             \
+    {                                                                          \
+        struct preload_node node;                                              \
+                                                                               \
+        return preload_lookup(path, &node) ? 0 : NEXT(name)(path, list, size); \
+    }
+
+DEFINE_LISTXATTR(listxattr)
+DEFINE_LISTXATTR(llistxattr)
+
+#define DEFINE_GETXATTR(name)                                                              \
+    EXPORT ssize_t name(const char *path, const char *attribute, void *value, size_t size) \
+    {                                                                                      \
+        struct preload_node node;                                                          \
+                                                                                           \
+        if (!preload_lookup(path, &node))                                                  \
+            return NEXT(name)(path, attribute, value, size);                               \
+        errno = ENODATA;                                                                   \
+        return -1;                                                                         \
+    }
+
+DEFINE_GETXATTR(getxattr)
+DEFINE_GETXATTR(lgetxattr)
 
 EXPORT DIR *opendir(const char *path)
 {
