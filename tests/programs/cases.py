@@ -6,6 +6,12 @@ by the MPI the row names. Every expectation is a regular expression that must be
 """
 
 import dataclasses
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'common'))
+import openmpi
+import ucx_program
 
 HOST = '127.0.0.1'
 # Programs that open an XRC domain leave these files behind.
@@ -23,6 +29,7 @@ class Case:
     by_tcp: bool = True
     server_ends: bool = True
     mpi: str = ''
+    component: tuple = ()  # of Open MPI: its framework and name
     timeout: float = 120.0  # seconds, against hangs
     nodes: int = 1
     devices: int = 1
@@ -188,8 +195,9 @@ def rdmacm_cases():
         yield Case(f'rdma_xclient -c {kind}', f'rdma_xserver -p {{port}} -c {kind}',
                    f'rdma_xclient -s {HOST} -p {{port}} -c {kind}',
                    client_expect=(r'end 0',), server_expect=(r'end 0',), **cm)
-    yield Case('cmtime', 'cmtime -p {port}', f'cmtime -s {HOST} -p {{port}} -c 50',
-               client_expect=(r'^connect\s',), server_ends=False, **cm)
+    # Newer ones count the connections on both sides, and name the step "cm connect".
+    yield Case('cmtime', 'cmtime -p {port} -c 50', f'cmtime -s {HOST} -p {{port}} -c 50',
+               client_expect=(r'^(cm )?connect\s',), server_ends=False, **cm)
 
 
 def ucx_environment(transport):
@@ -197,11 +205,23 @@ def ucx_environment(transport):
             'UCX_LOG_LEVEL': 'info'}
 
 
+OPEN_MPI = 'mpirun.openmpi --allow-run-as-root --oversubscribe -n 2'
+ONE_ON_EACH_NODE = {'VERBENA_RANKS_PER_NODE': '1'}
+
+
+def ucx_pair(name, options, env, expect):
+    """A server and its client, or both started by mpirun, if only that is possible."""
+    name = f'ucx_perftest {name}'
+    if ucx_program.started_by_mpi():
+        return Case(name, f'{OPEN_MPI} --mca pml ob1 ucx_perftest {options}', env={**env, **ONE_ON_EACH_NODE},
+                    server_expect=expect)
+    return Case(name, f'ucx_perftest -p {{port}} {options}', f'ucx_perftest {HOST} -p {{port}} {options}', env=env,
+                client_expect=expect)
+
+
 def ucx_perftest(test, transport, shown):
-    options = f'-p {{port}} -t {test} -n 500 -w 50'
-    return Case(f'ucx_perftest {test} over {shown}', f'ucx_perftest {options}',
-                f'ucx_perftest {HOST} {options}', env=ucx_environment(transport),
-                client_expect=(rf'{shown}/verbena0:1', r'^Final:\s+500\s+[\d.]+'))
+    return ucx_pair(f'{test} over {shown}', f'-t {test} -n 500 -w 50', ucx_environment(transport),
+                    (rf'{shown}/verbena0:1', r'^Final:\s+500\s+[\d.]+'))
 
 
 def ucx_cases():
@@ -212,9 +232,8 @@ def ucx_cases():
         for test in tests:
             yield ucx_perftest(test, transport, shown)
     for test in ('am_lat', 'put_lat', 'fadd'):
-        options = f'-p {{port}} -x rc_verbs -d verbena0:1 -t {test} -n 1000 -w 50'
-        yield Case(f'ucx_perftest {test} over uct rc_verbs', f'ucx_perftest {options}',
-                   f'ucx_perftest {HOST} {options}', client_expect=(r'^Final:\s+1000\s+[\d.]+',))
+        yield ucx_pair(f'{test} over uct rc_verbs', f'-x rc_verbs -d verbena0:1 -t {test} -n 1000 -w 50', {},
+                       (r'^Final:\s+1000\s+[\d.]+',))
     yield Case('ucx_info', 'ucx_info -d', env={'UCX_TLS': 'rc_v'}, server_expect=('verbena0:1',))
 
 
@@ -231,24 +250,25 @@ def libfabric_cases():
 
 
 def mpi_cases():
-    openmpi = 'mpirun.openmpi --allow-run-as-root --oversubscribe -n 2'
     ring = (r'ring ok: 2 ranks',)
     for transport, shown in (('rc_v', 'rc_verbs'), ('ud_v', 'ud_verbs')):
         yield Case(f'Open MPI, pml ucx over {shown}',
-                   f'{openmpi} --mca pml ucx --mca osc ucx --mca btl ^openib,ofi {{ring}}',
+                   f'{OPEN_MPI} --mca pml ucx --mca osc ucx --mca btl ^openib,ofi {{ring}}',
                    env=ucx_environment(transport), mpi='openmpi',
                    server_expect=ring + (rf'{shown}/verbena0:1',))
         yield Case(f'MPICH over {shown}', 'mpirun.mpich -n 2 {ring}', mpi='mpich',
                    env={**ucx_environment(transport), 'MPIR_CVAR_NOLOCAL': '1'},
                    server_expect=ring + (rf'{shown}/verbena0:1',))
     yield Case('Open MPI, btl openib',
-               f'{openmpi} --mca pml ob1 --mca btl openib,self --mca btl_openib_allow_ib 1'
+               f'{OPEN_MPI} --mca pml ob1 --mca btl openib,self --mca btl_openib_allow_ib 1'
                ' --mca btl_openib_warn_no_device_params_found 0 --mca osc pt2pt {ring}',
-               mpi='openmpi', server_expect=ring)
+               mpi='openmpi', component=('btl', 'openib'), server_expect=ring)
+    # Open MPI 5 has windows over a BTL only.
+    program = '{ring} two-sided' if openmpi.lacks('osc', 'pt2pt') else '--mca osc pt2pt {ring}'
     yield Case('Open MPI, mtl ofi',
-               f'{openmpi} --mca pml cm --mca mtl ofi --mca btl self --mca osc pt2pt'
-               " --mca mtl_ofi_provider_include 'verbs;ofi_rxm' {ring}",
-               mpi='openmpi', server_expect=ring)
+               f'{OPEN_MPI} --mca pml cm --mca mtl ofi --mca btl self'
+               f" --mca mtl_ofi_provider_include 'verbs;ofi_rxm' {program}",
+               mpi='openmpi', component=('mtl', 'ofi'), server_expect=ring)
 
 
 def representative():
