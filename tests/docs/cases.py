@@ -15,6 +15,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 @dataclasses.dataclass
 class Case:
     prints: tuple = ()  # regular expressions; besides what the page shows
+    instead: str = ''   # what another release of a foreign program prints in place of what the page shows
     statuses: tuple = (0,)
     skip: str = ''      # why it is never run
     long: str = ''      # why only "make test-long" runs it
@@ -39,6 +40,8 @@ def unseen(status, **settings):
     return Case(statuses=(status,), without_rdma=True, **settings)
 
 
+# Open MPI 5, of a PML that it cannot use
+NO_PML = r'No components were able to be opened in the pml framework'
 STOPPED = Case(prints=(r'',), statuses=(143,), endless=True)
 MEASURED = r'[1-9]\d* measured, \d+ skipped, 0 failed'
 MATCH = r'of \d+ independent values \d+ are predicted within 5%'
@@ -234,10 +237,12 @@ CASES = {
         """/usr/bin/python3 -c 'import pyverbs.device as d; d.Context(name="verbena0")'""":
             unseen(1, possible='/usr/bin/python3 -c "import pyverbs"'),
         'UCX_TLS=rc_v,self UCX_NET_DEVICES=verbena0:1 ucx_info -e -u t': unseen(0),
-        'mpirun -n 2 --mca pml ucx -x UCX_TLS=rc_v,self ./program': unseen(1),
+        'mpirun -n 2 --mca pml ucx -x UCX_TLS=rc_v,self ./program': unseen(1, instead=NO_PML),
         'mpirun -n 2 --mca mca_base_component_path $PWD/build/lib/openmpi:SYSTEM_DEFAULT '
         '--mca pml cm --mca mtl verbena ./program': unseen(1),
-        'mpirun -n 2 --mca pml cm --mca mtl verbena ./program': Case(statuses=(1,)),
+        'mpirun -n 2 --mca pml cm --mca mtl verbena ./program': Case(statuses=(1,), instead=NO_PML),
+        "verbena run -- sh -c 'ucx_perftest > /dev/null & sleep 2; ucx_perftest localhost -t tag_lat -n 1000; wait'":
+            Case(possible='! ldd "$(command -v ucx_perftest)" | grep libmpi'),
         'verbena run -- ib_send_lat -d mlx5_0': Case(statuses=(1,)),
         'verbena run -- busybox true': Case(possible='ldd /usr/bin/busybox 2>&1 | grep "not a dynamic"'),
         'verbena run --fabric one -- ibv_rc_pingpong > /dev/null &': STOPPED,
