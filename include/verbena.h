@@ -72,6 +72,10 @@ uint32_t verbena_changes(void);
  * (returns 0; UINT64_MAX: no limit). Returns 0 at once if nothing can happen in the fabric now. */
 int verbena_spin(uint32_t changes, uint64_t until);
 
+/* From now on this thread polls `cq` alone and waits for nothing else (NULL: no longer). An empty poll
+ * then sleeps until the queue has a completion, at no cost for completions of other threads. */
+void verbena_poll_only(struct ibv_cq *cq);
+
 /* Milliseconds of real time for which this thread has waited while the modelled fabric was
  * deadlocked: the adapters were idle and every other thread was waiting too. The count advances
  * with the thread's own calls, so time without a processor does not count. */

@@ -92,15 +92,21 @@ static uint32_t cq_count(bool *any_channel)
     return count;
 }
 
-/* A program aware of virtual time waits for memory with verbena_spin(). One that has never called
+/* A thread that has said which CQ it polls waits for that alone (verbena_poll_only()).
+ * A program aware of virtual time waits for memory with verbena_spin(). One that has never called
  * it and has found all its CQs empty waits for a CQE only, unless it has a completion channel, on
  * which it may be about to sleep. One that has called it must not sleep here if it has other
  * threads: it may hold locks that they want. */
 static bool may_sleep_polling(struct vthread *me)
 {
     bool any_channel;
-    uint32_t cqs = cq_count(&any_channel);
+    uint32_t cqs;
 
+    if (me->polls_only) {
+        me->waits_for_cqe = true;
+        return true;
+    }
+    cqs = cq_count(&any_channel);
     if (!me->guest && me->spins && !vthread_is_alone(me))
         return false;
     me->waits_for_cqe =

@@ -19,6 +19,7 @@ void vtime_find(void)
         { "verbena_copy", (void **)&vtime.copy },
         { "verbena_changes", (void **)&vtime.changes },
         { "verbena_spin", (void **)&vtime.spin },
+        { "verbena_poll_only", (void **)&vtime.poll_only },
         { "verbena_stalled", (void **)&vtime.stalled },
         { "verbena_memory_written", (void **)&vtime.memory_written },
         { "verbena_barrier_begin", (void **)&vtime.barrier_begin },

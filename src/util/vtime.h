@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct ibv_cq;
+
 struct vtime {
     bool on; /* the pointers below are set */
     uint64_t (*now)(void);
@@ -14,6 +16,7 @@ struct vtime {
     void (*copy)(uint64_t bytes);
     uint32_t (*changes)(void);
     int (*spin)(uint32_t changes, uint64_t until);
+    void (*poll_only)(struct ibv_cq *cq);
     uint64_t (*stalled)(void);
     void (*memory_written)(int pid);
     void (*barrier_begin)(uint32_t count);

@@ -55,6 +55,12 @@ EXPORT int verbena_spin(uint32_t changes, uint64_t until)
     return in_virtual_time() && sched_spin_wait(model->parameters.host.poll_empty, changes, until);
 }
 
+EXPORT void verbena_poll_only(struct ibv_cq *cq)
+{
+    if (in_virtual_time())
+        sched_poll_only(cq ? ((struct hca_cq *)cq)->shared : NULL);
+}
+
 EXPORT uint64_t verbena_stalled(void)
 {
     return in_virtual_time() ? sched_stalled_ms() : 0;

@@ -369,7 +369,7 @@ void payload_show_tail(struct sim_packet *last)
     shown = write_tail(last, from);
     epoch_exit();
     if (shown)
-        sched_wake(last->to->proc, CHANGE_MEMORY);
+        sched_wake(last->to->proc, CHANGE_MEMORY, NULL);
 }
 
 static void deliver_to_process(struct sim_packet *last)
@@ -382,7 +382,7 @@ static void deliver_to_process(struct sim_packet *last)
         recv_claim_release(last->to, last->packet.srq);
     epoch_exit();
     if (delivered)
-        sched_wake(last->to->proc, last->consumes_recv ? CHANGE_RECEIVED : CHANGE_MEMORY);
+        sched_wake(last->to->proc, last->consumes_recv ? CHANGE_RECEIVED : CHANGE_MEMORY, NULL);
 }
 
 void payload_deliver(struct sim_packet *last)
@@ -463,6 +463,6 @@ enum transport_status payload_atomic(struct sim_qp *qp, const struct packet *req
     }
     epoch_exit();
     if (good)
-        sched_wake(qp->proc, CHANGE_MEMORY);
+        sched_wake(qp->proc, CHANGE_MEMORY, NULL);
     return good ? TRANSPORT_SUCCESS : TRANSPORT_OPERATIONAL_ERROR;
 }

@@ -380,7 +380,7 @@ static void report_completion(struct sim_wqe *wqe)
             change = CHANGE_SENT;
         }
     }
-    sched_wake(qp->proc, change);
+    sched_wake(qp->proc, change, qp->send_cq);
 }
 
 /* The transport has completed the WQE; its CQE crosses the bus next. */
@@ -687,7 +687,7 @@ static void failed(struct transport_qp *transport, enum transport_status why)
         work_fail_responder(qp->shared, why);
     else
         qp_set_error(qp->shared);
-    sched_wake(qp->proc, CHANGE_RECEIVED);
+    sched_wake(qp->proc, CHANGE_RECEIVED, NULL);
 }
 
 const struct transport_ops sim_qp_transport_ops = {

@@ -519,7 +519,15 @@ static uint64_t wake_latency(enum sched_change change)
     return change == CHANGE_SENT && sched->wake_send_ns ? sched->wake_send_ns : sched->wake_recv_ns;
 }
 
-void sched_wake(uint32_t proc, enum sched_change change)
+void sched_poll_only(const struct shared_cq *cq)
+{
+    struct vthread *me = sched_self();
+
+    if (me)
+        me->polls_only = cq;
+}
+
+void sched_wake(uint32_t proc, enum sched_change change, const struct shared_cq *cq)
 {
     bool interrupts = change >= CHANGE_SENT;
 
@@ -528,7 +536,7 @@ void sched_wake(uint32_t proc, enum sched_change change)
         uint32_t state = load_relaxed(&vthread->state);
         uint64_t late = sched->now > vthread->idle_since ? sched->now - vthread->idle_since : 0;
 
-        if (vthread->proc != proc)
+        if (vthread->proc != proc || (cq && vthread->polls_only && vthread->polls_only != cq))
             continue;
         vthread->changes++;
         if (vthread->waits_for_cqe && change == CHANGE_MEMORY)

@@ -60,8 +60,11 @@ enum sched_change {
     CHANGE_RECEIVED,   /* a receive, or anything else that raises an interrupt */
 };
 
-/* Memory or a CQ of that process changes now. */
-void sched_wake(uint32_t proc, enum sched_change change);
+/* Memory or a CQ of that process changes now: 'cq', or one that is not known (NULL). */
+void sched_wake(uint32_t proc, enum sched_change change, const struct shared_cq *cq);
+
+/* The calling thread polls this CQ alone and waits for nothing else (NULL: no longer). */
+void sched_poll_only(const struct shared_cq *cq);
 
 /* This thread has written memory that threads of process 'pid' may watch. */
 void sched_memory_written(int32_t pid);

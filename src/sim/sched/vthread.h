@@ -32,6 +32,7 @@ struct vthread {
     bool woken_by_change;     /* not by its deadline */
     bool spins;               /* watches memory as well as CQs */
     bool waits_for_cqe;       /* a change of memory does not wake it */
+    const struct shared_cq *polls_only; /* completions in other CQs do not wake it; NULL: they do */
     uint32_t round;           /* of the barrier */
     uint64_t clock;
     uint64_t idle_since;

@@ -9,7 +9,9 @@
 #include "bench/measure/sampling.h"
 #include "bench/measure/sweep.h"
 #include "util/random.h"
+#include "util/vtime.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,6 +31,8 @@ struct swarm {
     struct region *sources;          /* of each thread: what the others read */
     struct region *targets;          /* where its reads go */
     struct remote *remotes;          /* sources of all machines and threads */
+    double *rates;                   /* of each thread: reads per ns */
+    atomic_bool stops;               /* a thread has done its reads */
 };
 
 static unsigned int index_of(const struct swarm *swarm, int machine, unsigned int thread,
@@ -64,25 +68,43 @@ static int post_read(struct swarm *swarm, unsigned int thread, unsigned int slot
     return error ? bench_fail(bench, "ibv_post_send: %s", strerror(error)) : BENCH_OK;
 }
 
+static int wait_for_read(struct completions *completions)
+{
+    struct ibv_wc wc;
+
+    if (vtime.on)
+        vtime.poll_only(completions->cq);
+    return completions_wait(completions, &wc, 1) == 1 ? BENCH_OK : BENCH_FAILED;
+}
+
 /* Before a slot of the window is used again, the read that used it has completed: completions are
- * waited for in the order of posting. */
+ * waited for in the order of posting. A thread counts its reads once its window is full, until the
+ * first thread of the machine has done all of its own: while all of them are at work. */
 static int read_all(void *context, unsigned int thread)
 {
     struct swarm *swarm = context;
     uint64_t seed = swarm->bench->settings->seed << 32 |
                     (uint32_t)(swarm->bench->rank * swarm->threads + thread);
+    uint64_t filling = 2 * swarm->window, end = UINT64_MAX - swarm->window, begin = 0;
     unsigned int used[WINDOW_MAX];
-    struct ibv_wc wc;
 
-    for (uint64_t i = 0; i < swarm->reads + swarm->window; i++) {
+    for (uint64_t i = 0; i < end + swarm->window; i++) {
         unsigned int slot = i % swarm->window;
 
-        if (i >= swarm->window && i - swarm->window < swarm->reads &&
-            completions_wait(&swarm->completions[used[slot]], &wc, 1) != 1)
+        if (i >= swarm->window && wait_for_read(&swarm->completions[used[slot]]))
             return BENCH_FAILED;
-        if (i < swarm->reads && post_read(swarm, thread, slot, &seed, &used[slot]))
+        if (i == filling)
+            begin = clock_ticks();
+        if (i > filling && i < end && (i == filling + swarm->reads || swarm->stops)) {
+            swarm->stops = true;
+            swarm->rates[thread] = (i - filling) / clock_ns(clock_ticks() - begin);
+            end = i;
+        }
+        if (i < end && post_read(swarm, thread, slot, &seed, &used[slot]))
             return BENCH_FAILED;
     }
+    if (vtime.on)
+        vtime.poll_only(NULL);
     return BENCH_OK;
 }
 
@@ -146,8 +168,9 @@ static int open_swarm(struct swarm *swarm)
     swarm->sources = calloc(threads, sizeof(*swarm->sources));
     swarm->targets = calloc(threads, sizeof(*swarm->targets));
     swarm->remotes = calloc(machines * threads, sizeof(*swarm->remotes));
+    swarm->rates = calloc(threads, sizeof(*swarm->rates));
     if (!swarm->endpoints || !swarm->completions || !swarm->sources || !swarm->targets ||
-        !swarm->remotes)
+        !swarm->remotes || !swarm->rates)
         return bench_fail(swarm->bench, "out of memory");
     if (create_endpoints(swarm) ||
         endpoints_connect_all(swarm->bench, machines, swarm->endpoints, threads * swarm->emulated))
@@ -173,6 +196,7 @@ static void close_swarm(struct swarm *swarm)
     free(swarm->sources);
     free(swarm->targets);
     free(swarm->remotes);
+    free(swarm->rates);
 }
 
 /* ---- the sweep ---- */
@@ -182,9 +206,12 @@ static int run_once(void *context, double *rate)
     struct swarm *swarm = context;
     uint64_t ticks;
 
+    swarm->stops = false;
     if (crew_run(swarm->bench, swarm->threads, read_all, swarm, &ticks))
         return BENCH_FAILED;
-    *rate = swarm->reads * swarm->threads / clock_ns(ticks) * 1000;
+    *rate = 0;
+    for (unsigned int i = 0; i < swarm->threads; i++)
+        *rate += swarm->rates[i] * 1000;
     return BENCH_OK;
 }
 
