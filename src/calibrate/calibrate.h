@@ -9,7 +9,7 @@
 
 struct calibrate_spec {
     const char *start;    /* the adapter to begin with */
-    const char *held_out; /* experiments to predict, separated by commas, or NULL */
+    const char *held_out; /* experiments or files to predict, separated by commas, or NULL */
     const char *fit;      /* keys to fit, likewise; NULL: the usual ones */
     unsigned int at_once; /* runs in parallel; 0: one for each core */
 };

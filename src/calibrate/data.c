@@ -276,6 +276,13 @@ static int reject_settings(const struct results *file, const struct experiment_r
     return 0;
 }
 
+/* A list of held-out experiments may also name whole files. */
+static bool is_held_out(const char *list, const struct results *file,
+                        const struct experiment_result *result)
+{
+    return data_is_listed(list, result->name) || data_is_listed(list, file->path);
+}
+
 static int add_experiment(struct data *data, const struct results *file,
                           const struct experiment_result *result, const char *held_out, char *error,
                           size_t size)
@@ -293,11 +300,11 @@ static int add_experiment(struct data *data, const struct results *file,
         why = result->failed;
     else
         why = data_not_modelled(entry.experiment);
-    if (!why && data_costly(entry.experiment) && !data_is_listed(held_out, result->name))
+    if (!why && data_costly(entry.experiment) && !is_held_out(held_out, file, result))
         why = "it takes too long in virtual time; --hold-out predicts it";
     if (!why && reject_settings(file, result, error, size))
         return -1;
-    if (data_is_listed(held_out, result->name)) {
+    if (is_held_out(held_out, file, result)) {
         if (why) {
             snprintf(error, size, "--hold-out %s: %s", result->name, why);
             return -1;
@@ -321,7 +328,8 @@ static int add_experiment(struct data *data, const struct results *file,
     return 0;
 }
 
-static int check_held_out(const struct data *data, const char *list, char *error, size_t size)
+static int check_held_out(const struct data *data, struct results **files, unsigned int count,
+                          const char *list, char *error, size_t size)
 {
     for (const char *word = list; word && *word; word += strspn(word, ",")) {
         size_t length = strcspn(word, ",");
@@ -330,8 +338,10 @@ static int check_held_out(const struct data *data, const char *list, char *error
         for (unsigned int i = 0; i < data->experiment_count; i++)
             found |= strlen(data->experiments[i].result->name) == length &&
                      !strncmp(data->experiments[i].result->name, word, length);
+        for (unsigned int i = 0; i < count; i++)
+            found |= strlen(files[i]->path) == length && !strncmp(files[i]->path, word, length);
         if (!found) {
-            snprintf(error, size, "--hold-out %.*s: the results have no such experiment",
+            snprintf(error, size, "--hold-out %.*s: the results have no such experiment or file",
                      (int)length, word);
             return -1;
         }
@@ -352,7 +362,7 @@ int data_take(struct results **files, unsigned int count, const char *held_out, 
                 add_experiment(out, files[i], &files[i]->experiments[k], held_out, error, size);
     }
     if (!status)
-        status = check_held_out(out, held_out, error, size);
+        status = check_held_out(out, files, count, held_out, error, size);
     if (status)
         data_free(out);
     return status;

@@ -42,8 +42,8 @@ struct data {
     struct data_point *points;
 };
 
-/* Takes what the files contain. 'held_out' lists names of experiments, separated by commas, or is
- * NULL. Returns 0, or -1 with the reason in 'error'. The data refer to the files. */
+/* Takes what the files contain. 'held_out' lists names of experiments and files, separated by commas, or
+ * is NULL. Returns 0, or -1 with the reason in 'error'. The data refer to the files. */
 int data_take(struct results **files, unsigned int count, const char *held_out, struct data *out,
               char *error, size_t size);
 void data_free(struct data *data);

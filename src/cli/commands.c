@@ -257,7 +257,7 @@ static const struct option_row calibrate_options[] = {
     { .name = "output", .letter = 'o', .argument = "FILE", .kind = OPTION_PATH, .writes = true,
       .help = "write the calibrated adapter to FILE.adapter; with --paper, the errors as JSON to FILE" },
     { .name = "hold-out", .argument = "LIST", .kind = OPTION_TEXT,
-      .help = "experiments to predict instead of fit, separated by commas" },
+      .help = "experiments, or result files, to predict instead of fit, separated by commas" },
     { .name = "fit", .argument = "LIST", .kind = OPTION_TEXT,
       .help = "parameters to fit, or groups of them, separated by commas: bus,hca.engines; default: all that are neither measured directly nor specified" },
     { .name = "page", .argument = "FILE", .kind = OPTION_PATH, .writes = true,
