@@ -7,8 +7,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define ENGINES_MAX 16
-#define VLS_MAX     8
+#define ENGINES_MAX    16
+#define ICM_MISSES_MAX 256
+#define VLS_MAX        8
 
 enum icm_location {
     ICM_ON_ADAPTER, /* adapter memory, behind the cache */
@@ -55,6 +56,7 @@ struct parameters {
         uint64_t write_burst, read_burst, read_request; /* largest payload of each */
         double write_overhead, completion_overhead, request_overhead;
         double link_layer; /* charged to the other direction for every transaction */
+        double partial_line; /* of which a write fills a part */
         double doorbell_latency, write_latency, read_latency;
         double read_rate; /* of returned data; 0: not limited */
     } bus;
@@ -73,11 +75,15 @@ struct parameters {
         bool recv_prefetch; /* receive WQEs are fetched when they are posted */
         double recv_time, recv_sge_time, recv_wqe_time;
         double scatter_rate; /* 0: not limited */
+        double write_time, ack_time; /* of the receive engine */
         double read_response;
         uint64_t wqe_prefetch; /* WQEs fetched ahead */
         uint64_t wqe_fetch;    /* WQEs in a read */
         uint64_t wqe_fetches;  /* reads of a QP at a time */
+        uint64_t wqe_cache;    /* WQEs of a QP that stay on the adapter; 0: all */
+        double wqe_miss;       /* receive engine time to fetch one of them again */
         uint64_t blueflame;    /* largest WQE that a doorbell carries */
+        uint64_t doorbell_bytes; /* if it carries no WQE */
         uint64_t wqe_bytes, sge_bytes, cqe_bytes;
         uint64_t memory; /* device memory (ibv_alloc_dm) */
         double memory_rate, memory_latency;
@@ -91,6 +97,7 @@ struct parameters {
         uint64_t ways;        /* of a set of either cache */
         double access_time;   /* to memory of the adapter; in the host, an access crosses the bus */
         uint64_t qpc_accesses, mtt_accesses, write_back_accesses;
+        uint64_t misses; /* served at a time; 0: one */
     } icm;
 
     struct {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "sim/model/bus.h"
 
+#include "util/util.h"
+
 static struct gap_server *down_of(struct bus *bus)
 {
     return bus->parameters->bus.half_duplex ? &bus->up : &bus->down;
@@ -17,15 +19,35 @@ static void charge_link_layer(struct bus *bus, struct gap_server *other, uint64_
         serve_in_gaps(other, now, count * bus->parameters->bus.link_layer);
 }
 
-uint64_t bus_write(struct bus *bus, uint64_t now, uint64_t bytes)
+double bus_writes(const struct parameters *parameters, uint64_t bytes)
+{
+    return transactions(bytes, parameters->bus.write_burst);
+}
+
+static uint64_t write_lines(struct bus *bus, uint64_t now, uint64_t bytes, unsigned int partial)
 {
     const struct parameters *p = bus->parameters;
-    double count = transactions(bytes, p->bus.write_burst);
+    double count = bus_writes(p, bytes);
     uint64_t end =
-        serve_in_gaps(&bus->up, now, count * p->bus.write_overhead + bytes / p->bus.rate);
+        serve_in_gaps(&bus->up, now, count * p->bus.write_overhead + bytes / p->bus.rate +
+                                         partial * p->bus.partial_line);
 
     charge_link_layer(bus, &bus->down, now, count);
     return end + ns_of(p->bus.write_latency);
+}
+
+uint64_t bus_write(struct bus *bus, uint64_t now, uint64_t bytes)
+{
+    return write_lines(bus, now, bytes, 0);
+}
+
+uint64_t bus_write_payload(struct bus *bus, uint64_t now, uint64_t address, uint64_t bytes)
+{
+    uint64_t end = address + bytes;
+    bool same = address / CACHE_LINE == end / CACHE_LINE;
+
+    return write_lines(bus, now, bytes,
+                       same ? bytes > 0 : !!(address % CACHE_LINE) + !!(end % CACHE_LINE));
 }
 
 /* A short transfer passes between the bursts of others: it waits for at most one of them. */

@@ -19,6 +19,12 @@ struct bus {
 /* DMA write; returns when the processor can see the bytes. */
 uint64_t bus_write(struct bus *bus, uint64_t now, uint64_t bytes);
 
+/* The same of payload, which may fill parts of cache lines. */
+uint64_t bus_write_payload(struct bus *bus, uint64_t now, uint64_t address, uint64_t bytes);
+
+/* Transactions that a write of so many bytes takes. */
+double bus_writes(const struct parameters *parameters, uint64_t bytes);
+
 /* DMA read request; returns when the first data could come back. Call bus_read_return() then. */
 uint64_t bus_read_request(struct bus *bus, uint64_t now, uint64_t bytes);
 

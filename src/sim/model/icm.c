@@ -61,12 +61,23 @@ static uint64_t write_back(struct icm *icm, uint64_t now, uint64_t count)
     return now + ns_of(p->hca.memory_rate > 0 ? count * ACCESS_BYTES / p->hca.memory_rate : 0);
 }
 
+static uint64_t *first_free(struct icm *icm)
+{
+    uint64_t *first = icm->free_at;
+
+    for (uint64_t i = 1; i < icm->parameters->icm.misses; i++) {
+        if (icm->free_at[i] < *first)
+            first = &icm->free_at[i];
+    }
+    return first;
+}
+
 /* Serves a miss: writes back what it evicts, then reads words, each of which tells where the next
  * one is. Words in the host are read across the bus, with whatever else uses it. */
 static uint64_t serve_miss(struct icm *icm, uint64_t now, uint64_t reads, uint64_t writes)
 {
     const struct parameters *p = icm->parameters;
-    uint64_t begin = now > icm->fetcher.free_at ? now : icm->fetcher.free_at, end = begin;
+    uint64_t *free_at = first_free(icm), begin = now > *free_at ? now : *free_at, end = begin;
 
     model_activity.work = "ICM miss";
     if (writes)
@@ -76,7 +87,8 @@ static uint64_t serve_miss(struct icm *icm, uint64_t now, uint64_t reads, uint64
             end = bus_read_short(icm->bus, end, ACCESS_BYTES);
     else
         end += ns_of(reads * p->icm.access_time);
-    serve(&icm->fetcher, begin, end - begin);
+    *free_at = end;
+    server_begin(&icm->fetcher, begin, (end - begin) / (p->icm.misses ? p->icm.misses : 1));
     model_activity.work = NULL;
     return end;
 }

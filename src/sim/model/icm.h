@@ -13,7 +13,8 @@
 struct icm {
     const struct parameters *parameters;
     struct bus *bus;
-    struct server fetcher; /* serves one miss at a time */
+    struct server fetcher; /* serves misses, icm.misses at a time; busy if all of them are */
+    uint64_t free_at[ICM_MISSES_MAX]; /* each of these */
     struct cache qpc;
     struct cache mtt;
     uint64_t contexts, contexts_in_use; /* the next number; QPs that have one */

@@ -12,7 +12,7 @@
 enum stage {
     STAGE_NEW,
     STAGE_QPC,      /* the QP context is in the cache */
-    STAGE_RECV_WQE, /* the receive WQE was fetched */
+    STAGE_WQE,      /* the WQE that the packet needs was fetched */
 };
 
 static bool needs_receive(const struct sim_packet *pkt)
@@ -20,6 +20,17 @@ static bool needs_receive(const struct sim_packet *pkt)
     uint16_t flags = opcode_info(pkt->packet.opcode)->flags;
 
     return flags & OPCODE_RECEIVE && (pkt->first || !(flags & OPCODE_SEND));
+}
+
+/* The first response to a read or atomic needs the WQE that asked for it. The adapter keeps the last
+ * hca.wqe_cache of them. */
+static bool needs_lost_wqe(const struct sim_packet *pkt)
+{
+    uint64_t kept = model->parameters.hca.wqe_cache;
+    const struct sim_qp *qp = pkt->to;
+
+    return kept && pkt->response && pkt->first && pkt->payload &&
+           qp->fetched - qp->transport.requester.oldest.index > kept;
 }
 
 /* Delays the QP's packets until 'time'. Returns false if that is now. */
@@ -39,8 +50,12 @@ static double service_of(const struct sim_packet *pkt)
     const struct parameters *p = &model->parameters;
     double service = 0;
 
-    if (pkt->response)
-        return 0;
+    if (pkt->payload)
+        service += bus_writes(p, pkt->payload) * p->hca.write_time;
+    if (pkt->response) {
+        service += pkt->packet.opcode == OPCODE_ACKNOWLEDGE ? p->hca.ack_time : 0;
+        return service + (needs_lost_wqe(pkt) ? p->hca.wqe_miss : 0);
+    }
     if (pkt->first)
         service += p->hca.recv_time;
     if (opcode_info(pkt->packet.opcode)->flags & OPCODE_SEND && pkt->payload) {
@@ -76,7 +91,10 @@ static bool prepare(struct sim_packet *pkt, enum stage stage)
     if (stage == STAGE_NEW &&
         postpone(pkt, icm_qpc(&hca->icm, pkt->to->context, sched->now), STAGE_QPC))
         return false;
-    if (stage < STAGE_RECV_WQE && needs_receive(pkt)) {
+    if (stage < STAGE_WQE && needs_lost_wqe(pkt) &&
+        postpone(pkt, bus_fetch_wqe(&hca->bus, sched->now, p->hca.wqe_bytes), STAGE_WQE))
+        return false;
+    if (stage < STAGE_WQE && needs_receive(pkt)) {
         uint64_t time;
 
         recv_claim_peek(pkt->to, pkt->packet.srq);
@@ -84,7 +102,7 @@ static bool prepare(struct sim_packet *pkt, enum stage stage)
                              p->hca.wqe_bytes + (pkt->to->max_recv_sge - 1) * p->hca.sge_bytes);
         if (p->hca.recv_prefetch)
             time = sched->now; /* the transfer still occupies the bus */
-        if (postpone(pkt, time + ns_of(p->hca.recv_wqe_time), STAGE_RECV_WQE))
+        if (postpone(pkt, time + ns_of(p->hca.recv_wqe_time), STAGE_WQE))
             return false;
     }
     return true;
@@ -184,7 +202,7 @@ static uint64_t write_payload(struct sim_packet *pkt)
     if (time < qp->translated_at)
         time = qp->translated_at;
     qp->translated_at = time;
-    return bus_write(&hca->bus, time, pkt->payload);
+    return bus_write_payload(&hca->bus, time, target_address(pkt), pkt->payload);
 }
 
 /* A message is explained by the marks of its last packet. */

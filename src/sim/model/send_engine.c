@@ -93,8 +93,11 @@ void send_engine_doorbell(struct sim_qp *qp, uint32_t count)
         return;
     for (uint32_t i = 0; i < count; i++)
         sim_qp_wqe(qp, qp->rung++)->marks[MARK_DOORBELL] = sched->now;
-    if (count != 1 || !take_from_doorbell(qp, sim_qp_wqe(qp, qp->rung - 1)))
-        fetch_next(qp);
+    if (count == 1 && take_from_doorbell(qp, sim_qp_wqe(qp, qp->rung - 1)))
+        return;
+    if (model->parameters.hca.doorbell_bytes)
+        bus_store(&qp->port->hca->bus, sched->now, model->parameters.hca.doorbell_bytes);
+    fetch_next(qp);
 }
 
 void send_engine_wqe_fetched(struct sim_qp *qp, uint32_t count)
