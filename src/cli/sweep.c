@@ -12,9 +12,11 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -116,6 +118,7 @@ static _Noreturn void replay(const struct sweeping *sweeping, const struct slot 
     int ends[2];
     pid_t writer;
 
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* nothing is left behind if the sweep is killed */
     if (pipe(ends) || (writer = fork()) < 0)
         _exit(CLI_FAILED);
     if (!writer) {

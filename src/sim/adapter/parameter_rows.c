@@ -184,8 +184,6 @@ const struct parameter_row parameter_rows[] = {
     { MEMBER(fabric.routing, enum fabric_routing), .unit = UNIT_CHOICE,
       .choices = "deterministic ecmp adaptive", .default_value = "deterministic",
       .help = "among equal ways: by destination, by a hash of the flow (ECMP), or the shortest queue (adaptive)" },
-    TIME(fabric.flowlet_gap, "1 us",
-         "adaptive routing: a flow that pauses for this long may take another way, without reordering"),
     TEXT(fabric.failures, "none",
          "cables between switches that fail during the run: SWITCH SWITCH TIME, separated by commas"),
     BYTES(fabric.output_buffer, "0 B", 0,

@@ -117,7 +117,6 @@ struct parameters {
         double latency;
         char shape[256]; /* shape.h */
         enum fabric_routing routing;
-        double flowlet_gap;
         char failures[256]; /* link_failures.h */
         uint64_t output_buffer; /* Ethernet without PFC: bytes per VL; 0: not limited */
     } fabric;

@@ -11,6 +11,7 @@
 #define NO_ROUTE      UINT32_MAX
 #define FIRST_CHOICES 8
 #define FLOWLETS      1024 /* of a switch */
+#define FLOWLET_NS    1000 /* a flow that pauses for this long may take another way */
 
 /* ---- making routes ---- */
 
@@ -240,10 +241,9 @@ static uint16_t least_loaded(struct fabric_switch *here, const struct route_choi
 {
     uint32_t flow = flow_of(pkt), start = by_destination(here, pkt->destination);
     struct flowlet *flowlet = &here->flowlets[flow % FLOWLETS];
-    uint64_t gap = ns_of(model->parameters.fabric.flowlet_gap);
     uint64_t least = UINT64_MAX;
 
-    if (flowlet->flow != flow || sched->now >= flowlet->time + gap ||
+    if (flowlet->flow != flow || sched->now >= flowlet->time + FLOWLET_NS ||
         !offers(choices, flowlet->output)) {
         for (uint32_t i = 0; i < choices->count; i++) {
             uint16_t output = choices->outputs[(start + i) % choices->count];

@@ -7,7 +7,6 @@
 #include "util/log.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 static struct link *output_of(struct fabric_switch *here, struct sim_packet *pkt)
