@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <infiniband/verbs.h>
 #include <netdb.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -636,6 +637,7 @@ int main(int argc, char **argv)
     }
     unsigned rounds = atoi(argv[4]);
     initiator = argc > 5;
+    signal(SIGPIPE, SIG_IGN);
     state = getpid();
     connect_control(argv[1], argv[5]);
     open_device(atoi(argv[2]));
