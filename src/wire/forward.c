@@ -51,32 +51,27 @@ int wire_forward_open(void)
 }
 
 /* The socket takes only a few packets (net.unix.max_dgram_qlen): let the owner run. To wait for it
- * without a limit might be to wait for each other, and a process that has not run while we waited,
- * perhaps because it is stopped, is not waited for again: it must not hold up the others. A packet
- * that is lost here is repeated by its sender, if the service is reliable. */
+ * without a limit might be to wait for each other. A packet that is lost here is repeated by its
+ * sender, if the service is reliable. */
 void wire_forward_send(unsigned proc, unsigned gid, const struct roce_flow *flow,
                        const uint8_t *bytes, size_t length)
 {
-    static uint32_t stuck[MAX_PROCS]; /* proc_word() of such a process; under the receive lock */
     struct sockaddr_un name;
     struct forwarded head = { .token = segment_random(SEED_WIRE_TOKEN), .flow = *flow };
     struct iovec iov[] = { { &head, sizeof(head) }, { (void *)bytes, length } };
     struct msghdr message = {
         .msg_name = &name, .msg_namelen = name_of(proc, &name), .msg_iov = iov, .msg_iovlen = 2
     };
-    uint32_t word = proc_word(proc);
-    int tries = stuck[proc] == word ? 1 : FORWARD_TRIES;
 
     memcpy(head.gid, wire_port.gids[gid].raw, sizeof(head.gid));
-    while (sendmsg(wire_port.forward_fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
-        if ((errno != EAGAIN && errno != EINTR) || !--tries) {
-            log_debug("wire: cannot pass a packet to process %u: %s", proc, strerror(errno));
-            stuck[proc] = word;
+    for (int tries = 0; tries < FORWARD_TRIES; tries++) {
+        if (sendmsg(wire_port.forward_fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
             return;
-        }
+        if (errno != EAGAIN && errno != EINTR)
+            break;
         sched_yield();
     }
-    stuck[proc] = 0;
+    log_debug("wire: cannot pass a packet to process %u: %s", proc, strerror(errno));
 }
 
 static bool find_gid(const uint8_t raw[16], unsigned *gid)
