@@ -487,7 +487,6 @@ static void pump(struct wire_qp *qp)
     uint64_t now = now_ns();
 
     wire_batch_begin(&batch);
-    /* Behind a request, the shorter acknowledgement fits into the same datagram. */
     bool may_send = limit_requests(qp);
     while (may_send && transport_pull_request(&qp->transport, now, &packet)) {
         add_frame(&batch, qp, &packet, (struct wire_wqe *)(uintptr_t)packet.route);
@@ -495,6 +494,9 @@ static void pump(struct wire_qp *qp)
             wire_qp_complete(qp, qp->sent,
                              qp->sent->unreadable ? IBV_WC_LOC_PROT_ERR : IBV_WC_SUCCESS);
         qp->sent = NULL;
+        /* Behind the first request, the shorter acknowledgement fits into the same datagram, and the
+         * peer takes it first. */
+        add_responses(&batch, qp);
     }
     add_responses(&batch, qp);
     wire_batch_end(&batch);

@@ -127,24 +127,44 @@ static size_t segment_bytes(struct msghdr *message, size_t length)
     return length;
 }
 
+static bool is_response(const uint8_t *frame)
+{
+    const struct opcode_info *info = opcode_info(frame[0]);
+
+    return info && info->flags & OPCODE_RESPONSE;
+}
+
+/* The responses of a datagram, or all the others. Returns the number of its packets. */
+static unsigned take_packets(struct wire_arrival *arrival, const uint8_t *bytes, size_t length,
+                             size_t segment, bool responses)
+{
+    unsigned count = 0;
+
+    for (size_t at = 0; at < length; at += segment, count++) {
+        size_t part = length - at < segment ? length - at : segment;
+
+        if (is_response(bytes + at) != responses)
+            continue;
+        if (unlikely(wire_injects))
+            wire_inject(arrival, bytes + at, part, count, deliver);
+        else
+            deliver(arrival, bytes + at, part, count);
+    }
+    return count;
+}
+
+/* An acknowledgement may stand behind the answer to what it acknowledges (pump() in qp.c). Programs
+ * rely on the completion of a request before the answer's. */
 static unsigned take_datagram(const struct wire_gid *to, struct msghdr *message, size_t length)
 {
     const uint8_t *bytes = message->msg_iov->iov_base;
     size_t segment = segment_bytes(message, length);
     struct wire_arrival arrival = { .to = to };
-    unsigned count = 0;
 
     set_source(&arrival.flow, message->msg_name);
     memcpy(arrival.flow.destination, to->raw, 16);
-    for (size_t at = 0; at < length; at += segment, count++) {
-        size_t part = length - at < segment ? length - at : segment;
-
-        if (unlikely(wire_injects))
-            wire_inject(&arrival, bytes + at, part, count, deliver);
-        else
-            deliver(&arrival, bytes + at, part, count);
-    }
-    return count;
+    take_packets(&arrival, bytes, length, segment, true);
+    return take_packets(&arrival, bytes, length, segment, false);
 }
 
 static bool make_buffers(void)
