@@ -112,8 +112,9 @@ static int export_component(const struct invocation *invocation, const struct la
     }
     snprintf(path, sizeof(path), "%s/" COMPONENTS ":SYSTEM_DEFAULT", launch->directory);
     setenv("OMPI_MCA_mca_base_component_path", path, 1);
-    /* Open MPI 5 would let PMIx search it, too, and PMIx warns of what it finds. */
-    setenv("PMIX_MCA_mca_base_component_path", "", 0);
+    /* Open MPI 5 would let PMIx search it, too, and PMIx warns of the files in it. PMIx gets a folder
+     * without files: with an empty value, Open MPI 5.0.7 crashes if ranks run on other hosts. */
+    setenv("PMIX_MCA_mca_base_component_path", "/sys", 0);
     setenv("OMPI_MCA_pml", "cm", 1);
     setenv("OMPI_MCA_mtl", "verbena", 1);
     for (size_t i = 0; i < sizeof(parameters) / sizeof(*parameters); i++) {
