@@ -8,6 +8,7 @@
 #include "hca/mr.h"
 #include "hca/qp.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -187,26 +188,67 @@ void sanitize_overrun(const struct hca_cq *cq)
 
 /* ---- regions ---- */
 
-/* A signalled send of a QP that still works, whose completion the program has not polled. */
-static void find_use(struct hca_qp *qp, uint32_t lkey, struct finding **finding)
-{
-    spin_lock(&qp->sq_lock);
-    for (uint32_t i = load_relaxed(&qp->sq_freed); i != qp->sq_posted && !*finding; i++) {
-        const struct post *post = post_find(qp, i);
-        bool uses = false;
+/* What the program takes away: a region, or memory. */
+struct loss {
+    const char *what;
+    uint32_t lkey; /* 0: the memory */
+    uint64_t first, end;
+};
 
-        for (uint32_t s = 0; post && post->is_signaled && !post->is_inline && s < post->num_sge; s++)
-            uses |= post->sge[s].lkey == lkey && post->sge[s].length;
-        if (!uses || sanitize_is_enough(RULE_REGION_IN_USE))
+static bool loses(const struct post *post, const struct loss *loss)
+{
+    for (uint32_t i = 0; post->is_signaled && !post->is_inline && i < post->num_sge; i++) {
+        const struct ibv_sge *sge = &post->sge[i];
+
+        if (sge->length && (loss->lkey ? sge->lkey == loss->lkey
+                                       : sge->addr < loss->end &&
+                                             sge->addr + sge->length > loss->first))
+            return true;
+    }
+    return false;
+}
+
+/* A signalled send of a QP that still works, whose completion the program has not polled. With the
+ * send queue's lock held. */
+static void find_use(struct hca_qp *qp, const struct loss *loss, struct finding **finding)
+{
+    for (uint32_t i = load_relaxed(&qp->sq_freed); i != qp->sq_posted && !*finding; i++) {
+        struct post *post = post_find(qp, i);
+
+        if (!post || !loses(post, loss))
+            continue;
+        post->is_summed = false;
+        if (sanitize_is_enough(RULE_REGION_IN_USE))
             continue;
         *finding = finding_begin("region-in-use",
-                                 "the region with lkey 0x%x is deregistered, but QP 0x%x has not "
-                                 "completed a %s that uses it, wr_id 0x%llx",
-                                 lkey, qp->ibv.qp_num, qp_opcode_name(post->opcode),
+                                 "%s, but QP 0x%x has not completed a %s that uses it, wr_id 0x%llx",
+                                 loss->what, qp->ibv.qp_num, qp_opcode_name(post->opcode),
                                  (unsigned long long)post->wr_id);
         finding_stack(*finding, "posted", &post->posted);
     }
-    spin_unlock(&qp->sq_lock);
+}
+
+/* A report may unmap memory itself, with any of these locks held: then nothing is looked for. */
+void check_unmaps(const void *addr, size_t length)
+{
+    struct loss loss = { "memory is unmapped", 0, (uintptr_t)addr, (uintptr_t)addr + length };
+    struct finding *finding = NULL;
+    struct stacktrace here;
+
+    if (pthread_mutex_trylock(&qp_list_mutex))
+        return;
+    for (struct hca_qp *qp = qp_list; qp && !finding; qp = qp->next) {
+        if (qp_state(qp) != IBV_QPS_RTS || !spin_trylock(&qp->sq_lock))
+            continue;
+        find_use(qp, &loss, &finding);
+        spin_unlock(&qp->sq_lock);
+    }
+    pthread_mutex_unlock(&qp_list_mutex);
+    if (!finding)
+        return;
+    stacktrace_take(&here);
+    finding_stack(finding, "unmapped", &here);
+    finding_end(finding);
 }
 
 void check_pins(const void *addr, size_t length)
@@ -217,17 +259,23 @@ void check_pins(const void *addr, size_t length)
 
 void check_deregisters(const struct ibv_mr *mr)
 {
+    char what[64];
+    struct loss loss = { .what = what, .lkey = mr->lkey };
     struct finding *finding = NULL;
     struct stacktrace here;
     struct object region;
 
     if (!check_sanitizes)
         return;
+    snprintf(what, sizeof(what), "the region with lkey 0x%x is deregistered", mr->lkey);
     check_pins(mr->addr, mr->length); /* what follows is the program's */
     pthread_mutex_lock(&qp_list_mutex);
     for (struct hca_qp *qp = qp_list; qp && !finding; qp = qp->next) {
-        if (qp_state(qp) == IBV_QPS_RTS)
-            find_use(qp, mr->lkey, &finding);
+        if (qp_state(qp) != IBV_QPS_RTS)
+            continue;
+        spin_lock(&qp->sq_lock);
+        find_use(qp, &loss, &finding);
+        spin_unlock(&qp->sq_lock);
     }
     pthread_mutex_unlock(&qp_list_mutex);
     if (!finding)

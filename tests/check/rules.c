@@ -48,6 +48,25 @@ static void deregister_too_early(void)
     BED_NEED(!ibv_dereg_mr(bed.mr));
 }
 
+static void unmap_too_early(void)
+{
+    char *memory = mmap(NULL, BED_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    struct ibv_mr *mr = ibv_reg_mr(bed.pd, memory, BED_BYTES, IBV_ACCESS_LOCAL_WRITE);
+    struct bed sender = bed;
+
+    BED_NEED(mr);
+    sender.mr = mr;
+    sender.memory = memory;
+    BED_NEED(!bed_receive(&bed, 1, 512, 3));
+    BED_NEED(!bed_send(&sender, 0, 512, 4));
+    munmap(memory, BED_BYTES);
+    BED_NEED(mmap(memory, BED_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
+                  -1, 0) == memory); /* other memory, or a model would read none */
+    poll_both();
+    BED_NEED(!ibv_dereg_mr(mr));
+    bed_free(&bed);
+}
+
 /* The half of the memory that receives use, in a region that no peer may write. */
 static char *make_receive_region(void)
 {
@@ -374,6 +393,7 @@ static const struct bed_case cases[] = {
     { "reuse-too-early", reuse_too_early },
     { "reuse-in-time", reuse_in_time },
     { "deregister-too-early", deregister_too_early },
+    { "unmap-too-early", unmap_too_early },
     { "write-receive", write_receive },
     { "keep-receive", keep_receive },
     { "share-receive", share_receive },

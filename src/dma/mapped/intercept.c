@@ -8,6 +8,7 @@
 #undef _FILE_OFFSET_BITS
 
 #include "dma/mapped/share.h"
+#include "hca/observer.h"
 #include "util/next.h"
 
 #include <malloc.h>
@@ -45,6 +46,9 @@
 
 EXPORT int munmap(void *addr, size_t length)
 {
+    if (unlikely(hca_observer && hca_observer->memory_unmaps))
+        hca_observer->memory_unmaps(addr, length);
+
     bool registered = share_change_begin((uintptr_t)addr, length);
     int result = NEXT(munmap)(addr, length);
 
