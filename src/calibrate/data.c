@@ -280,7 +280,8 @@ static int reject_settings(const struct results *file, const struct experiment_r
 static bool is_held_out(const char *list, const struct results *file,
                         const struct experiment_result *result)
 {
-    return data_is_listed(list, result->name) || data_is_listed(list, file->path);
+    return data_is_listed(list, result->name) ||
+           (file->path && data_is_listed(list, file->path));
 }
 
 static int add_experiment(struct data *data, const struct results *file,
@@ -339,7 +340,8 @@ static int check_held_out(const struct data *data, struct results **files, unsig
             found |= strlen(data->experiments[i].result->name) == length &&
                      !strncmp(data->experiments[i].result->name, word, length);
         for (unsigned int i = 0; i < count; i++)
-            found |= strlen(files[i]->path) == length && !strncmp(files[i]->path, word, length);
+            found |= files[i]->path && strlen(files[i]->path) == length &&
+                     !strncmp(files[i]->path, word, length);
         if (!found) {
             snprintf(error, size, "--hold-out %.*s: the results have no such experiment or file",
                      (int)length, word);

@@ -42,7 +42,6 @@ static void test_control(void **state)
     struct data data;
     char error[512];
 
-    results->path = strdup("measured.json");
     series = result_series(reg, "register", "time", "us", "size", "B", BETTER_LOWER);
     add_point(series, 4096, 30 + 0.25);
     add_point(series, 1 << 20, 30 + 64);
