@@ -295,8 +295,8 @@ static void print_end(const struct progress *progress)
 {
     double seconds = check_seconds_since(progress->begin_ns);
 
-    printf("%llu runs from seed %llu in %.1f s", (unsigned long long)progress->ended,
-           (unsigned long long)progress->first, seconds);
+    printf("%llu run%s from seed %llu in %.1f s", (unsigned long long)progress->ended,
+           progress->ended == 1 ? "" : "s", (unsigned long long)progress->first, seconds);
     if (!progress->failed)
         printf(", %.1f a second", progress->ended / seconds);
     printf(": %s\n", progress->failed   ? "a bug"

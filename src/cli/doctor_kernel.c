@@ -2,6 +2,7 @@
 /* Checks of kernel permissions between processes, tried between siblings: programs on a fabric are
  * siblings too, not parent and child. */
 #include "doctor.h"
+#include "util/kernel.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,10 +22,6 @@
 #include <unistd.h>
 
 #define SECRET UINT64_C(0x76657262656e6121)
-
-/* Their inodes, in every kernel. */
-#define FIRST_PID_NAMESPACE  0xeffffffcul
-#define FIRST_USER_NAMESPACE 0xeffffffdul
 
 struct target {
     pid_t pid;
@@ -279,8 +276,8 @@ static unsigned long namespace_inode(const char *path)
 
 void doctor_check_namespaces(struct finding *finding)
 {
-    bool pid = namespace_inode("/proc/self/ns/pid") == FIRST_PID_NAMESPACE;
-    bool user = namespace_inode("/proc/self/ns/user") == FIRST_USER_NAMESPACE;
+    bool pid = namespace_inode("/proc/self/ns/pid") == KERNEL_FIRST_PID_NAMESPACE;
+    bool user = namespace_inode("/proc/self/ns/user") == KERNEL_FIRST_USER_NAMESPACE;
 
     doctor_found(finding, VERDICT_NOTE,
                  "PID namespace: %s, user namespace: %s; processes of other namespaces that share "

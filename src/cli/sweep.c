@@ -266,6 +266,7 @@ static int open_results(struct sweeping *sweeping, const struct invocation *invo
     command = options_invocation_text(invocation, NULL);
     sweeping->results = results_new(VERBENA_VERSION, date, command ? command : "verbena sweep");
     sweeping->results->deterministic = true;
+    results_metadata_set(&sweeping->results->machine, "clock", "virtual time");
     free(command);
     return CLI_OK;
 }

@@ -2,6 +2,7 @@
 #include "hca/wake_file.h"
 
 #include "hca/proc.h"
+#include "util/kernel.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -12,8 +13,6 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-#define FIRST_PID_NAMESPACE 0xeffffffcul /* its inode, in every kernel */
 
 /* ".verbena-UID-FABRIC+SLOT+ID": a name that no fabric can have, because of the plus sign. */
 static void name_of(char *name, size_t size, unsigned proc, uint32_t id)
@@ -35,12 +34,18 @@ static bool may_duplicate_descriptors(void)
     return copy >= 0;
 }
 
-bool wake_file_needed(void)
+static bool is_contained(const char *namespace, ino_t first)
 {
     struct stat st;
-    bool contained = !stat("/proc/self/ns/pid", &st) && st.st_ino != FIRST_PID_NAMESPACE;
 
-    return contained || !may_duplicate_descriptors() || proc_any_far();
+    return !stat(namespace, &st) && st.st_ino != first;
+}
+
+bool wake_file_needed(void)
+{
+    return is_contained("/proc/self/ns/pid", KERNEL_FIRST_PID_NAMESPACE) ||
+           is_contained("/proc/self/ns/user", KERNEL_FIRST_USER_NAMESPACE) ||
+           !may_duplicate_descriptors() || proc_any_far();
 }
 
 int wake_file_create(uint32_t id)

@@ -32,6 +32,10 @@ struct kernel_procmap_query {
 #define KERNEL_VMA_OR_NEXT     0x10
 #define KERNEL_VMA_FILE_BACKED 0x20
 
+/* The inodes of /proc/PID/ns/pid and ns/user outside all containers, in every kernel. */
+#define KERNEL_FIRST_PID_NAMESPACE  0xeffffffcul
+#define KERNEL_FIRST_USER_NAMESPACE 0xeffffffdul
+
 /* Linux 6.8: moves pages to another address, unless they are pinned. */
 struct kernel_uffdio_move {
     __u64 dst, src, len;
