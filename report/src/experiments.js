@@ -60,7 +60,8 @@ function part(id, parts, methods, several) {
     const runs = [...new Set(parts.map(one => one.run))];
     return element('article', { class: 'experiment', id },
                    element('h3', {}, experiment.title),
-                   element('p', { class: 'muted small' }, `${experiment.name} · after ${experiment.source}`),
+                   element('p', { class: 'muted small' },
+                           experiment.name + (experiment.source ? ` · after ${experiment.source}` : '')),
                    methods[experiment.name] && element('p', {}, methods[experiment.name]),
                    parts.map(one => outcome(one, several)),
                    element('div', { class: 'charts' },
