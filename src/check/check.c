@@ -38,7 +38,7 @@ __attribute__((constructor(102))) static void start(void)
     observer = explain_observer;
     observer.tail_first = check_sanitizes;
     observer.keep_object = check_sanitizes ? object_keep : NULL;
-    observer.memory_unmaps = check_sanitizes ? check_unmaps : NULL;
+    observer.memory_unmaps = check_sanitizes ? sanitize_unmaps : NULL;
     observer.cq_overrun = sanitize_overrun;
     pthread_atfork(NULL, NULL, object_inherit_all);
     observer.strict_events = is_set("VERBENA_STRICT");

@@ -41,7 +41,6 @@ void check_queue_full(struct hca_qp *qp);
 void check_pins(const void *addr, size_t length);
 /* The program deregisters a region, or closes a device. */
 void check_deregisters(const struct ibv_mr *mr);
-void check_unmaps(const void *addr, size_t length);
 void check_closes(struct ibv_context *context);
 /* The program passes this object to a call; ends the program if the object was destroyed. */
 void check_uses(enum check_kind kind, const void *object, const char *call);

@@ -294,6 +294,19 @@ void receives_accessible(const void *addr, size_t length)
     drop_lock();
 }
 
+/* What was in the memory before goes with it. */
+void receives_unmapped(const void *addr, size_t length)
+{
+    struct receive range = { .first = (uintptr_t)addr, .end = (uintptr_t)addr + length }, **found;
+
+    if (!length || has_lock)
+        return;
+    take_lock();
+    while ((found = tfind(&range, &watched, compare)))
+        unwatch(*found);
+    drop_lock();
+}
+
 void receives_inherit_none(void)
 {
     pthread_mutex_init(&lock, NULL); /* a thread of the parent may have held it */

@@ -21,6 +21,8 @@ bool receives_stack(const struct hca_rq *rq, uint32_t slot, struct stacktrace *p
 bool receives_touched(const void *addr, size_t length, const void *pc);
 /* Pages of receives in this memory have to be accessible. */
 void receives_accessible(const void *addr, size_t length);
+/* The program unmaps this memory: receives in it are not watched any more. */
+void receives_unmapped(const void *addr, size_t length);
 /* After fork(), in the child: the receives are the parent's. */
 void receives_inherit_none(void);
 

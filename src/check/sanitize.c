@@ -190,7 +190,7 @@ void sanitize_overrun(const struct hca_cq *cq)
 
 /* What the program takes away: a region, or memory. */
 struct loss {
-    const char *what;
+    const char *what, *how;
     uint32_t lkey; /* 0: the memory */
     uint64_t first, end;
 };
@@ -228,27 +228,44 @@ static void find_use(struct hca_qp *qp, const struct loss *loss, struct finding 
     }
 }
 
-/* A report may unmap memory itself, with any of these locks held: then nothing is looked for. */
-void check_unmaps(const void *addr, size_t length)
+/* Tells of a request that uses what is about to be lost. Without `waits`, queues whose locks are
+ * held are left out. The caller ends the finding; NULL: no request does. */
+static struct finding *report_loss(const struct loss *loss, bool waits)
 {
-    struct loss loss = { "memory is unmapped", 0, (uintptr_t)addr, (uintptr_t)addr + length };
     struct finding *finding = NULL;
     struct stacktrace here;
 
-    if (pthread_mutex_trylock(&qp_list_mutex))
-        return;
+    if (waits)
+        pthread_mutex_lock(&qp_list_mutex);
+    else if (pthread_mutex_trylock(&qp_list_mutex))
+        return NULL;
     for (struct hca_qp *qp = qp_list; qp && !finding; qp = qp->next) {
-        if (qp_state(qp) != IBV_QPS_RTS || !spin_trylock(&qp->sq_lock))
+        if (qp_state(qp) != IBV_QPS_RTS)
             continue;
-        find_use(qp, &loss, &finding);
+        if (waits)
+            spin_lock(&qp->sq_lock);
+        else if (!spin_trylock(&qp->sq_lock))
+            continue;
+        find_use(qp, loss, &finding);
         spin_unlock(&qp->sq_lock);
     }
     pthread_mutex_unlock(&qp_list_mutex);
-    if (!finding)
-        return;
-    stacktrace_take(&here);
-    finding_stack(finding, "unmapped", &here);
-    finding_end(finding);
+    if (finding) {
+        stacktrace_take(&here);
+        finding_stack(finding, loss->how, &here);
+    }
+    return finding;
+}
+
+/* A report may unmap memory itself, with any of the locks held. */
+void sanitize_unmaps(const void *addr, size_t length)
+{
+    struct loss loss = { "memory is unmapped", "unmapped", 0, (uintptr_t)addr,
+                         (uintptr_t)addr + length };
+
+    if (sanitize_strict)
+        receives_unmapped(addr, length);
+    finding_end(report_loss(&loss, false));
 }
 
 void check_pins(const void *addr, size_t length)
@@ -260,29 +277,16 @@ void check_pins(const void *addr, size_t length)
 void check_deregisters(const struct ibv_mr *mr)
 {
     char what[64];
-    struct loss loss = { .what = what, .lkey = mr->lkey };
-    struct finding *finding = NULL;
-    struct stacktrace here;
+    struct loss loss = { what, "deregistered", .lkey = mr->lkey };
+    struct finding *finding;
     struct object region;
 
     if (!check_sanitizes)
         return;
     snprintf(what, sizeof(what), "the region with lkey 0x%x is deregistered", mr->lkey);
     check_pins(mr->addr, mr->length); /* what follows is the program's */
-    pthread_mutex_lock(&qp_list_mutex);
-    for (struct hca_qp *qp = qp_list; qp && !finding; qp = qp->next) {
-        if (qp_state(qp) != IBV_QPS_RTS)
-            continue;
-        spin_lock(&qp->sq_lock);
-        find_use(qp, &loss, &finding);
-        spin_unlock(&qp->sq_lock);
-    }
-    pthread_mutex_unlock(&qp_list_mutex);
-    if (!finding)
-        return;
-    stacktrace_take(&here);
-    finding_stack(finding, "deregistered", &here);
-    if (object_find(CHECK_MR, mr->lkey, &region))
+    finding = report_loss(&loss, true);
+    if (finding && object_find(CHECK_MR, mr->lkey, &region))
         finding_stack(finding, "registered", &region.made);
     finding_end(finding);
 }

@@ -27,6 +27,9 @@ bool sanitize_is_enough(enum sanitize_rule rule);
 /* The program did not poll completions in time. */
 void sanitize_overrun(const struct hca_cq *cq);
 
+/* The program unmaps this memory. */
+void sanitize_unmaps(const void *addr, size_t length);
+
 /* This WQE was recorded. The send queue's lock is held. */
 void sanitize_post(const struct hca_qp *qp, const struct send_wqe *wqe, struct post *post);
 

@@ -34,7 +34,7 @@ struct hca_observer {
     /* The program accesses memory that it cannot: by the instruction at `pc`, or NULL: by a system
      * call. Returns whether it can now. NULL: no memory is protected. */
     bool (*memory_touched)(const void *address, size_t length, const void *pc);
-    /* The program is about to unmap memory; NULL: nobody asks. */
+    /* The program unmaps memory, or has just moved it away; NULL: nobody asks. */
     void (*memory_unmaps)(const void *address, size_t length);
     /* A CQ has no room for the completion of a send. */
     void (*cq_overrun)(const struct hca_cq *cq);

@@ -48,23 +48,68 @@ static void deregister_too_early(void)
     BED_NEED(!ibv_dereg_mr(bed.mr));
 }
 
-static void unmap_too_early(void)
+/* Posts a send from a mapping of its own. */
+static struct ibv_mr *send_from_mapping(void)
 {
-    char *memory = mmap(NULL, BED_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    struct ibv_mr *mr = ibv_reg_mr(bed.pd, memory, BED_BYTES, IBV_ACCESS_LOCAL_WRITE);
+    size_t bytes = 2 * BED_BYTES;
     struct bed sender = bed;
 
-    BED_NEED(mr);
-    sender.mr = mr;
-    sender.memory = memory;
+    sender.memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    sender.mr = ibv_reg_mr(bed.pd, sender.memory, bytes, IBV_ACCESS_LOCAL_WRITE);
+    BED_NEED(sender.mr);
     BED_NEED(!bed_receive(&bed, 1, 512, 3));
     BED_NEED(!bed_send(&sender, 0, 512, 4));
-    munmap(memory, BED_BYTES);
-    BED_NEED(mmap(memory, BED_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
-                  -1, 0) == memory); /* other memory, or a model would read none */
+    return sender.mr;
+}
+
+/* Other memory at the same address, or a model would read none. */
+static void map_there(const struct ibv_mr *mr, int fixed)
+{
+    BED_NEED(mmap(mr->addr, mr->length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | fixed,
+                  -1, 0) == mr->addr);
+}
+
+static void complete_send(struct ibv_mr *mr)
+{
     poll_both();
     BED_NEED(!ibv_dereg_mr(mr));
     bed_free(&bed);
+}
+
+static void unmap_too_early(void)
+{
+    struct ibv_mr *mr = send_from_mapping();
+
+    BED_NEED(!munmap(mr->addr, mr->length));
+    map_there(mr, MAP_FIXED_NOREPLACE);
+    complete_send(mr);
+}
+
+static void map_over_too_early(void)
+{
+    struct ibv_mr *mr = send_from_mapping();
+
+    map_there(mr, MAP_FIXED);
+    complete_send(mr);
+}
+
+static void move_too_early(void)
+{
+    struct ibv_mr *mr = send_from_mapping();
+    void *to = mmap(NULL, mr->length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    BED_NEED(mremap(mr->addr, mr->length, mr->length, MREMAP_MAYMOVE | MREMAP_FIXED, to) == to);
+    map_there(mr, MAP_FIXED_NOREPLACE);
+    complete_send(mr);
+}
+
+/* The page that the send uses stays, whole. */
+static void shrink_mapping(void)
+{
+    struct ibv_mr *mr = send_from_mapping();
+
+    BED_NEED(mremap(mr->addr, mr->length, 256, 0) == mr->addr);
+    complete_send(mr);
 }
 
 /* The half of the memory that receives use, in a region that no peer may write. */
@@ -196,6 +241,21 @@ static void guard_receive(void)
     BED_NEED(bed_poll(&bed).status == IBV_WC_WR_FLUSH_ERR && bytes[5000] == 2);
     receive_pages(&to);
     BED_NEED(!ibv_destroy_qp(bed.qp[1]) && bytes[5000] == 2);
+}
+
+/* Whatever is mapped later where a receive was is not the adapter's. */
+static void unmap_receive(void)
+{
+    struct ibv_sge sge = make_pages();
+    void *pages = (void *)sge.addr;
+    int ends[2];
+
+    receive_pages(&sge);
+    BED_NEED(!munmap(pages, PAGES_BYTES));
+    BED_NEED(mmap(pages, PAGES_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE,
+                  -1, 0) == pages);
+    BED_NEED(!ibv_destroy_qp(bed.qp[1]));
+    BED_NEED(!pipe(ends) && write(ends[1], pages, 1) < 0 && errno == EFAULT);
 }
 
 /* Programs may send from the memory of a receive, if its message comes later. */
@@ -394,12 +454,16 @@ static const struct bed_case cases[] = {
     { "reuse-in-time", reuse_in_time },
     { "deregister-too-early", deregister_too_early },
     { "unmap-too-early", unmap_too_early },
+    { "map-over-too-early", map_over_too_early },
+    { "move-too-early", move_too_early },
+    { "shrink-mapping", shrink_mapping },
     { "write-receive", write_receive },
     { "keep-receive", keep_receive },
     { "share-receive", share_receive },
     { "touch-receive", touch_receive },
     { "write-out-receive", write_out_receive },
     { "guard-receive", guard_receive },
+    { "unmap-receive", unmap_receive },
     { "never-signal", never_signal },
     { "overrun", overrun },
     { "read-failed-completion", read_failed_completion },

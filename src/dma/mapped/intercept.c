@@ -44,10 +44,15 @@
  * Affected regions are updated afterwards. Calls inside the C library, for instance in free(), are
  * not intercepted. */
 
+static void tell_observer(const void *addr, size_t length)
+{
+    if (unlikely(hca_observer && hca_observer->memory_unmaps && length))
+        hca_observer->memory_unmaps(addr, round_up(length, PAGE_BYTES));
+}
+
 EXPORT int munmap(void *addr, size_t length)
 {
-    if (unlikely(hca_observer && hca_observer->memory_unmaps))
-        hca_observer->memory_unmaps(addr, length);
+    tell_observer(addr, length);
 
     bool registered = share_change_begin((uintptr_t)addr, length);
     int result = NEXT(munmap)(addr, length);
@@ -62,6 +67,9 @@ EXPORT int munmap(void *addr, size_t length)
 #define DEFINE_MMAP(name, offset_type)                                                        \
     EXPORT void *name(void *addr, size_t length, int prot, int flags, int fd, offset_type at) \
     {                                                                                         \
+        if (flags & MAP_FIXED)                                                                \
+            tell_observer(addr, length);                                                      \
+                                                                                              \
         bool registered = flags & MAP_FIXED && share_change_begin((uintptr_t)addr, length);   \
         void *result = NEXT(name)(addr, length, prot, flags, fd, at);                         \
                                                                                               \
@@ -80,21 +88,25 @@ EXPORT void *mremap(void *addr, size_t old_length, size_t length, int flags, ...
     uintptr_t from = (uintptr_t)addr, to;
     void *target = NULL, *result;
     bool moves, lands;
+    size_t kept;
     va_list more;
 
     if (flags & MREMAP_FIXED) {
         va_start(more, flags);
         target = va_arg(more, void *);
         va_end(more);
+        tell_observer(target, length);
     }
     moves = share_change_begin(from, old_length);
     lands = flags & MREMAP_FIXED && share_change_begin((uintptr_t)target, length);
     result = NEXT(mremap)(addr, old_length, length, flags, target);
     to = (uintptr_t)result;
-    if (moves && result != MAP_FAILED && to != from)
-        share_change_gone(from, old_length);
-    else if (moves && result != MAP_FAILED && length < old_length)
-        share_change_gone(from + length, old_length - length);
+    kept = to == from ? round_up(length, PAGE_BYTES) : 0;
+    if (result != MAP_FAILED && kept < old_length) {
+        tell_observer((char *)addr + kept, old_length - kept);
+        if (moves)
+            share_change_gone(from + kept, old_length - kept);
+    }
     if (lands && result != MAP_FAILED)
         share_change_gone(to, length);
     if (lands)
