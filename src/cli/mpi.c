@@ -24,7 +24,7 @@ static const struct {
     { "OMPI_ALLOW_RUN_AS_ROOT", "1" },
     { "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1" },
     { "OMPI_MCA_rmaps_base_oversubscribe", "1" },
-    { "PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe" }, /* Open MPI 5 */
+    { "PRTE_MCA_rmaps_default_mapping_policy", "slot:oversubscribe" }, /* Open MPI 5 */
 };
 
 static void permit(void)
