@@ -225,17 +225,22 @@ bool endpoint_try_send(struct endpoint *endpoint, struct message *message, enum 
     return connection_send(endpoint->connection, message, class);
 }
 
-static void append(struct endpoint *endpoint, struct pending *pending)
+static void append_busy(struct endpoint *endpoint)
 {
-    pending->next = NULL;
-    *endpoint->last_pending = pending;
-    endpoint->last_pending = &pending->next;
     if (endpoint->busy)
         return;
     endpoint->busy = true;
     endpoint->next_busy = NULL;
     *last_busy = endpoint;
     last_busy = &endpoint->next_busy;
+}
+
+static void append(struct endpoint *endpoint, struct pending *pending)
+{
+    pending->next = NULL;
+    *endpoint->last_pending = pending;
+    endpoint->last_pending = &pending->next;
+    append_busy(endpoint);
 }
 
 static struct pending *pending_new(struct endpoint *endpoint, uint32_t length)
@@ -383,12 +388,8 @@ int endpoints_flush(void)
         next = endpoint->next_busy;
         endpoint->busy = false;
         count += flush(endpoint);
-        if (endpoint->pending) {
-            endpoint->busy = true;
-            endpoint->next_busy = NULL;
-            *last_busy = endpoint;
-            last_busy = &endpoint->next_busy;
-        }
+        if (endpoint->pending)
+            append_busy(endpoint);
     }
     return count;
 }

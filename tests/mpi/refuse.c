@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Preloaded into MPI programs: makes copies from process to process fail. MPI_REFUSED is "read":
- * every other read fails with EFAULT; or "write": every write fails with EPERM. */
+/* Preloaded into MPI programs: makes calls fail. MPI_REFUSED is "read": every other copy from
+ * another process fails with EFAULT; "write": every copy to another process fails with EPERM; or
+ * "send": no connected QP takes a send. */
 #include <dlfcn.h>
 #include <errno.h>
+#include <infiniband/verbs.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
@@ -40,4 +42,27 @@ ssize_t process_vm_writev(pid_t pid, const struct iovec *here, unsigned long her
         return -1;
     }
     return copy(pid, here, here_count, there, there_count, flags);
+}
+
+static int (*post_send)(struct ibv_qp *, struct ibv_send_wr *, struct ibv_send_wr **);
+
+static int post_unless_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+    if (qp->qp_type != IBV_QPT_RC || wr->opcode != IBV_WR_SEND)
+        return post_send(qp, wr, bad);
+    *bad = wr;
+    return ENOMEM;
+}
+
+struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
+{
+    struct ibv_qp *(*create)(struct ibv_pd *, struct ibv_qp_init_attr *) =
+        (struct ibv_qp * (*)(struct ibv_pd *, struct ibv_qp_init_attr *))
+            dlsym(RTLD_NEXT, "ibv_create_qp");
+
+    if (is_refused("send") && pd->context->ops.post_send != post_unless_send) {
+        post_send = pd->context->ops.post_send;
+        pd->context->ops.post_send = post_unless_send;
+    }
+    return create(pd, init);
 }

@@ -66,3 +66,46 @@ void fabric_connect(struct ibv_qp *a, struct ibv_qp *b)
     bring_up(a, b->qp_num, port.lid);
     bring_up(b, a->qp_num, port.lid);
 }
+
+struct ibv_qp *fabric_ud_qp(struct ibv_pd *pd, struct ibv_cq *send_cq, struct ibv_cq *recv_cq,
+                            uint32_t qkey)
+{
+    struct ibv_qp_init_attr init = {
+        .send_cq = send_cq, .recv_cq = recv_cq, .qp_type = IBV_QPT_UD,
+        .cap = { .max_send_wr = 8, .max_recv_wr = 8, .max_send_sge = 2, .max_recv_sge = 2 },
+    };
+    struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = qkey };
+    struct ibv_qp *qp = ibv_create_qp(pd, &init);
+
+    assert_non_null(qp);
+    assert_int_equal(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+                                                  IBV_QP_QKEY), 0);
+    attr.qp_state = IBV_QPS_RTR;
+    assert_int_equal(ibv_modify_qp(qp, &attr, IBV_QP_STATE), 0);
+    attr.qp_state = IBV_QPS_RTS;
+    assert_int_equal(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN), 0);
+    return qp;
+}
+
+static FILE *log_file;
+static int standard_error;
+
+void fabric_log_begin(void)
+{
+    log_file = tmpfile();
+    assert_non_null(log_file);
+    standard_error = dup(STDERR_FILENO);
+    dup2(fileno(log_file), STDERR_FILENO);
+}
+
+const char *fabric_log_end(void)
+{
+    static char text[2048];
+
+    dup2(standard_error, STDERR_FILENO);
+    close(standard_error);
+    rewind(log_file);
+    text[fread(text, 1, sizeof(text) - 1, log_file)] = '\0';
+    fclose(log_file);
+    return text;
+}

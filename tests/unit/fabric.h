@@ -17,4 +17,12 @@ struct ibv_context *fabric_open(void);
 void fabric_connect(struct ibv_qp *a, struct ibv_qp *b);
 struct ibv_qp *fabric_rc_qp(struct ibv_pd *pd, struct ibv_cq *cq, unsigned depth);
 
+/* A UD queue pair that is ready to send. */
+struct ibv_qp *fabric_ud_qp(struct ibv_pd *pd, struct ibv_cq *send_cq, struct ibv_cq *recv_cq,
+                            uint32_t qkey);
+
+/* What is written to standard error between these calls; valid until the next. */
+void fabric_log_begin(void);
+const char *fabric_log_end(void);
+
 #endif

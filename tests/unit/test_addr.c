@@ -104,46 +104,26 @@ static void an_address_vector_leads_to_a_port(void **state)
     assert_int_equal(addr_lid_of(&av), 0);
 }
 
-/* What is written to the log while 'body' runs. */
-static char *logged(void (*body)(void))
+static const char *warning_of(const struct ibv_ah_attr *destination)
 {
-    static char text[1024];
-    FILE *file = tmpfile();
-    int kept = dup(STDERR_FILENO);
-
-    assert_non_null(file);
-    fflush(stderr);
-    dup2(fileno(file), STDERR_FILENO);
-    body();
-    fflush(stderr);
-    dup2(kept, STDERR_FILENO);
-    close(kept);
-    rewind(file);
-    text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
-    fclose(file);
-    return text;
-}
-
-static struct ibv_ah_attr destination;
-
-static void warn_of_destination(void)
-{
-    addr_warn_if_foreign(&destination, "the test");
+    fabric_log_begin();
+    addr_warn_if_foreign(destination, "the test");
+    return fabric_log_end();
 }
 
 static void a_foreign_address_is_named(void **state)
 {
+    struct ibv_ah_attr destination = { .dlid = addr_lid(1, 1, 1) };
     char want[64];
 
-    destination = (struct ibv_ah_attr){ .dlid = addr_lid(1, 1, 1) };
-    assert_string_equal(logged(warn_of_destination), "");
+    assert_string_equal(warning_of(&destination), "");
     destination.dlid = seg->first_lid - 1;
     snprintf(want, sizeof(want), "the test: no port with LID 0x%x on fabric", destination.dlid);
-    assert_non_null(strstr(logged(warn_of_destination), want));
+    assert_non_null(strstr(warning_of(&destination), want));
     destination = (struct ibv_ah_attr){ .is_global = 1 };
     destination.grh.dgid.raw[0] = 0xfe;
     destination.grh.dgid.raw[15] = 7;
-    assert_non_null(strstr(logged(warn_of_destination), "no port with GID fe00::7 on fabric"));
+    assert_non_null(strstr(warning_of(&destination), "no port with GID fe00::7 on fabric"));
 }
 
 /* One port that is down is not its neighbour. */

@@ -105,129 +105,125 @@ static void nothing_passes_a_port_that_is_down(void **state)
     assert_int_equal(ibv_destroy_cq(cq), 0);
 }
 
-static void an_armed_channel_fires_once(void **state)
+/* Two QPs whose CQ has a channel; the second has four receives. */
+struct channel_pair {
+    struct ibv_comp_channel *channel;
+    struct ibv_cq *cq;
+    struct ibv_qp *a, *b;
+};
+
+static struct channel_pair channel_pair_new(void)
 {
     struct ibv_comp_channel *channel = ibv_create_comp_channel(context);
-    struct ibv_cq *cq = ibv_create_cq(context, 16, (void *)77, channel, 0), *from;
-    struct ibv_qp *a = fabric_rc_qp(pd, cq, 8), *b = fabric_rc_qp(pd, cq, 8);
-    struct ibv_wc wc[8];
+    struct ibv_cq *cq = ibv_create_cq(context, 16, (void *)77, channel, 0);
+    struct channel_pair pair = { channel, cq, fabric_rc_qp(pd, cq, 8), fabric_rc_qp(pd, cq, 8) };
+
+    fabric_connect(pair.a, pair.b);
+    for (int i = 0; i < 4; i++)
+        post_word(pair.b);
+    return pair;
+}
+
+static void take_event(const struct channel_pair *pair)
+{
+    struct ibv_cq *from;
     void *cq_context;
 
-    fabric_connect(a, b);
-    for (int i = 0; i < 4; i++)
-        post_word(b);
-    send_word(a, 0);
-    assert_int_equal(readable(channel->fd), 0);
-    assert_int_equal(ibv_req_notify_cq(cq, 0), 0); /* an entry waits already */
-    assert_int_equal(readable(channel->fd), 1);
-    assert_int_equal(ibv_get_cq_event(channel, &from, &cq_context), 0);
-    assert_ptr_equal(from, cq);
+    assert_int_equal(ibv_get_cq_event(pair->channel, &from, &cq_context), 0);
+    assert_ptr_equal(from, pair->cq);
     assert_ptr_equal(cq_context, (void *)77);
-    assert_int_equal(ibv_poll_cq(cq, 8, wc), 1);
+}
 
-    assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
-    send_word(a, 0);
-    send_word(a, 0);
-    assert_int_equal(ibv_get_cq_event(channel, &from, &cq_context), 0);
-    assert_int_equal(readable(channel->fd), 0);
-    ibv_ack_cq_events(cq, 2);
-    ibv_destroy_qp(a);
-    ibv_destroy_qp(b);
-    assert_int_equal(ibv_destroy_comp_channel(channel), EBUSY);
-    assert_int_equal(ibv_destroy_cq(cq), 0);
-    assert_int_equal(ibv_destroy_comp_channel(channel), 0);
+static void channel_pair_destroy(const struct channel_pair *pair, unsigned events)
+{
+    ibv_ack_cq_events(pair->cq, events);
+    ibv_destroy_qp(pair->a);
+    ibv_destroy_qp(pair->b);
+    assert_int_equal(ibv_destroy_comp_channel(pair->channel), EBUSY);
+    assert_int_equal(ibv_destroy_cq(pair->cq), 0);
+    assert_int_equal(ibv_destroy_comp_channel(pair->channel), 0);
+}
+
+static void an_armed_channel_fires_once(void **state)
+{
+    struct channel_pair pair = channel_pair_new();
+    struct ibv_wc wc[8];
+
+    send_word(pair.a, 0);
+    assert_int_equal(readable(pair.channel->fd), 0);
+    assert_int_equal(ibv_req_notify_cq(pair.cq, 0), 0); /* an entry waits already */
+    assert_int_equal(readable(pair.channel->fd), 1);
+    take_event(&pair);
+    assert_int_equal(ibv_poll_cq(pair.cq, 8, wc), 1);
+
+    assert_int_equal(ibv_req_notify_cq(pair.cq, 0), 0);
+    send_word(pair.a, 0);
+    send_word(pair.a, 0);
+    take_event(&pair);
+    assert_int_equal(readable(pair.channel->fd), 0);
+    channel_pair_destroy(&pair, 2);
 }
 
 static void solicited_means_solicited(void **state)
 {
-    struct ibv_comp_channel *channel = ibv_create_comp_channel(context);
-    struct ibv_cq *cq = ibv_create_cq(context, 16, NULL, channel, 0), *from;
-    struct ibv_qp *a = fabric_rc_qp(pd, cq, 8), *b = fabric_rc_qp(pd, cq, 8);
-    void *cq_context;
+    struct channel_pair pair = channel_pair_new();
 
-    fabric_connect(a, b);
-    for (int i = 0; i < 4; i++)
-        post_word(b);
-    assert_int_equal(ibv_req_notify_cq(cq, 1), 0);
-    send_word(a, 0);
-    assert_int_equal(readable(channel->fd), 0);
-    send_word(a, IBV_SEND_SOLICITED);
-    assert_int_equal(readable(channel->fd), 1);
-    assert_int_equal(ibv_get_cq_event(channel, &from, &cq_context), 0);
-    ibv_ack_cq_events(cq, 1);
-    ibv_destroy_qp(a);
-    ibv_destroy_qp(b);
-    assert_int_equal(ibv_destroy_cq(cq), 0);
-    assert_int_equal(ibv_destroy_comp_channel(channel), 0);
+    assert_int_equal(ibv_req_notify_cq(pair.cq, 1), 0);
+    send_word(pair.a, 0);
+    assert_int_equal(readable(pair.channel->fd), 0);
+    send_word(pair.a, IBV_SEND_SOLICITED);
+    assert_int_equal(readable(pair.channel->fd), 1);
+    take_event(&pair);
+    channel_pair_destroy(&pair, 1);
 }
 
 /* What waits already when a CQ is armed counts as what arrives later does. */
 static void arming_looks_at_what_waits(void **state)
 {
-    struct ibv_comp_channel *channel = ibv_create_comp_channel(context);
-    struct ibv_cq *cq = ibv_create_cq(context, 16, NULL, channel, 0), *from;
-    struct ibv_qp *a = fabric_rc_qp(pd, cq, 8), *b = fabric_rc_qp(pd, cq, 8);
+    struct channel_pair pair = channel_pair_new();
     struct ibv_qp_attr error = { .qp_state = IBV_QPS_ERR };
     struct ibv_wc wc[8];
-    void *cq_context;
 
-    fabric_connect(a, b);
-    for (int i = 0; i < 4; i++)
-        post_word(b);
-    send_word(a, IBV_SEND_SIGNALED); /* a send's own completion is not solicited either */
-    assert_int_equal(ibv_req_notify_cq(cq, 1), 0);
-    assert_int_equal(readable(channel->fd), 0);
-    send_word(a, IBV_SEND_SOLICITED);
-    assert_int_equal(readable(channel->fd), 1);
-    assert_int_equal(ibv_get_cq_event(channel, &from, &cq_context), 0);
-    assert_int_equal(ibv_poll_cq(cq, 8, wc), 3);
-    send_word(a, IBV_SEND_SOLICITED);
-    assert_int_equal(readable(channel->fd), 0);
-    assert_int_equal(ibv_req_notify_cq(cq, 1), 0);
-    assert_int_equal(readable(channel->fd), 1);
-    assert_int_equal(ibv_get_cq_event(channel, &from, &cq_context), 0);
-    assert_int_equal(ibv_poll_cq(cq, 8, wc), 1);
-    assert_int_equal(ibv_modify_qp(b, &error, IBV_QP_STATE), 0);
-    assert_int_equal(readable(channel->fd), 0);
-    assert_int_equal(ibv_req_notify_cq(cq, 1), 0); /* an error is always solicited */
-    assert_int_equal(readable(channel->fd), 1);
-    assert_int_equal(ibv_get_cq_event(channel, &from, &cq_context), 0);
-    ibv_ack_cq_events(cq, 3);
-    ibv_destroy_qp(a);
-    ibv_destroy_qp(b);
-    assert_int_equal(ibv_destroy_cq(cq), 0);
-    assert_int_equal(ibv_destroy_comp_channel(channel), 0);
+    send_word(pair.a, IBV_SEND_SIGNALED); /* a send's own completion is not solicited either */
+    assert_int_equal(ibv_req_notify_cq(pair.cq, 1), 0);
+    assert_int_equal(readable(pair.channel->fd), 0);
+    send_word(pair.a, IBV_SEND_SOLICITED);
+    assert_int_equal(readable(pair.channel->fd), 1);
+    take_event(&pair);
+    assert_int_equal(ibv_poll_cq(pair.cq, 8, wc), 3);
+    send_word(pair.a, IBV_SEND_SOLICITED);
+    assert_int_equal(readable(pair.channel->fd), 0);
+    assert_int_equal(ibv_req_notify_cq(pair.cq, 1), 0);
+    assert_int_equal(readable(pair.channel->fd), 1);
+    take_event(&pair);
+    assert_int_equal(ibv_poll_cq(pair.cq, 8, wc), 1);
+    assert_int_equal(ibv_modify_qp(pair.b, &error, IBV_QP_STATE), 0);
+    assert_int_equal(readable(pair.channel->fd), 0);
+    assert_int_equal(ibv_req_notify_cq(pair.cq, 1), 0); /* an error is always solicited */
+    assert_int_equal(readable(pair.channel->fd), 1);
+    take_event(&pair);
+    channel_pair_destroy(&pair, 3);
 }
 
 /* A program that arms before it polls is not woken again by the completion of its last event; by a
  * second one it is. */
 static void a_completion_wakes_once(void **state)
 {
-    struct ibv_comp_channel *channel = ibv_create_comp_channel(context);
-    struct ibv_cq *cq = ibv_create_cq(context, 16, NULL, channel, 0), *from;
-    struct ibv_qp *a = fabric_rc_qp(pd, cq, 8), *b = fabric_rc_qp(pd, cq, 8);
+    struct channel_pair pair = channel_pair_new();
     struct ibv_wc wc[8];
-    void *cq_context;
 
-    fabric_connect(a, b);
-    for (int i = 0; i < 4; i++)
-        post_word(b);
     for (int signaled = 0; signaled < 2; signaled++) {
-        assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
-        send_word(a, signaled ? IBV_SEND_SIGNALED : 0); /* one completion, or two */
-        assert_int_equal(ibv_get_cq_event(channel, &from, &cq_context), 0);
-        assert_int_equal(readable(channel->fd), 0);
-        assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
-        assert_int_equal(readable(channel->fd), signaled);
+        assert_int_equal(ibv_req_notify_cq(pair.cq, 0), 0);
+        send_word(pair.a, signaled ? IBV_SEND_SIGNALED : 0); /* one completion, or two */
+        take_event(&pair);
+        assert_int_equal(readable(pair.channel->fd), 0);
+        assert_int_equal(ibv_req_notify_cq(pair.cq, 0), 0);
+        assert_int_equal(readable(pair.channel->fd), signaled);
         if (signaled)
-            assert_int_equal(ibv_get_cq_event(channel, &from, &cq_context), 0);
-        assert_int_equal(ibv_poll_cq(cq, 8, wc), 1 + signaled);
+            take_event(&pair);
+        assert_int_equal(ibv_poll_cq(pair.cq, 8, wc), 1 + signaled);
     }
-    ibv_ack_cq_events(cq, 3);
-    ibv_destroy_qp(a);
-    ibv_destroy_qp(b);
-    assert_int_equal(ibv_destroy_cq(cq), 0);
-    assert_int_equal(ibv_destroy_comp_channel(channel), 0);
+    channel_pair_destroy(&pair, 3);
 }
 
 static void an_overrun_is_told_and_breaks_the_queue_pair(void **state)

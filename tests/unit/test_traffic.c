@@ -99,26 +99,13 @@ static void every_operation_counts(void **state)
 /* A datagram has a DETH, and a GRH if its address has one. */
 static void datagrams_count(void **state)
 {
-    struct ibv_qp_init_attr init = {
-        .send_cq = cq,
-        .recv_cq = cq,
-        .qp_type = IBV_QPT_UD,
-        .cap = { .max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1, .max_recv_sge = 1 },
-    };
-    struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = 5 };
-    struct ibv_qp *qp = ibv_create_qp(pd, &init);
+    struct ibv_qp *qp = fabric_ud_qp(pd, cq, cq, 5);
     struct ibv_sge sge = { (uintptr_t)memory, 5, mr->lkey },
                    room = { (uintptr_t)memory, 100, mr->lkey };
     struct ibv_recv_wr *bad_recv, recv = { .sg_list = &room, .num_sge = 1 };
     struct ibv_port_attr port;
     struct ibv_wc wc;
 
-    assert_int_equal(
-        ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY), 0);
-    attr.qp_state = IBV_QPS_RTR;
-    assert_int_equal(ibv_modify_qp(qp, &attr, IBV_QP_STATE), 0);
-    attr.qp_state = IBV_QPS_RTS;
-    assert_int_equal(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN), 0);
     assert_int_equal(ibv_query_port(pd->context, 1, &port), 0);
     for (int global = 0; global < 2; global++) {
         struct ibv_ah_attr to = { .dlid = port.lid, .port_num = 1, .is_global = global };
