@@ -4,6 +4,7 @@
 #include "sim/sched/compute.h"
 #include "sim/adapter/faults.h"
 #include "sim/adapter/parameters.h"
+#include "sim/adapter/shape.h"
 #include "util/memory_file.h"
 #include "util/output_limit.h"
 
@@ -166,26 +167,41 @@ int model_finish(int status)
     return failed && !status ? CLI_FAILED : status;
 }
 
-/* --set, and --fabric-shape as one more setting; the path of a file becomes absolute. */
-static const char *settings_of(const struct invocation *invocation)
+/* --set and --fabric-shape, to be freed. The path of a file becomes absolute, for programs that
+ * change their directory. */
+static char *settings_of(const struct invocation *invocation)
 {
-    static char both[2 * PATH_MAX];
-    const char *set = option_value(invocation, "set");
     const char *shape = option_value(invocation, "fabric-shape");
     char whole[PATH_MAX];
 
-    if (!shape)
-        return set;
-    snprintf(both, sizeof(both), "%s;fabric.shape=%s", set ? set : "",
-             realpath(shape, whole) ? whole : shape);
-    return both;
+    if (shape && strpbrk(shape, "./") && realpath(shape, whole))
+        shape = whole;
+    return shape_settings(option_value(invocation, "set"), shape);
+}
+
+/* Reads the parameters, and hands the adapter to the programs. */
+static int export_adapter(const struct invocation *invocation, struct parameters *parameters)
+{
+    char path[PATH_MAX], whole[PATH_MAX], error[512] = "out of memory";
+    char *settings = settings_of(invocation);
+
+    if (!settings ||
+        parameters_find(option_value(invocation, "adapter"), path, sizeof(path), error,
+                        sizeof(error)) ||
+        parameters_read(path, settings, parameters, error, sizeof(error))) {
+        cli_error("%s", error);
+        free(settings);
+        return CLI_USAGE;
+    }
+    setenv("VERBENA_ADAPTER", realpath(path, whole) ? whole : path, 1);
+    setenv("VERBENA_SET", settings, 1);
+    free(settings);
+    return CLI_OK;
 }
 
 int model_export(const struct invocation *invocation)
 {
-    const char *name = option_value(invocation, "adapter");
-    const char *settings = settings_of(invocation);
-    char path[PATH_MAX], whole[PATH_MAX], error[512], ports[16];
+    char ports[16];
     struct parameters parameters;
 
     if (model_check(invocation) || wire_export(invocation))
@@ -194,22 +210,13 @@ int model_export(const struct invocation *invocation)
         unsetenv("VERBENA_ADAPTER");
         return check_faults(invocation);
     }
-    if (parameters_find(name, path, sizeof(path), error, sizeof(error)) ||
-        parameters_read(path, settings, &parameters, error, sizeof(error))) {
-        cli_error("%s", error);
-        return CLI_USAGE;
-    }
-    if (check_faults(invocation) || check_compute(invocation))
+    if (export_adapter(invocation, &parameters) || check_faults(invocation) ||
+        check_compute(invocation))
         return CLI_USAGE;
     for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++) {
         if (export_file(invocation, files[i].option, files[i].variable))
             return CLI_FAILED;
     }
-    setenv("VERBENA_ADAPTER", realpath(path, whole) ? whole : path, 1);
-    if (settings)
-        setenv("VERBENA_SET", settings, 1);
-    else
-        unsetenv("VERBENA_SET");
     snprintf(ports, sizeof(ports), "%llu", (unsigned long long)parameters.link.ports);
     setenv("VERBENA_PORTS", ports, 0);
     return CLI_OK;

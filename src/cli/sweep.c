@@ -43,17 +43,38 @@ struct sweeping {
 
 /* ---- results ---- */
 
-static struct series *curve_of(struct results *results, const struct sweep_job *job)
+/* The chart says what all its replays share; the names of its curves, what differs. */
+static void put_shared(struct metadata *settings, const struct sweep_job *job)
+{
+    for (int key = 0; key < SWEEP_KEYS; key++) {
+        if (job->shared & 1u << key)
+            results_metadata_set(settings, sweep_key_names[key], "%s", job->values[key]);
+    }
+    if (job->over_sizes)
+        results_metadata_set(settings, "ranks", "%" PRIu64, job->ranks);
+    else if (job->one_size)
+        results_metadata_set(settings, "size", "%" PRIu64, job->size);
+}
+
+static struct experiment_result *chart_of(struct results *results, const struct sweep_job *job)
 {
     const struct experiment_result *found = results_find(results, job->chart);
-    struct experiment_result *chart =
-        found ? &results->experiments[found - results->experiments]
-              : results_add(results, job->chart, "replay", "Replays of schedules", "");
+    struct experiment_result *chart;
 
-    for (unsigned int i = 0; i < chart->count; i++) {
-        if (!strcmp(chart->series[i].name, job->curve))
-            return &chart->series[i];
-    }
+    if (found)
+        return &results->experiments[found - results->experiments];
+    chart = results_add(results, job->chart, "replay", "Replays of schedules", "");
+    put_shared(&chart->settings, job);
+    return chart;
+}
+
+static struct series *curve_of(struct results *results, const struct sweep_job *job)
+{
+    struct experiment_result *chart = chart_of(results, job);
+    const struct series *found = result_find(chart, job->curve, QUANTITY);
+
+    if (found)
+        return &chart->series[found - chart->series];
     return result_series(chart, job->curve, QUANTITY, "us", job->over_sizes ? "size" : "ranks",
                          job->over_sizes ? "B" : "", BETTER_LOWER);
 }
@@ -63,9 +84,12 @@ static double axis_value(const struct sweep_job *job)
     return job->over_sizes ? job->size : job->ranks;
 }
 
-static bool is_done(struct results *results, const struct sweep_job *job)
+static bool is_done(const struct results *results, const struct sweep_job *job)
 {
-    return results_point_at(curve_of(results, job), axis_value(job));
+    const struct experiment_result *chart = results_find(results, job->chart);
+    const struct series *curve = chart ? result_find(chart, job->curve, QUANTITY) : NULL;
+
+    return curve && results_point_at(curve, axis_value(job));
 }
 
 static int compare_points(const void *a, const void *b)
@@ -103,14 +127,6 @@ static _Noreturn void write_schedule(const struct sweep_job *job, int to)
           fclose(out));
 }
 
-static void add_option(struct line *line, const char *name, const char *value)
-{
-    if (value) {
-        line_add(line, name);
-        line_add(line, value);
-    }
-}
-
 /* Becomes the replay, whose input is a process that writes the schedule. */
 static _Noreturn void replay(const struct sweeping *sweeping, const struct slot *slot)
 {
@@ -129,12 +145,11 @@ static _Noreturn void replay(const struct sweeping *sweeping, const struct slot 
     dup2(ends[0], STDIN_FILENO);
     dup2(slot->output, STDOUT_FILENO);
     dup2(slot->errors, STDERR_FILENO);
-    add_option(&line, sweeping->program, "-");
-    add_option(&line, "--adapter", slot->job->adapter);
-    add_option(&line, "--fabric-shape", slot->job->shape);
-    add_option(&line, "--set", slot->job->set);
-    add_option(&line, "--ranks-per-node", slot->job->ranks_per_node);
-    add_option(&line, "--json", "1");
+    line_add(&line, sweeping->program);
+    line_add(&line, "-");
+    sweep_job_options(slot->job, &line);
+    line_add(&line, "--json");
+    line_add(&line, "1");
     execv(sweeping->program, line.words);
     _exit(CLI_NOT_EXECUTABLE);
 }
@@ -217,6 +232,8 @@ static void run(struct sweeping *sweeping, uint64_t part, uint64_t parts)
     for (size_t i = 0; wanted && i < sweep->count; i++) {
         wanted[i] = i % parts == part - 1 && !is_done(sweeping->results, &sweep->jobs[i]);
         sweeping->mine += wanted[i];
+        if (wanted[i])
+            curve_of(sweeping->results, &sweep->jobs[i]); /* in the order of the file */
     }
     for (size_t i = 0; i < sweep->count && !broken && !sweeping->cannot_write; i++) {
         if (!wanted[i])
@@ -237,37 +254,81 @@ static void run(struct sweeping *sweeping, uint64_t part, uint64_t parts)
 
 static void print_text(const struct sweeping *sweeping)
 {
+    const char *gap = "";
+
     for (unsigned int i = 0; i < sweeping->results->count; i++) {
         const struct experiment_result *chart = &sweeping->results->experiments[i];
 
         for (unsigned int k = 0; k < chart->count; k++) {
             const struct series *curve = &chart->series[k];
 
-            printf("%s%s, %s\n%10s %14s\n", i + k ? "\n" : "", chart->name, curve->name,
-                   curve->axis, "us");
+            printf("%s%s, %s\n%10s %14s\n", gap, chart->name, curve->name, curve->axis, "us");
+            gap = "\n";
             for (unsigned int n = 0; n < curve->count; n++)
                 printf("%10.0f %14.3f\n", curve->points[n].x, curve->points[n].y.median);
         }
     }
 }
 
+static bool same_settings(const struct metadata *a, const struct metadata *b)
+{
+    bool same = a->count == b->count;
+
+    for (unsigned int i = 0; i < a->count && same; i++) {
+        const char *value = results_metadata_get(b, a->rows[i].name);
+
+        same = value && !strcmp(value, a->rows[i].value);
+    }
+    return same;
+}
+
+/* Points of a chart whose line has been changed meanwhile are not those that the file asks for. */
+static int check_charts(const struct sweeping *sweeping, const struct results *planned)
+{
+    for (unsigned int i = 0; i < planned->count; i++) {
+        const struct experiment_result *chart = &planned->experiments[i];
+        const struct experiment_result *kept = results_find(sweeping->results, chart->name);
+
+        if (kept && !same_settings(&chart->settings, &kept->settings)) {
+            cli_error("%s: its chart %s was made from another line: give another --output",
+                      sweeping->path, chart->name);
+            return CLI_USAGE;
+        }
+    }
+    return CLI_OK;
+}
+
+static int continue_results(struct sweeping *sweeping, struct results *planned)
+{
+    char error[512];
+    int status;
+
+    if (results_read(sweeping->path, &sweeping->results, error, sizeof(error))) {
+        cli_error("%s", error);
+        status = CLI_FAILED;
+    } else {
+        status = check_charts(sweeping, planned);
+    }
+    results_free(planned);
+    return status;
+}
+
 static int open_results(struct sweeping *sweeping, const struct invocation *invocation)
 {
-    char error[512], date[64], *command;
+    char date[64], *command = options_invocation_text(invocation, NULL);
+    struct results *planned;
 
-    sweeping->path = option_value(invocation, "output");
-    if (sweeping->path && !access(sweeping->path, F_OK)) {
-        if (!results_read(sweeping->path, &sweeping->results, error, sizeof(error)))
-            return CLI_OK;
-        cli_error("%s", error);
-        return CLI_FAILED;
-    }
     results_now(date, sizeof(date));
-    command = options_invocation_text(invocation, NULL);
-    sweeping->results = results_new(VERBENA_VERSION, date, command ? command : "verbena sweep");
-    sweeping->results->deterministic = true;
-    results_metadata_set(&sweeping->results->machine, "clock", "virtual time");
+    planned = results_new(VERBENA_VERSION, date, command ? command : "verbena sweep");
+    planned->deterministic = true;
+    results_metadata_set(&planned->machine, "clock", "virtual time");
     free(command);
+    for (size_t i = 0; i < sweeping->sweep.count; i++)
+        chart_of(planned, &sweeping->sweep.jobs[i]);
+    sweeping->path = option_value(invocation, "output");
+    if (sweeping->path && !access(sweeping->path, F_OK))
+        return continue_results(sweeping, planned);
+    sweeping->results = planned;
     return CLI_OK;
 }
 
@@ -287,7 +348,7 @@ static int list_jobs(const struct sweep *sweep)
     for (size_t i = 0; i < sweep->count; i++)
         printf("%s, %s: %s, %" PRIu64 " ranks, %" PRIu64 " bytes, %s\n", sweep->jobs[i].chart,
                sweep->jobs[i].curve, sweep->jobs[i].pattern->name, sweep->jobs[i].ranks,
-               sweep->jobs[i].size, sweep->jobs[i].adapter);
+               sweep->jobs[i].size, sweep->jobs[i].values[SWEEP_ADAPTER]);
     return CLI_OK;
 }
 
@@ -301,14 +362,19 @@ int cli_sweep(const struct invocation *invocation)
     if (invocation->operand_count != 1)
         return cli_usage_error(invocation->command, "give one file, not %d",
                                invocation->operand_count);
+    if (option_value(invocation, "json") && option_value(invocation, "csv"))
+        return cli_usage_error(invocation->command, "give --json or --csv, not both");
     if (read_part(invocation, &part, &parts))
         return CLI_USAGE;
     if (sweep_file_read(&sweeping.sweep, invocation->operands[0], error, sizeof(error)))
         return cli_usage_error(invocation->command, "%s", error);
     if (option_value(invocation, "list"))
         return list_jobs(&sweeping.sweep);
-    if (!launch_program(PROGRAM, sweeping.program) || open_results(&sweeping, invocation))
+    if (!launch_program(PROGRAM, sweeping.program))
         return CLI_FAILED;
+    status = open_results(&sweeping, invocation);
+    if (status)
+        return status;
     sweeping.limit = option_number(invocation, "jobs", 0);
     if (!sweeping.limit)
         sweeping.limit = sysconf(_SC_NPROCESSORS_ONLN);

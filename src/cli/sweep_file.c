@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "sweep_file.h"
+#include "line.h"
 #include "replay/generate.h"
+#include "replay/settings.h"
 #include "util/file.h"
 #include "util/option.h"
 
@@ -13,9 +15,7 @@
 #define RANKS_MAX  65536
 #define BYTES_MAX  (1ull << 40)
 
-enum key { KEY_PATTERN, KEY_ADAPTER, KEY_SHAPE, KEY_SET, KEY_RANKS_PER_NODE, KEY_COUNT };
-
-static const char *const key_names[] = { "pattern", "adapter", "shape", "set", "ranks-per-node" };
+const char *const sweep_key_names[] = { "pattern", "adapter", "shape", "set", "ranks-per-node" };
 static const struct option_row ranks_row = {
     .name = "ranks", .kind = OPTION_NUMBERS, .minimum = 1, .maximum = RANKS_MAX
 };
@@ -30,7 +30,7 @@ struct values {
 
 struct chart {
     const char *name;
-    struct values keys[KEY_COUNT];
+    struct values keys[SWEEP_KEYS];
     struct number_list ranks, sizes;
 };
 
@@ -66,9 +66,9 @@ static int read_values(const struct reading *reading, struct chart *chart, const
     struct values *values;
     char *value;
 
-    while (index < KEY_COUNT && strcmp(key, key_names[index]))
+    while (index < SWEEP_KEYS && strcmp(key, sweep_key_names[index]))
         index++;
-    if (index == KEY_COUNT)
+    if (index == SWEEP_KEYS)
         return fail(reading,
                     "'%s' is none of pattern, ranks, size, adapter, shape, set, ranks-per-node",
                     key);
@@ -107,9 +107,9 @@ static int read_word(const struct reading *reading, struct chart *chart, char *w
 
 static int check_chart(const struct reading *reading, struct chart *chart)
 {
-    struct values *patterns = &chart->keys[KEY_PATTERN];
+    struct values *patterns = &chart->keys[SWEEP_PATTERN];
 
-    if (!patterns->count || !chart->ranks.count || !chart->keys[KEY_ADAPTER].count)
+    if (!patterns->count || !chart->ranks.count || !chart->keys[SWEEP_ADAPTER].count)
         return fail(reading, "a chart needs pattern, ranks and adapter");
     for (unsigned int i = 0; i < patterns->count; i++) {
         const struct generate_pattern *pattern = generate_find(patterns->value[i]);
@@ -144,8 +144,8 @@ static void add_to_curve(struct sweep_job *job, bool differs, const char *value)
 static struct sweep_job make_job(const struct chart *chart, size_t number)
 {
     struct sweep_job job = { .chart = chart->name,
-                             .over_sizes = chart->ranks.count == 1 && chart->sizes.count > 1 };
-    const char *values[KEY_COUNT];
+                             .over_sizes = chart->ranks.count == 1 && chart->sizes.count > 1,
+                             .one_size = chart->sizes.count == 1 };
     unsigned int sizes = chart->sizes.count ? chart->sizes.count : 1, at;
     char text[64];
 
@@ -159,24 +159,51 @@ static struct sweep_job make_job(const struct chart *chart, size_t number)
         at = number % sizes;
         number /= sizes;
     }
-    for (int key = KEY_COUNT - 1; key >= 0; key--) {
+    for (int key = SWEEP_KEYS - 1; key >= 0; key--) {
         unsigned int count = chart->keys[key].count;
 
-        values[key] = count ? chart->keys[key].value[number % count] : NULL;
+        job.values[key] = count ? chart->keys[key].value[number % count] : NULL;
+        job.shared |= (unsigned int)(count == 1) << key;
         number /= count ? count : 1;
     }
-    job.pattern = generate_find(values[KEY_PATTERN]);
+    job.pattern = generate_find(job.values[SWEEP_PATTERN]);
     job.size = chart->sizes.count ? chart->sizes.value[at] : job.pattern->default_size;
-    job.adapter = values[KEY_ADAPTER];
-    job.shape = values[KEY_SHAPE];
-    job.set = values[KEY_SET];
-    job.ranks_per_node = values[KEY_RANKS_PER_NODE];
-    for (int key = 0; key < KEY_COUNT; key++)
-        add_to_curve(&job, chart->keys[key].count > 1, values[key]);
+    for (int key = 0; key < SWEEP_KEYS; key++)
+        add_to_curve(&job, chart->keys[key].count > 1, job.values[key]);
     add_to_curve(&job, !job.over_sizes && sizes > 1,
                  option_number_text(job.size, text, sizeof(text)));
     add_to_curve(&job, !*job.curve, job.pattern->name);
     return job;
+}
+
+void sweep_job_options(const struct sweep_job *job, struct line *line)
+{
+    static const char *const options[SWEEP_KEYS] = {
+        [SWEEP_ADAPTER] = "--adapter",
+        [SWEEP_SHAPE] = "--fabric-shape",
+        [SWEEP_SET] = "--set",
+        [SWEEP_RANKS_PER_NODE] = "--ranks-per-node",
+    };
+
+    for (int key = 0; key < SWEEP_KEYS; key++) {
+        if (options[key] && job->values[key]) {
+            line_add(line, options[key]);
+            line_add(line, job->values[key]);
+        }
+    }
+}
+
+static int check_job(const struct reading *reading, const struct sweep_job *job)
+{
+    struct line line = { .count = 0 };
+    struct replay_settings settings;
+    char reason[512];
+
+    sweep_job_options(job, &line);
+    return replay_settings_read(&settings, line.count, line.words, reason, sizeof(reason)) ||
+                   replay_settings_check(&settings, reason, sizeof(reason))
+               ? fail(reading, "%s", reason)
+               : 0;
 }
 
 static int add_jobs(const struct reading *reading, const struct chart *chart)
@@ -185,15 +212,17 @@ static int add_jobs(const struct reading *reading, const struct chart *chart)
     size_t count = chart->ranks.count * (size_t)(chart->sizes.count ? chart->sizes.count : 1);
     struct sweep_job *jobs;
 
-    for (int key = 0; key < KEY_COUNT; key++)
+    for (int key = 0; key < SWEEP_KEYS; key++)
         count *= chart->keys[key].count ? chart->keys[key].count : 1;
     jobs = realloc(sweep->jobs, (sweep->count + count) * sizeof(*jobs));
     if (!jobs)
         return fail(reading, "out of memory for %zu replays", sweep->count + count);
     sweep->jobs = jobs;
-    for (size_t i = 0; i < count; i++)
-        jobs[sweep->count + i] = make_job(chart, i);
-    sweep->count += count;
+    for (size_t i = 0; i < count; i++) {
+        jobs[sweep->count] = make_job(chart, i);
+        if (check_job(reading, &jobs[sweep->count++]))
+            return -1;
+    }
     return 0;
 }
 

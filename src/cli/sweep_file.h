@@ -9,15 +9,28 @@
 #include <stdint.h>
 
 struct generate_pattern;
+struct line;
+
+enum sweep_key {
+    SWEEP_PATTERN,
+    SWEEP_ADAPTER,
+    SWEEP_SHAPE,
+    SWEEP_SET,
+    SWEEP_RANKS_PER_NODE,
+    SWEEP_KEYS,
+};
+
+extern const char *const sweep_key_names[SWEEP_KEYS];
 
 struct sweep_job {
     const char *chart; /* name of the line */
     char curve[256];   /* the values that differ between the curves of the chart */
     bool over_sizes;   /* the axis is the size, else the number of ranks */
+    bool one_size;     /* for the whole chart */
     const struct generate_pattern *pattern;
     uint64_t ranks, size;
-    const char *adapter;
-    const char *shape, *set, *ranks_per_node; /* options of replay, or NULL */
+    const char *values[SWEEP_KEYS]; /* NULL: not given */
+    unsigned int shared;            /* bit mask of the keys with one value for the whole chart */
 };
 
 struct sweep {
@@ -29,5 +42,8 @@ struct sweep {
 /* Returns 0, or -1 with "file:line: reason" in 'error'. */
 int sweep_file_read(struct sweep *sweep, const char *path, char *error, size_t size);
 void sweep_file_free(struct sweep *sweep);
+
+/* Adds the options of verbena-replay that this job stands for. */
+void sweep_job_options(const struct sweep_job *job, struct line *line);
 
 #endif

@@ -4,6 +4,7 @@
 #include "hca/segment.h"
 #include "replay/settings.h"
 #include "sim/model/hca.h"
+#include "util/file.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -18,6 +19,7 @@
 struct row {
     char from[SHAPE_NAME_BYTES], to[SHAPE_NAME_BYTES];
     const struct link *link;
+    bool of_node; /* leaves a node, not a switch */
 };
 
 struct rows {
@@ -28,13 +30,14 @@ struct rows {
 
 /* ---- collecting ---- */
 
-static void add(struct rows *rows, const struct link *link, const char *from, const char *to)
+static struct row *add(struct rows *rows, const struct link *link, const char *from, const char *to)
 {
     struct row *row = &rows->rows[rows->count++];
 
-    row->link = link;
+    *row = (struct row){ .link = link };
     memcpy(row->from, from, sizeof(row->from));
     memcpy(row->to, to, sizeof(row->to));
+    return row;
 }
 
 static void add_trunk(void *rows, const struct link *link, const char *from, const char *to)
@@ -66,7 +69,7 @@ static bool collect(struct rows *rows)
 
         snprintf(node, sizeof(node), seg->ports > 1 ? "node%u.%u" : "node%u", port->hca->node,
                  port->number);
-        add(rows, &port->out, node, at);
+        add(rows, &port->out, node, at)->of_node = true;
         add(rows, port->in, at, node);
     }
     switch_each_trunk(add_trunk, rows);
@@ -124,13 +127,16 @@ static void write_json(FILE *out, const struct rows *rows)
     json_decref(list);
 }
 
-/* ---- the heat map: a line for each switch or node, a cell for each link that leaves it ---- */
+/* ---- the heat map: a line for each switch, then for each node; a cell for each link that leaves
+ * it ---- */
 
 static int compare_origin(const void *a, const void *b)
 {
     const struct row *x = a, *y = b;
-    int order = strverscmp(x->from, y->from);
+    int order = x->of_node - y->of_node;
 
+    if (!order)
+        order = strverscmp(x->from, y->from);
     return order ? order : strverscmp(x->to, y->to);
 }
 
@@ -189,16 +195,11 @@ static int fail(const char *path, char *error, size_t size)
 int links_write(const char *path, uint64_t total_ns, char *error, size_t size)
 {
     struct rows rows = { .total_ns = total_ns };
-    FILE *out = fopen(path, "w");
-    bool written;
+    struct file_text file;
+    FILE *out = collect(&rows) ? file_begin(&file) : NULL;
 
-    if (!out || !collect(&rows)) {
-        if (out)
-            fclose(out);
-        return fail(path, error, size);
-    }
-    writers[replay_settings_form(path)](out, &rows);
+    if (out)
+        writers[replay_settings_form(path)](out, &rows);
     free(rows.rows);
-    written = !ferror(out);
-    return fclose(out) || !written ? fail(path, error, size) : 0;
+    return !out || file_end(&file, path) ? fail(path, error, size) : 0;
 }

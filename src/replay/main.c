@@ -183,9 +183,9 @@ int main(int count, char **words)
     if (goal_read(&goal, output.path, error, sizeof(error)) ||
         replay_run(&goal, &settings, &result, error, sizeof(error)))
         return fail(error, STATUS_FAILED);
+    print(&output, &settings);
     if (settings.links && links_write(settings.links, result.total_ns, error, sizeof(error)))
         return fail(error, STATUS_FAILED);
-    print(&output, &settings);
     free(result.ranks);
     goal_free(&goal);
     if (fflush(stdout) || ferror(stdout)) {

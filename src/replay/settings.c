@@ -7,6 +7,7 @@
 
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* clang-format off */
@@ -52,20 +53,19 @@ int replay_settings_read(struct replay_settings *settings, int count, char **wor
 int replay_settings_parameters(const struct replay_settings *settings, struct parameters *out,
                                char *error, size_t size)
 {
-    char path[PATH_MAX], changes[PATH_MAX];
-    const char *set = settings->settings ? settings->settings : "";
-    int length = snprintf(changes, sizeof(changes), settings->shape ? "%s;fabric.shape=%s" : "%s",
-                          set, settings->shape);
+    char path[PATH_MAX], *changes = shape_settings(settings->settings, settings->shape);
+    int status;
 
-    if ((size_t)length >= sizeof(changes)) {
-        snprintf(error, size, "--set and --fabric-shape are longer than %zu characters",
-                 sizeof(changes) - 1);
+    if (!changes) {
+        snprintf(error, size, "out of memory");
         return -1;
     }
-    return parameters_find(settings->adapter, path, sizeof(path), error, size) ||
-                   parameters_read(path, changes, out, error, size)
-               ? -1
-               : 0;
+    status = parameters_find(settings->adapter, path, sizeof(path), error, size) ||
+                     parameters_read(path, changes, out, error, size)
+                 ? -1
+                 : 0;
+    free(changes);
+    return status;
 }
 
 enum link_form replay_settings_form(const char *path)

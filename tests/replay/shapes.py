@@ -168,6 +168,7 @@ def tests(verbena, replay, ranks, check):
                     check(row['bytes'] > 0 and 0 < row['busy'] < 1 and row['queue_max_bytes'] > 0, str(row))
                 if ending == 'html':
                     check(text.count('<tr>') == text.count('</tr>') == 16 and 'busy' in text, 'a line for each switch and node')
+                    check(text.index('<th>s3.1</th>') < text.index('<th>node0</th>'), 'switches come first')
         check('must end in' in replay(schedule, '--links', 'links.xml', status=2), 'an unknown form')
         check('/nowhere/links.csv' in replay(schedule, '--links', '/nowhere/links.csv', status=1), 'no such folder')
 

@@ -20,6 +20,9 @@ BAD = [
     ('x pattern=barrier ranks=2 hosts=4', "'hosts' is none of pattern"),
     ('x barrier', "expected KEY=VALUE, not 'barrier'"),
     ('growth pattern=barrier ranks=2 adapter=hdr100', 'there is a chart growth already'),
+    ('x pattern=barrier ranks=2 adapter=hdr100,none', "none"),
+    ('x pattern=barrier ranks=2 adapter=hdr100 shape=ball:3', 'ball:3'),
+    ('x pattern=barrier ranks=2 adapter=hdr100 ranks-per-node=0', 'ranks-per-node'),
 ]
 
 
@@ -72,6 +75,11 @@ def tests(verbena, replay, check):
         verbena('sweep', charts, '-o', whole)
         different = {key for key, value in points(whole).items() if points(out).get(key) != value}
         check(len(different) == 1, f'{different} differ: a point that was there was replayed, or one is missing')
+        with open(charts, 'w', encoding='utf-8') as file:
+            file.write(CHARTS.replace('size=1K', 'size=2K'))
+        before = points(out)
+        error = verbena('sweep', charts, '-o', out, status=2)
+        check('chart growth was made from another line' in error and points(out) == before, error)
 
     def failures(charts, name):
         """A replay that fails is told and left out; the others are done."""

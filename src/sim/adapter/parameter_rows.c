@@ -158,7 +158,7 @@ const struct parameter_row parameter_rows[] = {
          "one access to the ICM on the adapter, behind the cache; in the host, an access is a read across the bus"),
     COUNT(icm.qpc_accesses, "0", 0, 1000, "dependent reads of 64 bytes of a QPC miss"),
     COUNT(icm.mtt_accesses, "0", 0, 1000, "dependent reads of 64 bytes of an MTT miss"),
-    COUNT(icm.misses, "0", 0, ICM_MISSES_MAX, "misses served at a time; 0: one"),
+    COUNT(icm.misses, "1", 1, ICM_MISSES_MAX, "misses served at a time"),
     COUNT(icm.write_back_accesses, "0", 0, 1000, "writes of 64 bytes for an evicted QPC"),
 
     { MEMBER(link.layer, enum link_layer), .unit = UNIT_CHOICE, .choices = "infiniband ethernet",

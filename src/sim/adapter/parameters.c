@@ -157,6 +157,17 @@ static const struct unit_name *unit_find(enum parameter_unit unit, const char *n
     return NULL;
 }
 
+/* A number with its unit. */
+static bool quantity_read(enum parameter_unit unit, const char *text, double *value)
+{
+    const char *end = decimal_read(text, value);
+    const struct unit_name *name = end ? unit_find(unit, end + strspn(end, " \t")) : NULL;
+
+    if (name)
+        *value *= name->factor;
+    return name;
+}
+
 /* The name of the unit with the factor 1, which comes first. */
 static const char *base_unit(enum parameter_unit unit)
 {
@@ -184,18 +195,10 @@ static int store_number(struct reading *reading, const struct location *location
 {
     bool whole = row->unit == UNIT_BYTES || row->unit == UNIT_COUNT;
     char *target = (char *)reading->out + row->offset;
-    const struct unit_name *unit;
-    const char *end;
     double value;
 
-    end = decimal_read(text, &value);
-    if (!end)
+    if (!quantity_read(row->unit, text, &value))
         return fail_unit(reading, location, row, text);
-    end += strspn(end, " \t");
-    unit = unit_find(row->unit, end);
-    if (!unit)
-        return fail_unit(reading, location, row, text);
-    value *= unit->factor;
     if (value < row->minimum || value > row->maximum || (whole && !is_whole(value)) ||
         (row->power_of_two && ((uint64_t)value & ((uint64_t)value - 1))))
         return fail(reading, location, "%s must be %sfrom %.15g to %.15g%s%s, not '%s'", row->key,
@@ -427,12 +430,7 @@ double parameters_dereg_mr(const struct parameters *parameters, uint32_t regions
 
 bool parameters_time(const char *text, double *ns)
 {
-    const char *end = decimal_read(text, ns);
-    const struct unit_name *unit = end ? unit_find(UNIT_TIME, end + strspn(end, " \t")) : NULL;
-
-    if (unit)
-        *ns *= unit->factor;
-    return unit && *ns >= 0;
+    return quantity_read(UNIT_TIME, text, ns) && *ns >= 0;
 }
 
 bool parameters_weights(const struct parameters *parameters, uint32_t weights[VLS_MAX])

@@ -97,7 +97,7 @@ struct parameters {
         uint64_t ways;        /* of a set of either cache */
         double access_time;   /* to memory of the adapter; in the host, an access crosses the bus */
         uint64_t qpc_accesses, mtt_accesses, write_back_accesses;
-        uint64_t misses; /* served at a time; 0: one */
+        uint64_t misses; /* served at a time */
     } icm;
 
     struct {

@@ -246,3 +246,13 @@ int shape_check(const char *text, char *error, size_t size)
     shape_free(&shape);
     return 0;
 }
+
+char *shape_settings(const char *settings, const char *shape)
+{
+    char *both;
+
+    settings = settings ? settings : "";
+    if (!shape)
+        return strdup(settings);
+    return asprintf(&both, "%s;fabric.shape=%s", settings, shape) < 0 ? NULL : both;
+}

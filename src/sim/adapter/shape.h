@@ -57,6 +57,10 @@ void shape_free(struct shape *shape);
 /* Rejects what is no shape, however many ports there are. Returns 0, or -1 with the reason. */
 int shape_check(const char *text, char *error, size_t size);
 
+/* Settings for parameters_read() with a shape behind them, to be freed; either may be NULL. Returns
+ * NULL if out of memory. */
+char *shape_settings(const char *settings, const char *shape);
+
 /* ---- rules ---- */
 
 /* Layers of VLs, phases of a packet, and classes of cables that a rule has. A packet begins in

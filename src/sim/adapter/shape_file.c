@@ -92,7 +92,7 @@ static int read_host(struct reading *reading, char **words)
     char *end;
     unsigned long node = strtoul(words[1], &end, 10), port = 0;
 
-    if (end == words[1] || node >= NODES_MAX || *words[1] == '-')
+    if (words[1][strspn(words[1], "0123456789.")] || end == words[1] || node >= NODES_MAX)
         return fail_line(reading, "'%s' is no node: expected a number from 0, or NODE.PORT",
                          words[1]);
     if (*end == '.')

@@ -88,7 +88,7 @@ static uint64_t serve_miss(struct icm *icm, uint64_t now, uint64_t reads, uint64
     else
         end += ns_of(reads * p->icm.access_time);
     *free_at = end;
-    server_begin(&icm->fetcher, begin, (end - begin) / (p->icm.misses ? p->icm.misses : 1));
+    server_begin(&icm->fetcher, begin, (end - begin) / p->icm.misses);
     model_activity.work = NULL;
     return end;
 }
@@ -130,18 +130,18 @@ static struct page **find_page(struct icm *icm, uint32_t proc, uint64_t page)
 /* Doubles the page table when it is full; it may stay as it is. */
 static void grow_table(struct icm *icm)
 {
-    struct icm old = *icm;
-    struct page **table;
+    struct page **old = icm->page_table, **table;
+    uint32_t buckets = icm->page_buckets;
 
-    if (icm->pages.used < icm->page_buckets)
+    if (icm->pages.used < buckets)
         return;
-    table = pool_alloc_permanent(2ull * icm->page_buckets * sizeof(*table));
+    table = pool_alloc_permanent(2ull * buckets * sizeof(*table));
     if (!table)
         return;
     icm->page_table = table;
-    icm->page_buckets *= 2;
-    for (uint32_t i = 0; i < old.page_buckets; i++) {
-        for (struct page *page = old.page_table[i], *next; page; page = next) {
+    icm->page_buckets = 2 * buckets;
+    for (uint32_t i = 0; i < buckets; i++) {
+        for (struct page *page = old[i], *next; page; page = next) {
             struct page **bucket = bucket_of(icm, page->proc, page->page);
 
             next = page->next;

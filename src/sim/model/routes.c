@@ -15,21 +15,17 @@
 
 /* ---- making routes ---- */
 
-/* By class and phase behind the cable: bit mask of the phases before it. */
-static uint32_t phases_before[SHAPE_CLASSES_MAX][SHAPE_PHASES_MAX];
-
 static void read_rule(void)
 {
-    const struct fabric *fabric = &model->fabric;
+    struct fabric *fabric = &model->fabric;
     uint8_t layer;
 
-    memset(phases_before, 0, sizeof(phases_before));
     for (uint32_t class = 0; class < SHAPE_CLASSES_MAX; class ++) {
         for (uint32_t phase = 0; phase < fabric->phases; phase++) {
             int after = shape_turn(fabric->rule, phase, class, &layer);
 
             if (after >= 0 && (uint32_t)after < fabric->phases)
-                phases_before[class][after] |= 1u << phase;
+                fabric->phases_before[class][after] |= 1u << phase;
         }
     }
 }
@@ -46,7 +42,7 @@ static void relax(const struct fabric_switch *here, uint32_t output, uint32_t ph
     uint32_t cost =
         fabric->costs[here->number * fabric->phases + phase] + shape_weight(fabric->rule, class);
 
-    for (uint32_t left = phases_before[class][phase]; left; left &= left - 1) {
+    for (uint32_t left = fabric->phases_before[class][phase]; left; left &= left - 1) {
         uint32_t state = from->number * fabric->phases + __builtin_ctz(left);
 
         if (cost >= fabric->costs[state])
@@ -155,7 +151,6 @@ static void make_routes(struct routes *routes, uint32_t destination)
         routes->choices = pool_alloc_permanent(states * sizeof(*routes->choices));
     if (!routes->choices)
         return;
-    read_rule();
     measure_ways(destination);
     for (uint32_t state = 0; state < states; state++) {
         struct fabric_switch *here = &fabric->switches[state / fabric->phases];
@@ -191,6 +186,7 @@ int routes_init(void)
     }
     if (states < most)
         states = most;
+    read_rule();
     fabric->routes = pool_alloc_permanent(fabric->switch_count * sizeof(*fabric->routes));
     fabric->costs = pool_alloc_permanent(states * sizeof(*fabric->costs));
     fabric->queue = pool_alloc_permanent(states * sizeof(*fabric->queue));

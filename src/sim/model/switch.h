@@ -53,6 +53,8 @@ struct fabric {
     bool *queued;
     struct link *failing[LINK_FAILURES_MAX];
     uint64_t lost; /* packets on links that failed, or without a route since */
+    /* By class and phase behind the cable: bit mask of the phases before it. */
+    uint32_t phases_before[SHAPE_CLASSES_MAX][SHAPE_PHASES_MAX];
 };
 
 /* Creates the switches, and the links to the ports of all adapters. Returns 0 or an errno value
