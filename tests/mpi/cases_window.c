@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #define INTS 20000
@@ -357,6 +358,35 @@ static void test_dynamic_window(void)
     free(memory);
 }
 
+/* The memory of a neighbour may be gone when a region is attached beside the next one. */
+static void test_detached_neighbour(void)
+{
+    const size_t page = sysconf(_SC_PAGESIZE);
+    char *memory = mmap(NULL, 3 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    int *number = (int *)(memory + 2 * page), out = rank * 7 + 1;
+    MPI_Aint address, there;
+    MPI_Win window;
+
+    expect(memory != MAP_FAILED, "no memory");
+    MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &window);
+    MPI_Win_attach(window, memory, page);
+    MPI_Win_attach(window, memory + page, page);
+    MPI_Win_detach(window, memory);
+    munmap(memory, page);
+    MPI_Win_attach(window, number, page);
+    MPI_Get_address(number, &address);
+    MPI_Sendrecv(&address, 1, MPI_AINT, left_of(rank), 0, &there, 1, MPI_AINT, right_of(rank), 0,
+                 MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Win_fence(0, window);
+    MPI_Put(&out, 1, MPI_INT, right_of(rank), there, 1, MPI_INT, window);
+    MPI_Win_fence(0, window);
+    expect(*number == left_of(rank) * 7 + 1, "%d was put", *number);
+    MPI_Win_detach(window, number);
+    MPI_Win_detach(window, memory + page);
+    MPI_Win_free(&window);
+    munmap(memory + page, 2 * page);
+}
+
 static void test_many_windows(void)
 {
     enum { MANY = 6 };
@@ -527,6 +557,7 @@ const struct mpi_case window_cases[] = {
     { "window-types", test_window_types, 1 },
     { "get-accumulate", test_get_accumulate, 1 },
     { "dynamic-window", test_dynamic_window, 1 },
+    { "detached-neighbour", test_detached_neighbour, 1 },
     { "many-windows", test_many_windows, 1 },
     { "shared-window", test_shared_window, 1 },
     { "window-errors", test_window_errors, 1 },

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Preloaded into MPI programs: makes calls fail. MPI_REFUSED is "read": every other copy from
- * another process fails with EFAULT; "write": every copy to another process fails with EPERM; or
- * "send": no connected QP takes a send. */
+ * another process fails with EFAULT; "write": every copy to another process fails with EPERM;
+ * "send": no connected QP takes a send; or "atomics": no device has any. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <infiniband/verbs.h>
@@ -65,4 +65,16 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
         pd->context->ops.post_send = post_unless_send;
     }
     return create(pd, init);
+}
+
+int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
+{
+    int (*query)(struct ibv_context *, struct ibv_device_attr *) =
+        (int (*)(struct ibv_context *, struct ibv_device_attr *))dlsym(RTLD_NEXT,
+                                                                       "ibv_query_device");
+    int err = query(context, attr);
+
+    if (!err && is_refused("atomics"))
+        attr->atomic_cap = IBV_ATOMIC_NONE;
+    return err;
 }
