@@ -95,12 +95,14 @@ struct bench_idle {
     uint64_t since;
 };
 
-#define BENCH_IDLE_POLLS (1u << 16)
+#define BENCH_IDLE_POLLS         (1u << 16)
+#define BENCH_IDLE_POLLS_VIRTUAL (1u << 4) /* an unsuccessful poll blocks by itself */
 
 static inline bool bench_idle_expired(struct bench *bench, struct bench_idle *idle)
 {
-    /* In virtual time an unsuccessful poll blocks by itself. */
-    if (__builtin_expect(++idle->polls % BENCH_IDLE_POLLS, 1) && !vtime.on)
+    idle->polls++;
+    if (__builtin_expect(idle->polls % BENCH_IDLE_POLLS, 1) &&
+        (!vtime.on || idle->polls % BENCH_IDLE_POLLS_VIRTUAL))
         return false;
     if (!idle->since)
         idle->since = patience_now();
