@@ -13,6 +13,7 @@
 #define BRIEF_SIZES      7
 #define BRIEF_ITERATIONS 24 /* of latencies, which repeat exactly */
 #define BRIEF_MESSAGES   96 /* of streams, which have to get going */
+#define BRIEF_ROUNDS     8  /* of latencies of many QPs, each of them a round trip on every QP */
 #define BRIEF_WARMUP     4
 #define WHOLE_ITERATIONS 1000
 #define CONFIDENCE       1.96 /* standard errors to either side of a 95% interval */
@@ -149,6 +150,14 @@ static bool has_streams(const struct experiment_result *result)
     return false;
 }
 
+static uint64_t brief_iterations(const struct experiment_result *result)
+{
+    if (has_streams(result))
+        return BRIEF_MESSAGES;
+    return result->count && !strcmp(result->series[0].axis, "QPs") ? BRIEF_ROUNDS
+                                                                    : BRIEF_ITERATIONS;
+}
+
 static uint64_t at_most(const char *text, uint64_t limit)
 {
     const char *end;
@@ -171,9 +180,8 @@ static void put_option(const struct option_row *row, const char *value,
         value = "0";
     } else if (!strcmp(row->name, "iterations")) {
         fprintf(out, " --iterations=%llu",
-                (unsigned long long)at_most(value, !brief                ? WHOLE_ITERATIONS
-                                                   : has_streams(result) ? BRIEF_MESSAGES
-                                                                         : BRIEF_ITERATIONS));
+                (unsigned long long)at_most(value,
+                                            brief ? brief_iterations(result) : WHOLE_ITERATIONS));
         return;
     } else if (!strcmp(row->name, "warmup")) {
         fprintf(out, " --warmup=%llu",

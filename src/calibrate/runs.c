@@ -41,6 +41,7 @@ static void empty_directory(const struct runs *runs)
 
 void runs_close(struct runs *runs)
 {
+    known_free(&runs->known);
     if (!*runs->directory)
         return;
     empty_directory(runs);
@@ -114,121 +115,104 @@ static int run_jobs(struct runs *runs, struct jobs *jobs, const char *what)
 
 /* ---- trials ---- */
 
-/* A part of a trial: every n-th of its experiments, in one process. */
+/* Experiments of a trial that run in one process. */
 struct part {
     const struct runs_trial *trial;
-    unsigned int first, step; /* among the chosen experiments */
+    unsigned int count;
+    unsigned int *experiments;
 };
 
-/* Calls 'visit' with each experiment of the part. */
-static void each_experiment(const struct runs *runs, const struct part *part,
-                            void (*visit)(unsigned int experiment, void *context), void *context)
-{
-    unsigned int chosen = 0;
-
-    for (unsigned int i = 0; i < runs->data->experiment_count; i++) {
-        if (part->trial->experiments[i] && chosen++ % part->step == part->first)
-            visit(i, context);
-    }
-}
-
-struct text {
-    const struct data *data;
-    bool whole;
-    FILE *out;
+struct parts {
+    struct jobs jobs;
+    struct part *list; /* by job */
 };
 
-static void put_line(unsigned int experiment, void *context)
+static int add_part(struct runs *runs, struct parts *parts, const char *adapter,
+                    const struct runs_trial *trial, const unsigned int *experiments,
+                    unsigned int count)
 {
-    const struct text *text = context;
-    const struct data_experiment *entry = &text->data->experiments[experiment];
-
-    fputs(text->whole ? entry->whole : entry->brief, text->out);
-}
-
-struct taking {
-    const struct data *data;
-    const struct results *results;
-    unsigned int next; /* experiment of the results */
-    double *out;
-};
-
-static void take_values(unsigned int experiment, void *context)
-{
-    struct taking *taking = context;
-    const struct data_experiment *entry = &taking->data->experiments[experiment];
-    const struct experiment_result *result;
-
-    if (taking->next == taking->results->count)
-        return;
-    result = &taking->results->experiments[taking->next++];
-    for (unsigned int i = entry->first_point; i < entry->first_point + entry->count; i++)
-        taking->out[i] = data_find(&taking->data->points[i], result);
-}
-
-static int add_part(struct runs *runs, struct jobs *jobs, const char *adapter,
-                    const struct part *part)
-{
+    struct part part = { trial, count, allocate_zeroed(count * sizeof(*experiments)) };
     struct file_text file;
-    struct text text = { runs->data, part->trial->whole, file_begin(&file) };
+    FILE *out = data_begin_lines(&file);
+    char *lines;
     int status;
 
-    if (!text.out)
-        return write_failed(runs, runs->directory);
-    each_experiment(runs, part, put_line, &text);
-    fflush(text.out);
-    status = file.size ? add_job(runs, jobs, adapter, file.text) : 1;
-    file_drop(&file);
+    for (unsigned int i = 0; i < count; i++) {
+        const struct data_experiment *entry = &runs->data->experiments[experiments[i]];
+
+        part.experiments[i] = experiments[i];
+        fputs(trial->whole ? entry->whole : entry->brief, out);
+    }
+    lines = data_take_lines(&file);
+    parts->list = allocate_one_more(parts->list, parts->jobs.count, sizeof(*parts->list));
+    parts->list[parts->jobs.count] = part;
+    status = add_job(runs, &parts->jobs, adapter, lines);
+    if (status)
+        free(part.experiments);
+    free(lines);
     return status;
 }
 
-/* A lone trial is divided among the cores. */
-static int add_trials(struct runs *runs, const struct runs_trial *trials, unsigned int count,
-                      struct jobs *jobs, struct part *parts)
+/* Takes what is known, and adds jobs for the rest: one, or one for each experiment. */
+static int add_trial(struct runs *runs, struct parts *parts, const struct runs_trial *trial,
+                     bool apart)
 {
-    unsigned int all = runs->at_once ? runs->at_once : jobs_cores();
-    unsigned int step = count < all ? (all + count - 1) / count : 1;
+    const struct data *data = runs->data;
+    unsigned int *missing = allocate_zeroed(data->experiment_count * sizeof(*missing) + 1);
+    unsigned int count = 0, step;
     char adapter[PATH_MAX];
+    int status = 0;
 
-    for (unsigned int i = 0; i < count; i++) {
-        if (write_adapter(runs, trials[i].values, adapter))
-            return -1;
-        for (unsigned int k = 0; k < step; k++) {
-            struct part part = { &trials[i], k, step };
-            int status = add_part(runs, jobs, adapter, &part);
-
-            if (status < 0)
-                return -1;
-            if (!status)
-                parts[jobs->count - 1] = part;
-        }
-        for (unsigned int k = 0; k < runs->data->point_count; k++)
-            trials[i].out[k] = NAN;
+    for (unsigned int i = 0; i < data->point_count; i++)
+        trial->out[i] = NAN;
+    for (unsigned int i = 0; i < data->experiment_count; i++) {
+        if (trial->experiments[i] &&
+            !known_find(&runs->known, i, trial->whole, trial->values, trial->out))
+            missing[count++] = i;
     }
-    return 0;
+    step = apart ? 1 : count;
+    if (count)
+        status = write_adapter(runs, trial->values, adapter);
+    for (unsigned int i = 0; !status && i < count; i += step)
+        status = add_part(runs, parts, adapter, trial, missing + i, step);
+    free(missing);
+    return status;
 }
 
+static void take_results(struct runs *runs, const struct part *part, const struct results *results)
+{
+    const struct runs_trial *trial = part->trial;
+
+    for (unsigned int i = 0; i < part->count && i < results->count; i++) {
+        unsigned int experiment = part->experiments[i];
+        const struct data_experiment *entry = &runs->data->experiments[experiment];
+
+        for (unsigned int k = entry->first_point; k < entry->first_point + entry->count; k++)
+            trial->out[k] = data_find(&runs->data->points[k], &results->experiments[i]);
+        known_keep(&runs->known, experiment, trial->whole, trial->values, trial->out);
+    }
+}
+
+/* Few trials are divided, so that all cores have work. */
 int runs_evaluate(struct runs *runs, const struct runs_trial *trials, unsigned int count,
                   const char *what)
 {
-    struct part *parts = allocate_zeroed(count * (jobs_cores() + runs->at_once) * sizeof(*parts));
-    struct jobs jobs = { 0 };
-    int status;
+    bool apart = count < 2 * (runs->at_once ? runs->at_once : jobs_cores());
+    struct parts parts = { 0 };
+    int status = 0;
 
-    status = add_trials(runs, trials, count, &jobs, parts);
+    for (unsigned int i = 0; !status && i < count; i++)
+        status = add_trial(runs, &parts, &trials[i], apart);
     if (!status)
-        status = run_jobs(runs, &jobs, what);
-    for (unsigned int i = 0; !status && i < jobs.count; i++) {
-        struct taking taking = { .data = runs->data,
-                                 .results = jobs.list[i].results,
-                                 .out = parts[i].trial->out };
-
-        if (taking.results)
-            each_experiment(runs, &parts[i], take_values, &taking);
+        status = run_jobs(runs, &parts.jobs, what);
+    for (unsigned int i = 0; i < parts.jobs.count; i++) {
+        if (!status && parts.jobs.list[i].results)
+            take_results(runs, &parts.list[i], parts.jobs.list[i].results);
+        free(parts.list[i].experiments);
     }
     runs->done += count;
-    jobs_free(&jobs);
-    free(parts);
+    jobs_free(&parts.jobs);
+    free(parts.list);
     return status;
 }
 

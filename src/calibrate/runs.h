@@ -5,6 +5,7 @@
 
 #include "calibrate/data.h"
 #include "calibrate/keys.h"
+#include "calibrate/known.h"
 
 #include <limits.h>
 
@@ -15,6 +16,7 @@ struct runs {
     char directory[PATH_MAX]; /* of temporary files */
     unsigned int serial;
     unsigned int done; /* trials so far */
+    struct known known;
     char failure[512]; /* why the last job failed that did; empty: none */
 };
 

@@ -15,9 +15,13 @@
 #define STILL     1e-4
 #define BETTER    6.0 /* least fall of the sum of squares that moves a value */
 
+/* In the order of their values. */
 struct tries {
     unsigned int count;
-    double value[TRIES_MAX], loss[TRIES_MAX];
+    struct try {
+        double value, loss;
+        double *out; /* by point */
+    } list[TRIES_MAX];
 };
 
 struct search {
@@ -28,74 +32,31 @@ struct search {
     struct tries tries;
 };
 
+/* How many tries have a smaller value. */
+static unsigned int place_of(const struct tries *tries, double value)
+{
+    unsigned int place = 0;
+
+    while (place < tries->count && tries->list[place].value < value)
+        place++;
+    return place;
+}
+
 static bool is_tried(const struct tries *tries, double value)
 {
-    for (unsigned int i = 0; i < tries->count; i++) {
-        if (tries->value[i] == value)
-            return true;
-    }
-    return false;
+    unsigned int place = place_of(tries, value);
+
+    return place < tries->count && tries->list[place].value == value;
 }
 
-static void sort_tries(struct tries *tries)
+static void add_try(struct tries *tries, struct try try)
 {
-    for (unsigned int i = 1; i < tries->count; i++) {
-        for (unsigned int k = i; k && tries->value[k - 1] > tries->value[k]; k--) {
-            double value = tries->value[k], loss = tries->loss[k];
+    unsigned int place = place_of(tries, try.value);
 
-            tries->value[k] = tries->value[k - 1];
-            tries->loss[k] = tries->loss[k - 1];
-            tries->value[k - 1] = value;
-            tries->loss[k - 1] = loss;
-        }
-    }
-}
-
-/* Runs the key's experiments with each of these values. */
-static int try_values(struct search *search, const double *wanted, unsigned int count)
-{
-    struct fit *fit = search->fit;
-    struct runs_trial trials[TRIES_MAX];
-    double *values = allocate_zeroed((size_t)TRIES_MAX * fit->keys->count * sizeof(double));
-    double *outs = allocate_zeroed((size_t)TRIES_MAX * fit->data->point_count * sizeof(double) + 1);
-    unsigned int first = search->tries.count, trial_count = 0;
-    int status;
-
-    for (unsigned int i = 0; i < count && search->tries.count < TRIES_MAX; i++) {
-        double value = keys_valid(&fit->keys->list[search->key], wanted[i]);
-        double *all = values + (size_t)trial_count * fit->keys->count;
-
-        if (is_tried(&search->tries, value))
-            continue;
-        fit_values(fit, all);
-        all[search->key] = value;
-        search->tries.value[search->tries.count++] = value;
-        trials[trial_count] =
-            (struct runs_trial){ .values = all,
-                                 .experiments = search->experiments,
-                                 .out = outs + (size_t)trial_count * fit->data->point_count };
-        trial_count++;
-    }
-    status = trial_count ? runs_evaluate(fit->runs, trials, trial_count,
-                                         fit->keys->list[search->key].row->key)
-                         : 0;
-    for (unsigned int i = 0; !status && i < trial_count; i++)
-        search->tries.loss[first + i] =
-            fit_loss(fit, trials[i].out, search->experiments, search->shape);
-    sort_tries(&search->tries);
-    free(values);
-    free(outs);
-    return status;
-}
-
-static double lowest(const struct key *key)
-{
-    return fmax(1, key->row->minimum); /* 0 often stands for "all" */
-}
-
-static double highest(const struct key *key)
-{
-    return keys_valid(key, keys_seed(key) * REACH);
+    memmove(tries->list + place + 1, tries->list + place,
+            (tries->count - place) * sizeof(*tries->list));
+    tries->list[place] = try;
+    tries->count++;
 }
 
 static void take_moves(const struct fit *fit, const double *still, const double *moved, bool *moves)
@@ -106,6 +67,136 @@ static void take_moves(const struct fit *fit, const double *still, const double 
         if (!(fabs(moved[point] - still[point]) < STILL))
             moves[fit->data->points[point].experiment] = true;
     }
+}
+
+/* The experiments to run with a value. One that does not differ between the nearest smaller and the
+ * nearest larger try is the same in between. */
+static void choose_experiments(const struct search *search, double value, bool *chosen)
+{
+    const struct tries *tries = &search->tries;
+    unsigned int place = place_of(tries, value), all = search->fit->data->experiment_count;
+
+    memcpy(chosen, search->experiments, all);
+    if (!place || place == tries->count)
+        return;
+    memset(chosen, 0, all);
+    take_moves(search->fit, tries->list[place - 1].out, tries->list[place].out, chosen);
+    for (unsigned int i = 0; i < all; i++)
+        chosen[i] &= search->experiments[i];
+}
+
+static void copy_rest(const struct search *search, double value, const bool *chosen, double *out)
+{
+    const struct data *data = search->fit->data;
+    unsigned int place = place_of(&search->tries, value);
+
+    for (unsigned int i = 0; place && i < data->point_count; i++) {
+        if (!chosen[data->points[i].experiment])
+            out[i] = search->tries.list[place - 1].out[i];
+    }
+}
+
+/* Runs the key's experiments with each of these values, all of which are new. */
+static int run_values(struct search *search, const double *wanted, unsigned int count)
+{
+    struct fit *fit = search->fit;
+    size_t keys = fit->keys->count, all = fit->data->experiment_count;
+    struct runs_trial trials[TRIES_MAX];
+    struct try found[TRIES_MAX];
+    double *values = allocate_zeroed((count * keys + 1) * sizeof(*values));
+    bool *chosen = allocate_zeroed(count * all + 1);
+    int status;
+
+    for (unsigned int i = 0; i < count; i++) {
+        found[i].value = wanted[i];
+        found[i].out = allocate_zeroed((fit->data->point_count + 1) * sizeof(double));
+        fit_values(fit, values + i * keys);
+        values[i * keys + search->key] = wanted[i];
+        choose_experiments(search, wanted[i], chosen + i * all);
+        trials[i] = (struct runs_trial){ .values = values + i * keys,
+                                         .experiments = chosen + i * all,
+                                         .out = found[i].out };
+    }
+    status = runs_evaluate(fit->runs, trials, count, fit->keys->list[search->key].row->key);
+    for (unsigned int i = 0; i < count; i++)
+        copy_rest(search, wanted[i], chosen + i * all, found[i].out);
+    for (unsigned int i = 0; i < count; i++) {
+        found[i].loss = fit_loss(fit, found[i].out, search->experiments, search->shape);
+        add_try(&search->tries, found[i]);
+    }
+    free(values);
+    free(chosen);
+    return status;
+}
+
+/* Chooses among sorted values: both ends at first, then the middle one of each gap. */
+static unsigned int next_values(const struct tries *tries, const double *wanted, unsigned int count,
+                                double *out)
+{
+    unsigned int some = 0;
+
+    if (!tries->count) {
+        out[some++] = wanted[0];
+        if (count > 1)
+            out[some++] = wanted[count - 1];
+        return some;
+    }
+    for (unsigned int i = 0, end; i < count; i = end) {
+        for (end = i; end < count && place_of(tries, wanted[end]) == place_of(tries, wanted[i]);)
+            end++;
+        out[some++] = wanted[(i + end) / 2];
+    }
+    return some;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* Keeps the values of a sorted list that are new, each once. Returns how many. */
+static unsigned int keep_new(const struct tries *tries, double *wanted, unsigned int count)
+{
+    unsigned int kept = 0;
+
+    for (unsigned int i = 0; i < count && tries->count + kept < TRIES_MAX; i++) {
+        if (!is_tried(tries, wanted[i]) && (!kept || wanted[i] != wanted[kept - 1]))
+            wanted[kept++] = wanted[i];
+    }
+    return kept;
+}
+
+/* Tries the values that are new, from the outside to the inside. */
+static int try_values(struct search *search, double *wanted, unsigned int count)
+{
+    const struct key *key = &search->fit->keys->list[search->key];
+    double next[TRIES_MAX];
+    int status = 0;
+
+    for (unsigned int i = 0; i < count; i++)
+        wanted[i] = keys_valid(key, wanted[i]);
+    qsort(wanted, count, sizeof(*wanted), by_value);
+    while (!status && (count = keep_new(&search->tries, wanted, count)))
+        status = run_values(search, next, next_values(&search->tries, wanted, count, next));
+    return status;
+}
+
+static void free_tries(struct tries *tries)
+{
+    while (tries->count)
+        free(tries->list[--tries->count].out);
+}
+
+static double lowest(const struct key *key)
+{
+    return fmax(1, key->row->minimum); /* 0 often stands for "all" */
+}
+
+static double highest(const struct key *key)
+{
+    return keys_valid(key, keys_seed(key) * REACH);
 }
 
 int search_open(struct fit *fit, struct search_map *map)
@@ -178,7 +269,7 @@ static unsigned int best_of(const struct tries *tries)
     unsigned int best = 0;
 
     for (unsigned int i = 1; i < tries->count; i++) {
-        if (tries->loss[i] < tries->loss[best])
+        if (tries->list[i].loss < tries->list[best].loss)
             best = i;
     }
     return best;
@@ -188,30 +279,41 @@ static unsigned int best_of(const struct tries *tries)
 static void plateau(const struct tries *tries, unsigned int *first, unsigned int *last)
 {
     unsigned int best = best_of(tries);
-    double most = tries->loss[best] * (1 + SAME) + 1e-9;
+    double most = tries->list[best].loss * (1 + SAME) + 1e-9;
 
     *first = *last = best;
-    while (*first && tries->loss[*first - 1] <= most)
+    while (*first && tries->list[*first - 1].loss <= most)
         --*first;
-    while (*last + 1 < tries->count && tries->loss[*last + 1] <= most)
+    while (*last + 1 < tries->count && tries->list[*last + 1].loss <= most)
         ++*last;
+}
+
+/* The value in the middle of the gap above a try, if there is one. */
+static unsigned int add_middle(const struct tries *tries, unsigned int below, double *wanted,
+                               unsigned int count)
+{
+    double low = tries->list[below].value, high = tries->list[below + 1].value;
+
+    if (high - low > 1)
+        wanted[count++] = sqrt(fmax(1, low) * high);
+    return count;
 }
 
 /* Halves the gaps on both sides of the plateau until they are small. */
 static int narrow(struct search *search)
 {
+    const struct tries *tries = &search->tries;
     int status = 0;
 
     for (int round = 0; !status && round < ROUNDS; round++) {
-        const struct tries *tries = &search->tries;
         unsigned int first, last, count = 0;
         double wanted[2];
 
         plateau(tries, &first, &last);
-        if (first && tries->value[first] - tries->value[first - 1] > 1)
-            wanted[count++] = sqrt(fmax(1, tries->value[first]) * fmax(1, tries->value[first - 1]));
-        if (last + 1 < tries->count && tries->value[last + 1] - tries->value[last] > 1)
-            wanted[count++] = sqrt(fmax(1, tries->value[last]) * fmax(1, tries->value[last + 1]));
+        if (first)
+            count = add_middle(tries, first - 1, wanted, count);
+        if (last + 1 < tries->count)
+            count = add_middle(tries, last, wanted, count);
         if (!count)
             break;
         status = try_values(search, wanted, count);
@@ -222,8 +324,8 @@ static int narrow(struct search *search)
 static double loss_at(const struct tries *tries, double value)
 {
     for (unsigned int i = 0; i < tries->count; i++) {
-        if (tries->value[i] == value)
-            return tries->loss[i];
+        if (tries->list[i].value == value)
+            return tries->list[i].loss;
     }
     return INFINITY;
 }
@@ -240,16 +342,18 @@ static bool conclude(struct search *search)
 
     plateau(tries, &first, &last);
     open = !first || last + 1 == tries->count; /* the data exclude one side only */
-    key->low = tries->value[first];
-    key->high = tries->value[last];
+    key->low = tries->list[first].value;
+    key->high = tries->list[last].value;
     key->origin = KEY_FITTED;
     key->value =
         keys_valid(key, open ? (first ? key->low : key->high) : sqrt(key->low * key->high));
     if ((before >= key->low && before <= key->high) ||
-        loss_at(tries, before) - tries->loss[best_of(tries)] < BETTER * noise)
+        loss_at(tries, before) - tries->list[best_of(tries)].loss < BETTER * noise)
         key->value = before;
     if (key->start >= key->low && key->start <= key->high)
         key->value = key->start;
+    key->low = fmin(key->low, key->value);
+    key->high = fmax(key->high, key->value);
     if (open && key->value == key->start)
         key->origin = KEY_UNDETERMINED;
     return key->value != before;
@@ -307,6 +411,7 @@ int search_run(struct fit *fit, const struct search_map *map, bool shape, bool *
             status = search_key(&search, &moved);
         else
             fit->keys->list[i].origin = KEY_UNDETERMINED;
+        free_tries(&search.tries);
         for (unsigned int k = 0; moved && k < all; k++)
             changed[k] |= search.experiments[k];
         *any |= moved;
