@@ -17,6 +17,11 @@
 #define FAILED      3.0  /* residual, in logarithms, of a point that a trial does not have */
 #define CONVERGED   1e-3
 #define UPDATES_MAX 2 /* of a Jacobian before it is measured again */
+#define OUTLIER     3.0 /* standard errors; farther away the distance counts, not its square */
+#define BRIEF_ERROR 0.1 /* of the difference between whole and brief runs, elsewhere */
+#define ROUNDS_MAX  4   /* of a fit that is still far away */
+#define FAR_AWAY    0.9 /* a fall of the norm to less than this, since the last Jacobian */
+#define USED_UP     5   /* lmder(): the number of trials is reached */
 
 void fit_open(struct fit *fit, struct runs *runs, struct data *data, struct keys *keys)
 {
@@ -153,12 +158,33 @@ static void values_at(const struct fit *fit, const double *x, double *values)
     }
 }
 
+/* The standard error of the data and of the brief run. */
+static double sigma_of(const struct fit *fit, unsigned int point)
+{
+    return hypot(fit->data->points[point].sigma, BRIEF_ERROR * fit->offset[point]);
+}
+
+static double distance_of(const struct fit *fit, unsigned int point, double out)
+{
+    double error =
+        isnan(out) ? FAILED : out + fit->offset[point] - fit->data->points[point].measured;
+
+    return error / sigma_of(fit, point);
+}
+
+/* Huber: its square is that of the distance, or, far away, grows as the distance does. One point
+ * that the model cannot follow, or that was measured badly, must not decide. */
+static double tame(double distance)
+{
+    double far = fabs(distance);
+
+    return far <= OUTLIER ? distance
+                          : copysign(sqrt(2 * OUTLIER * far - OUTLIER * OUTLIER), distance);
+}
+
 static double residual_of(const struct fit *fit, unsigned int point, double out)
 {
-    const struct data_point *at = &fit->data->points[point];
-    double error = isnan(out) ? FAILED : out + fit->offset[point] - at->measured;
-
-    return error / at->sigma;
+    return tame(distance_of(fit, point, out));
 }
 
 static void residuals_of(const struct fit *fit, const double *x, const double *out,
@@ -170,27 +196,52 @@ static void residuals_of(const struct fit *fit, const double *x, const double *o
         residuals[fit->point_count + i] = x[i] / PRIOR;
 }
 
+static int by_distance(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+static double median_of(double *sorted, unsigned int count)
+{
+    qsort(sorted, count, sizeof(*sorted), by_distance);
+    return (sorted[(count - 1) / 2] + sorted[count / 2]) / 2;
+}
+
 double fit_loss(const struct fit *fit, const double *out, const bool *experiments, bool shape)
 {
-    double total = 0;
+    double *distances = new_vector(fit->point_count), total = 0;
 
     for (unsigned int i = 0, next; i < fit->point_count; i = next) {
         const struct data_point *first = &fit->data->points[fit->points_of[i]];
-        double sum = 0, squares = 0;
+        double middle = 0;
 
         for (next = i; next < fit->point_count; next++) {
             unsigned int point = fit->points_of[next];
-            double residual = residual_of(fit, point, out[point]);
 
             if (fit->data->points[point].series != first->series)
                 break;
-            sum += residual;
-            squares += residual * residual;
+            distances[next - i] = distance_of(fit, point, out[point]);
         }
-        if (experiments[first->experiment])
-            total += shape ? squares - sum * sum / (next - i) : squares;
+        if (!experiments[first->experiment])
+            continue;
+        if (shape)
+            middle = median_of(distances, next - i);
+        for (unsigned int k = 0; k < next - i; k++)
+            total += pow(tame(distances[k] - middle), 2);
     }
+    free(distances);
     return total;
+}
+
+static double norm_of(const struct fit *fit, const double *residuals)
+{
+    double sum = 0;
+
+    for (unsigned int i = 0; i < fit->point_count; i++)
+        sum += residuals[i] * residuals[i];
+    return sqrt(sum);
 }
 
 static int evaluate(struct fit *fit, const double *x, double *residuals)
@@ -221,7 +272,7 @@ static void note_sensitivity(struct fit *fit, unsigned int key, const double *co
     for (unsigned int i = 0; i < fit->point_count; i++) {
         const struct data_point *point = &fit->data->points[fit->points_of[i]];
 
-        if (fabs(column[i]) * point->sigma > STILL)
+        if (fabs(column[i]) * sigma_of(fit, fit->points_of[i]) > STILL)
             sensitive[point->experiment] = true;
     }
 }
@@ -259,6 +310,7 @@ static int measure_jacobian(struct fit *fit, const double *x, const double *resi
         };
         values_at(fit, moved, values + (size_t)i * fit->keys->count);
     }
+    fit->measured_norm = norm_of(fit, residuals);
     fit->stopped = runs_evaluate(fit->runs, trials, count, "least squares");
     for (unsigned int i = 0; !fit->stopped && i < count; i++) {
         take_column(fit, i, residuals, trials[i].out);
@@ -392,44 +444,76 @@ static int serve_lmder(void *context, int rows, int columns, const double *x, do
 /* If the model cannot follow the data within their errors, standard errors grow by as much. */
 static void note_misfit(struct fit *fit, const double *residuals)
 {
-    double sum = 0;
+    fit->misfit = fmax(1, norm_of(fit, residuals) / sqrt(fmax(1, fit->point_count)));
+}
 
-    for (unsigned int i = 0; i < fit->point_count; i++)
-        sum += residuals[i] * residuals[i];
-    fit->misfit = fmax(1, sqrt(sum / fmax(1, fit->point_count)));
+/* Buffers of lmder(). */
+struct solver {
+    int n, m;
+    double *x, *residuals, *jacobian, *scale, *work;
+    int *pivots;
+};
+
+static void solver_open(const struct fit *fit, struct solver *solver)
+{
+    int n = (int)fit->key_count, m = (int)(fit->point_count + fit->key_count);
+
+    *solver = (struct solver){ .n = n,
+                               .m = m,
+                               .x = new_vector(n),
+                               .residuals = new_vector(m),
+                               .jacobian = new_vector((size_t)m * n),
+                               .scale = new_vector(n),
+                               .work = new_vector(4 * (size_t)n + m),
+                               .pivots = allocate_zeroed((n + 1) * sizeof(int)) };
+    for (int i = 0; i < n; i++) {
+        const struct key *key = &fit->keys->list[fit->keys_of[i]];
+
+        solver->x[i] = key->start > 0 ? log(key->value / key->start) : 0;
+        solver->scale[i] = 1;
+    }
+}
+
+static void solver_close(struct solver *solver)
+{
+    free(solver->x);
+    free(solver->residuals);
+    free(solver->jacobian);
+    free(solver->scale);
+    free(solver->work);
+    free(solver->pivots);
+}
+
+/* Returns whether it is worth while to go on. */
+static bool solve_once(struct fit *fit, struct solver *s, int trials)
+{
+    int evaluations, jacobians;
+    int info = lmder(serve_lmder, fit, s->m, s->n, s->x, s->residuals, s->jacobian, s->m, CONVERGED,
+                     CONVERGED, 0, trials, s->scale, 2, 1, 0, &evaluations, &jacobians, s->pivots,
+                     s->work, s->work + s->n, s->work + 2 * s->n, s->work + 3 * s->n,
+                     s->work + 4 * s->n);
+
+    return !fit->stopped && info == USED_UP &&
+           norm_of(fit, s->residuals) < FAR_AWAY * fit->measured_norm;
 }
 
 int fit_solve(struct fit *fit, int trials)
 {
-    int n = (int)fit->key_count, m = (int)(fit->point_count + fit->key_count);
-    double *x = new_vector(n), *residuals = new_vector(m), *jacobian = new_vector((size_t)m * n);
-    double *scale = new_vector(n), *work = new_vector(4 * (size_t)n + m);
     double *values = new_vector(fit->keys->count);
-    int *pivots = allocate_zeroed((n + 1) * sizeof(*pivots));
-    int evaluations, jacobians;
+    struct solver solver;
 
-    for (int i = 0; i < n; i++) {
-        const struct key *key = &fit->keys->list[fit->keys_of[i]];
-
-        x[i] = key->start > 0 ? log(key->value / key->start) : 0;
-        scale[i] = 1;
+    solver_open(fit, &solver);
+    for (int round = 0; solver.n && fit->point_count && round < ROUNDS_MAX; round++) {
+        if (!solve_once(fit, &solver, trials))
+            break;
     }
-    if (n && fit->point_count)
-        lmder(serve_lmder, fit, m, n, x, residuals, jacobian, m, CONVERGED, CONVERGED, 0, trials,
-              scale, 2, 1, 0, &evaluations, &jacobians, pivots, work, work + n, work + 2 * n,
-              work + 3 * n, work + 4 * n);
     if (!fit->stopped) {
-        values_at(fit, x, values);
-        for (int i = 0; i < n; i++)
+        values_at(fit, solver.x, values);
+        for (int i = 0; i < solver.n; i++)
             fit->keys->list[fit->keys_of[i]].value = values[fit->keys_of[i]];
-        note_misfit(fit, residuals);
+        note_misfit(fit, solver.residuals);
     }
-    free(x);
-    free(residuals);
-    free(jacobian);
-    free(scale);
-    free(work);
+    solver_close(&solver);
     free(values);
-    free(pivots);
     return fit->stopped;
 }

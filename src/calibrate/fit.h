@@ -6,7 +6,8 @@
 #include "calibrate/runs.h"
 
 /* The keys vary on a logarithmic scale. Residuals are relative errors in units of the standard
- * error of each point. A further residual for each key draws it weakly towards START, so that the
+ * error of each point; those of outliers are smaller, so that their squares grow as the errors do. A
+ * further residual for each key draws it weakly towards START, so that the
  * data decide wherever they can and START everywhere else. */
 struct fit {
     struct runs *runs;
@@ -23,6 +24,7 @@ struct fit {
     int steps;        /* since the Jacobian was measured; the others are updates of it */
     bool comparable;  /* the residuals below can be compared with present ones */
     double *before_x, *before_residuals; /* at the last Jacobian */
+    double measured_norm;                /* of the residuals where it was last measured */
     int stopped;                         /* the result of runs_evaluate() that ended the fit */
 };
 
@@ -33,8 +35,8 @@ void fit_close(struct fit *fit);
  * two kinds of run differ. Returns as runs_evaluate(). */
 int fit_compare_runs(struct fit *fit);
 
-/* Fits the smooth keys, with at most this many trials besides the Jacobians. Returns as
- * runs_evaluate(). */
+/* Fits the smooth keys, with at most this many trials besides the Jacobians, and as many again while
+ * that brings them much nearer to the data. Returns as runs_evaluate(). */
 int fit_solve(struct fit *fit, int trials);
 
 /* Finds the experiments that keys move, several keys at a time. Returns as runs_evaluate(). */
@@ -47,7 +49,7 @@ void fit_forget(struct fit *fit, const bool *experiments);
 void fit_restrict(struct fit *fit);
 
 /* The sum of squares of the residuals of some experiments, from the output of a brief run. By
- * shape, the mean residual of each curve does not count. */
+ * shape, the median distance of each curve does not count. */
 double fit_loss(const struct fit *fit, const double *out, const bool *experiments, bool shape);
 
 /* The experiments that are fitted. */

@@ -15,6 +15,7 @@
 #define SEED_GB_S  100.0
 #define SEED_COUNT 1024.0
 #define SEED_BYTES 1048576.0
+#define USUAL      "usual"
 #define NOT_CHOSEN "', which is not a numeric key or the beginning of one"
 
 /* Groups of keys that are fitted unless the user names others. The rest are specifications
@@ -124,8 +125,10 @@ int keys_choose(struct keys *keys, const char *list, char *error, size_t size)
     }
     for (const char *word = list; *word; word += strspn(word, ",")) {
         size_t length = strcspn(word, ",");
-        bool found = false;
+        bool found = length == strlen(USUAL) && !strncmp(word, USUAL, length);
 
+        if (found)
+            choose_usual(keys);
         for (unsigned int i = 0; i < keys->count; i++) {
             if (!in_group(keys->list[i].row->key, word, length))
                 continue;

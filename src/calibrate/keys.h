@@ -49,7 +49,7 @@ int keys_read(const char *start, struct keys *out, char *error, size_t size);
 struct key *keys_find(struct keys *keys, const char *name);
 
 /* Chooses what varies: the keys and prefixes ("bus", "hca.engines") of a comma-separated list, or
- * the usual ones if it is NULL. Returns 0, or -1 with the reason in 'error'. */
+ * the usual ones if it is NULL or names "usual". Returns 0, or -1 with the reason in 'error'. */
 int keys_choose(struct keys *keys, const char *list, char *error, size_t size);
 
 /* The value that a key starts from: START's, or one to begin with where START has 0. */

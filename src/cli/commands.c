@@ -259,7 +259,7 @@ static const struct option_row calibrate_options[] = {
     { .name = "hold-out", .argument = "LIST", .kind = OPTION_TEXT,
       .help = "experiments, or result files, to predict instead of fit, separated by commas" },
     { .name = "fit", .argument = "LIST", .kind = OPTION_TEXT,
-      .help = "parameters to fit, or groups of them, separated by commas: bus,hca.engines; default: all that are neither measured directly nor specified" },
+      .help = "parameters to fit, or groups of them, separated by commas: bus,hca.engines; default: usual, all that are neither measured directly nor specified" },
     { .name = "page", .argument = "FILE", .kind = OPTION_PATH, .writes = true,
       .help = "write a page with the measured and the modelled curves" },
     { .name = "paper", .argument = "NAME", .kind = OPTION_TEXT,
