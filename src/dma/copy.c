@@ -454,11 +454,12 @@ static inline bool is_simple(const struct local_list *local, const struct mem_re
 
 static inline int copy_simple(const struct local_list *local, const struct mem_ref *ref, bool out)
 {
-    struct iovec mine = local->iov[0], theirs = { (void *)ref->addr, ref->length };
+    struct iovec mine, theirs = { (void *)ref->addr, ref->length };
     char *at = mapped_address(local, ref, ref->length, out);
 
     if (at)
-        return copy_mapped(&mine, 1, ref, at, out);
+        return copy_mapped(local->iov, 1, ref, at, out);
+    mine = local->iov[0];
     return process_copy(ref->proc, &mine, 1, &theirs, 1, ref->length, out);
 }
 

@@ -31,23 +31,43 @@ static inline char *peer_in_mapping(const struct mapping *m, uint64_t addr, uint
     return m->base + into;
 }
 
+/* NULL: not mapped yet. */
+static inline struct mapping *peer_find_mapping(const struct shared_mr *mr, uint64_t serial)
+{
+    uint32_t index = mr->index;
+    struct mapping *chunk = NULL, *m;
+
+    if (likely(index >> MR_CHUNK_SHIFT < MR_CHUNKS))
+        chunk = load_acquire(&peer_mappings[index >> MR_CHUNK_SHIFT]);
+    if (unlikely(!chunk))
+        return NULL;
+    m = &chunk[index & ((1u << MR_CHUNK_SHIFT) - 1)];
+    return likely(load_acquire(&m->serial) == serial) ? m : NULL;
+}
+
 /* The address of the bytes in this process, valid until the end of the epoch; NULL: not mapped. */
 static inline char *peer_address(const struct mem_ref *ref, uint64_t length, bool for_writing)
 {
     uint64_t serial = ref->mr ? load_acquire(&ref->mr->share) : 0;
+    struct mapping *m;
 
     if (!serial)
         return NULL;
-    uint32_t index = ref->mr->index;
-    struct mapping *chunk = NULL;
-    if (likely(index >> MR_CHUNK_SHIFT < MR_CHUNKS))
-        chunk = load_acquire(&peer_mappings[index >> MR_CHUNK_SHIFT]);
-    if (likely(chunk)) {
-        struct mapping *m = &chunk[index & ((1u << MR_CHUNK_SHIFT) - 1)];
-        if (likely(load_acquire(&m->serial) == serial))
-            return peer_in_mapping(m, ref->addr, length, for_writing);
-    }
+    m = peer_find_mapping(ref->mr, serial);
+    if (likely(m))
+        return peer_in_mapping(m, ref->addr, length, for_writing);
     return peer_map(ref, serial, length, for_writing);
+}
+
+/* A write `ahead` bytes behind this one will probably follow. */
+static inline void peer_prefetch(const struct mem_ref *ref, int64_t ahead)
+{
+    uint64_t serial = ref->mr ? load_relaxed(&ref->mr->share) : 0;
+    struct mapping *m = serial ? peer_find_mapping(ref->mr, serial) : NULL;
+    char *at = m ? peer_in_mapping(m, ref->addr + ahead, 1, true) : NULL;
+
+    if (at)
+        prefetch_for_writing(at);
 }
 
 /* Unmaps memory that its owner has withdrawn. Do not call it inside an epoch. */

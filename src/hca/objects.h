@@ -258,6 +258,7 @@ struct hca_qp {
     uint64_t retry_at;
     uint16_t dest_lid;  /* of the peer; 0: no port of this fabric */
     uint32_t peer_word; /* proc_word of the peer, when last seen */
+    uint64_t last_write; /* remote address of the last RDMA write */
     int owner;
     struct hca_qp *next_stalled;
     struct hca_xrcd *xrcd;

@@ -4,6 +4,7 @@
 
 #include "dma/copy.h"
 #include "dma/deliver.h"
+#include "dma/peer.h"
 #include "hca/addr.h"
 #include "hca/epoch.h"
 #include "hca/mw.h"
@@ -16,6 +17,8 @@
 #include <errno.h>
 #include <sched.h>
 #include <string.h>
+
+#define SHORT_WRITE 256
 
 /* ---- local memory ---- */
 
@@ -139,6 +142,17 @@ static int write_tail_first(const struct local_list *local, const struct mem_ref
     return err ? err : write_part(local, ref, 0, from);
 }
 
+/* Programs write short messages into rings. The peer polls the next entry: fetching its cache line
+ * takes longer than the rest of the next write. */
+static void expect_next_write(struct hca_qp *qp, const struct send_wqe *w, const struct mem_ref *ref)
+{
+    int64_t ahead = w->remote_addr - qp->last_write;
+
+    qp->last_write = w->remote_addr;
+    if (ahead)
+        peer_prefetch(ref, 2 * ahead);
+}
+
 static int run_write(struct hca_qp *qp, const struct send_wqe *w, struct shared_qp *peer,
                      uint32_t *byte_len)
 {
@@ -154,6 +168,8 @@ static int run_write(struct hca_qp *qp, const struct send_wqe *w, struct shared_
     *byte_len = local.length;
     if (!local.length)
         return IBV_WC_SUCCESS;
+    if (local.length <= SHORT_WRITE)
+        expect_next_write(qp, w, &ref);
     tail = hca_tail_of(ref.addr, local.length);
     return status_of_copy(unlikely(tail) ? write_tail_first(&local, &ref, tail)
                                          : copy_out(&local, &ref, 1));

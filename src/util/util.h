@@ -74,6 +74,17 @@ static inline void copy_short(void *to, const void *from, uint32_t n)
     }
 }
 
+/* Asks for the cache line that will be written next. An address that is not mapped does no harm. */
+static inline void prefetch_for_writing(const void *at)
+{
+#if defined(__x86_64__)
+    /* The built-in gives a shared copy of the line where the compiler may not assume this one. */
+    __asm__ volatile("prefetchw %0" : : "m"(*(const char *)at));
+#else
+    __builtin_prefetch(at, 1);
+#endif
+}
+
 static inline void cpu_relax(void)
 {
 #if defined(__x86_64__)
