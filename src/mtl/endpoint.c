@@ -206,7 +206,8 @@ uint32_t endpoint_write_message(void *to, struct message *message)
 {
     char *data = (char *)to + message->body_length;
 
-    memcpy(to, message->body, message->body_length);
+    if (message->body_length)
+        memcpy(to, message->body, message->body_length);
     if (message->request) {
         request_pack(message->request, data);
     } else if (message->data_length) {

@@ -7,6 +7,8 @@
 #include <opal/runtime/opal_progress.h>
 
 #define CHUNK_MAX (1ull << 20)
+/* In a stream of shorter messages, two system calls on a message cost more than both copies gain. */
+#define COOP_STREAM_MIN (256u << 10)
 
 /* ---- receiving ---- */
 
@@ -97,6 +99,8 @@ static coop_word *coop_word_for(const struct transfer *transfer)
 
     if (!minimum || transfer->length < minimum || vtime.on || opal_progress_yield_when_idle ||
         rendezvous_has_shared_sends())
+        return NULL;
+    if (transfer->length < COOP_STREAM_MIN && shared_has_more(transfer->endpoint->shared))
         return NULL;
     return shared_coop_recv_word(transfer->endpoint->shared);
 }

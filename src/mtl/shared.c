@@ -205,12 +205,12 @@ bool shared_send(struct shared_peer *peer, struct message *message)
         endpoint_write_message(cell->body, message);
     }
     mtl_charge(mtl.costs.shared_latency);
-    memcpy((char *)&cell->header + sizeof(uint32_t), (char *)&message->header + sizeof(uint32_t),
-           sizeof(cell->header) - sizeof(uint32_t));
+    wire_copy_header(&cell->header, &message->header);
     store_release((_Atomic uint32_t *)&cell->header.mark, mark_of(peer->sent));
     if (vtime.on)
         vtime.memory_written(peer->pid);
     peer->sent++;
+    prefetch_for_writing(&peer->ring->cells[(peer->sent + 1) % CELLS]);
     mtl.counters.shared_messages++;
     mtl.counters.shared_bytes += length;
     return true;
@@ -241,6 +241,16 @@ static void return_credit(struct inbox_ring *in)
     }
 }
 
+static bool is_full(const struct inbox_ring *in, struct cell *cell)
+{
+    return load_acquire((_Atomic uint32_t *)&cell->header.mark) == mark_of(in->consumed);
+}
+
+bool shared_has_more(const struct shared_peer *peer)
+{
+    return peer->in && is_full(peer->in, &peer->in->ring->cells[peer->in->consumed % CELLS]);
+}
+
 static int poll_ring(struct inbox_ring *in)
 {
     int count = 0;
@@ -251,7 +261,7 @@ static int poll_ring(struct inbox_ring *in)
         struct endpoint *endpoint;
         struct data_ref ref;
 
-        if (load_acquire((_Atomic uint32_t *)&cell->header.mark) != mark_of(in->consumed))
+        if (!is_full(in, cell))
             return count;
         endpoint = sender_of(in);
         if (!endpoint)

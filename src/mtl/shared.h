@@ -14,6 +14,9 @@ void shared_close(void);
 /* Handles all messages in the inbox. Returns how many. */
 int shared_poll(void);
 
+/* The next message of this peer has arrived. */
+bool shared_has_more(const struct shared_peer *peer);
+
 /* NULL if the peer's inbox cannot be mapped. */
 struct shared_peer *shared_attach(const struct address *address);
 void shared_detach(struct shared_peer *peer);

@@ -19,7 +19,7 @@
 struct mtl mtl;
 struct vtime vtime;
 static struct endpoint sender;
-static unsigned arrived;
+static unsigned arrived, with_more; /* messages; those behind which there was another one */
 static char last_body[16];
 
 uint64_t protocol_own_name(void)
@@ -36,6 +36,8 @@ struct endpoint *endpoint_of_name(const opal_process_name_t *name)
 void protocol_arrived(struct endpoint *endpoint, const struct wire_header *header, const void *body)
 {
     arrived++;
+    if (endpoint->shared)
+        with_more += shared_has_more(endpoint->shared);
     memcpy(last_body, body, header->length);
 }
 
@@ -123,11 +125,34 @@ static void an_attacher_that_dies_hides_no_other(void **state)
     shared_close();
 }
 
+static void a_message_knows_of_the_next_one(void **state)
+{
+    struct address address = { .pid = getpid(), .inbox = shared_open() };
+
+    assert_true(address.inbox >= 0);
+    sender.shared = shared_attach(&address);
+    assert_non_null(sender.shared);
+    assert_false(shared_has_more(sender.shared));
+    send_word(sender.shared, "one");
+    send_word(sender.shared, "two");
+    send_word(sender.shared, "three");
+    assert_int_equal(shared_poll(), 3);
+    assert_int_equal(with_more, 2);
+    send_word(sender.shared, "four");
+    assert_true(shared_has_more(sender.shared));
+    assert_int_equal(shared_poll(), 1);
+    assert_int_equal(with_more, 2);
+    shared_detach(sender.shared);
+    sender.shared = NULL;
+    shared_close();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_attacher_that_fails_hides_no_other),
         cmocka_unit_test(an_attacher_that_dies_hides_no_other),
+        cmocka_unit_test(a_message_knows_of_the_next_one),
     };
 
     return cmocka_run_group_tests_name("shared", tests, NULL, NULL);
