@@ -8,11 +8,12 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/shm.h>
 
 #define WIREUP_RETRY_NS 100000000ull
 
 struct connection *connections, *connections_polled;
-static uint32_t polled_count;
+static uint32_t polled_count, sending_count;
 static int wireups; /* connections in CONNECTION_WIREUP */
 
 /* A message that arrived out of order. */
@@ -33,25 +34,51 @@ static size_t ring_offset(const struct connection *connection, uint32_t ring)
                             connection->slot_size);
 }
 
+static size_t cells_offset(const struct connection *connection, uint32_t ring)
+{
+    return rail_cells_offset(connection->rail_count, ring, connection->window,
+                             connection->slot_size);
+}
+
+/* On one machine the software adapter attaches System V memory of peers, and then copies into it
+ * without system calls. The memory vanishes with the last process that has attached it. */
+static char *attachable_memory(size_t size)
+{
+    int id = shmget(IPC_PRIVATE, size, 0600);
+    char *memory = id < 0 ? MAP_FAILED : shmat(id, NULL, 0);
+
+    if (id >= 0)
+        shmctl(id, IPC_RMID, NULL);
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
 static int allocate_memory(struct connection *connection)
 {
     const struct address *peer = &connection->endpoint->address;
     uint32_t paths = smaller(devices.path_count, peer->path_count);
 
+    connection->has_cells = protocol_is_live() && !getenv("VERBENA_WIRE");
     connection->window = smaller(mtl.parameters.window, peer->window);
     connection->slot_size = smaller(protocol_slot_size(), peer->slot_size);
     connection->signal_interval = smaller(mtl.parameters.signal_interval, connection->window / 2);
+    if (connection->has_cells) {
+        connection->window *= RAIL_CELL_WINDOWS;
+        connection->signal_interval *= RAIL_CELL_WINDOWS;
+    }
     connection->rail_count = smaller(smaller(mtl.parameters.qps, peer->qps) * paths, RAILS_MAX);
     if (!connection->rail_count) {
         mtl_log("process %u has no active port", connection->endpoint->name.vpid);
         return ENETUNREACH;
     }
-    connection->polls_slots =
-        protocol_polls_slots() && polled_count < (uint32_t)mtl.parameters.polled_peers;
     connection->memory_size =
-        rail_memory_size(connection->rail_count, connection->window, connection->slot_size);
-    connection->memory = mmap(NULL, connection->memory_size, PROT_READ | PROT_WRITE,
-                              MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        cells_offset(connection, connection->has_cells ? 2 * connection->rail_count : 0);
+    if (connection->has_cells)
+        connection->memory = attachable_memory(connection->memory_size);
+    connection->polls_slots = protocol_polls_slots(connection->memory) &&
+                              polled_count < (uint32_t)mtl.parameters.polled_peers;
+    if (!connection->memory)
+        connection->memory = mmap(NULL, connection->memory_size, PROT_READ | PROT_WRITE,
+                                  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (connection->memory == MAP_FAILED) {
         connection->memory = NULL;
         return ENOMEM;
@@ -80,6 +107,11 @@ static int init_rail(struct connection *connection, uint32_t index, uint32_t pat
     link->credit = (_Atomic uint32_t *)(connection->memory + (size_t)index * CACHE_LINE);
     link->ring = connection->memory + ring_offset(connection, index);
     link->staging = connection->memory + ring_offset(connection, connection->rail_count + index);
+    if (connection->has_cells) {
+        link->cells = connection->memory + cells_offset(connection, index);
+        link->staging_cells =
+            connection->memory + cells_offset(connection, connection->rail_count + index);
+    }
     link->sent = calloc(connection->window, sizeof(*link->sent));
     link->sends = calloc(connection->window, sizeof(*link->sends));
     link->receives = calloc(connection->window, sizeof(*link->receives));
@@ -142,8 +174,8 @@ struct connection *connection_new(struct endpoint *endpoint)
     if (connection->polls_slots) {
         connection->next_polled = connections_polled;
         connections_polled = connection;
-        polled_count++;
     }
+    *(connection->polls_slots ? &polled_count : &sending_count) += 1;
     mtl.counters.connections++;
     return connection;
 free_connection:
@@ -160,7 +192,19 @@ void connections_free(void)
         connections = next;
     }
     connections_polled = NULL;
-    polled_count = 0;
+    polled_count = sending_count = 0;
+}
+
+bool connections_received_from_cqs(void)
+{
+    return sending_count != 0;
+}
+
+static enum wireup_slots slots_of(const struct connection *connection)
+{
+    if (!connection->polls_slots)
+        return WIREUP_SEND;
+    return connection->has_cells ? WIREUP_SLOTS_AND_CELLS : WIREUP_SLOTS;
 }
 
 static void send_wireup(struct connection *connection)
@@ -170,7 +214,7 @@ static void send_wireup(struct connection *connection)
         .connected = connection->connected,
         .ready = connection->state == CONNECTION_READY,
         .rail_count = connection->rail_count,
-        .polls_slots = connection->polls_slots,
+        .slots = slots_of(connection),
         .memory = (uintptr_t)connection->memory,
     };
 
@@ -225,12 +269,15 @@ static int connect_rails(struct connection *connection, const struct wireup_mess
                 connection->endpoint->name.vpid, message->rail_count, connection->rail_count);
         return EINVAL;
     }
-    connection->peer_polls_slots = message->polls_slots;
+    connection->peer_polls_slots = message->slots != WIREUP_SEND;
+    connection->peer_polls_cells =
+        connection->has_cells && message->slots == WIREUP_SLOTS_AND_CELLS;
     for (uint32_t i = 0; i < connection->rail_count; i++) {
         struct rail_link *link = &connection->rails[i];
 
         link->remote_credit = message->memory + (uint64_t)i * CACHE_LINE;
         link->remote_ring = message->memory + ring_offset(connection, i);
+        link->remote_cells = message->memory + cells_offset(connection, i);
         link->remote_rkey = message->rkeys[link->path->device->index];
         if (rail_connect(link, message->qps[i]))
             return ECONNREFUSED;
@@ -297,6 +344,14 @@ static struct rail_link *any_rail(struct connection *connection)
     return NULL;
 }
 
+/* Where there is no choice, the policy only needs to know of the long messages that it measures. */
+static bool needs_plan(const struct connection *connection, const struct message *message)
+{
+    return message->header.type == WIRE_EAGER &&
+           (connection->rail_count > 1 ||
+            endpoint_message_length(message) >= mtl.traffic.limits.stripe_threshold);
+}
+
 static bool is_ordered(const struct wire_header *header)
 {
     return header->type == WIRE_EAGER || header->type == WIRE_RTS;
@@ -304,37 +359,35 @@ static bool is_ordered(const struct wire_header *header)
 
 bool connection_send(struct connection *connection, struct message *message, enum rails_class class)
 {
-    struct sent sent = { .planned = false };
+    bool planned = needs_plan(connection, message);
     struct rail_link *link;
+    struct sent sent;
 
     if (connection->state != CONNECTION_READY) {
         connection_start_wireup(connection);
         return false;
     }
-    if (message->header.type == WIRE_EAGER)
-        link = planned_rail(connection, message, class);
-    else
-        link = any_rail(connection);
-    if (!link || !rail_can_send(link))
+    link = planned ? planned_rail(connection, message, class) : any_rail(connection);
+    if (!link || (planned && !rail_can_send(link)))
         return false;
-    if (message->header.type == WIRE_EAGER) {
+    if (is_ordered(&message->header))
+        message->header.sequence = connection->next_sequence++;
+    if (planned) {
         sent = connection->next_sent;
+        sent.sequence = message->header.sequence;
         connection->next_sent.planned = false;
     }
-    if (is_ordered(&message->header))
-        message->header.sequence = sent.sequence = connection->next_sequence++;
-    rail_send(link, message, &sent);
+    rail_send(link, message, planned ? &sent : NULL);
     return true;
 }
 
 /* The message keeps the sequence number that it had. */
 bool connection_resend(struct connection *connection, struct message *message)
 {
-    struct sent sent = { .planned = false };
     struct rail_link *link = any_rail(connection);
 
     if (link)
-        rail_send(link, message, &sent);
+        rail_send(link, message, NULL);
     return link != NULL;
 }
 

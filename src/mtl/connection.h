@@ -33,6 +33,7 @@ struct work {
 /* A message in a slot, until it is known to have arrived. */
 struct sent {
     struct stripe *stripe; /* the data written before it, if it is a FIN */
+    bool in_cell;
     bool planned;        /* the policy chose the rail, and must be told when the message is done */
     enum rails_class class;
     uint32_t sequence; /* if planned */
@@ -58,7 +59,7 @@ struct rail_link {
     uint32_t arrived; /* of them, those that the policy has been told about */
     uint32_t credits_posted;
     uint32_t reads;
-    char *staging;
+    char *staging, *staging_cells;
     struct sent *sent;
     struct work *sends;
     struct work credit_work;
@@ -67,10 +68,10 @@ struct rail_link {
     _Atomic uint32_t *credit; /* the peer writes here how many messages it has consumed */
 
     uint32_t consumed, reported; /* messages received, and how many of them the peer knows of */
-    char *ring;
+    char *ring, *cells;
     struct work *receives;
 
-    uint64_t remote_ring, remote_credit;
+    uint64_t remote_ring, remote_cells, remote_credit;
     uint32_t remote_rkey;
 };
 
@@ -85,6 +86,7 @@ struct connection {
     struct ibv_ah *ud_ah;
     uint32_t window, slot_size, signal_interval;
     bool peer_polls_slots, polls_slots;
+    bool has_cells, peer_polls_cells; /* for short messages */
     uint32_t rail_count;
     struct rails_set set;
     struct rail_link *rails;
@@ -104,6 +106,8 @@ void connections_free(void);
 
 /* All connections; and those whose messages are written into slots here, up to polled_peers. */
 extern struct connection *connections, *connections_polled;
+/* Some peers send their messages, instead of writing them into slots. */
+bool connections_received_from_cqs(void);
 
 /* Starts to connect; messages are queued meanwhile. */
 void connection_start_wireup(struct connection *connection);
@@ -140,6 +144,7 @@ void rail_destroy(struct rail_link *link);
 int rail_renew(struct rail_link *link);
 
 bool rail_can_send(struct rail_link *link);
+/* 'sent' is NULL if there is nothing to remember. */
 void rail_send(struct rail_link *link, struct message *message, const struct sent *sent);
 
 /* An RDMA write or read. A write is followed by a message on the same rail, and has arrived when

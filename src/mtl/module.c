@@ -21,6 +21,7 @@
  * time. */
 #define POLLS_BEFORE_SLEEP   16
 #define WIREUP_POLL_INTERVAL 32 /* idle polls between two polls of the CQ without connections */
+#define SENDS_POLL_INTERVAL  4  /* polls between two polls of a CQ of which no message is expected */
 
 static enum rails_class class_of(const struct mtl_request *request, int tag, bool blocking)
 {
@@ -103,14 +104,23 @@ static int poll_memory(void)
     return count + endpoints_flush() + rendezvous_progress() + rma_progress();
 }
 
-/* Without connections only wireup messages can arrive, which may wait. */
+/* Without connections only wireup messages can arrive, which may wait; so may completions of sends. */
+static bool cqs_are_due(bool idle, uint32_t polls, uint32_t idle_polls)
+{
+    if (rma_in_use() || connections_received_from_cqs())
+        return true;
+    if (connections)
+        return polls % SENDS_POLL_INTERVAL == 0;
+    return idle && idle_polls % WIREUP_POLL_INTERVAL == 0;
+}
+
 static int poll_all(void)
 {
-    static uint32_t idle;
+    static uint32_t polls, idle;
     int count = poll_memory();
 
     idle += !count;
-    if (connections || rma_in_use() || (!count && idle % WIREUP_POLL_INTERVAL == 0))
+    if (cqs_are_due(!count, polls++, idle))
         count += rails_poll_cqs();
     if (!count && idle % PROBE_INTERVAL == 0) {
         endpoints_check_alive();

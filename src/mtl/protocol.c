@@ -15,12 +15,17 @@ uint32_t protocol_slot_size(void)
     return rail_slot_size(mtl.parameters.eager_limit);
 }
 
-/* On the live software adapter a send costs less than a write. */
-bool protocol_polls_slots(void)
+bool protocol_is_live(void)
+{
+    return !vtime.on && dlsym(RTLD_DEFAULT, "verbena_is_virtual");
+}
+
+/* On the software adapter a write costs less than a send only where it is a plain copy. */
+bool protocol_polls_slots(bool attachable)
 {
     if (mtl.parameters.eager != EAGER_AUTO)
         return mtl.parameters.eager == EAGER_WRITE;
-    return vtime.on || !dlsym(RTLD_DEFAULT, "verbena_is_virtual");
+    return attachable || !protocol_is_live();
 }
 
 uint64_t protocol_own_name(void)

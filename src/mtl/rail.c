@@ -51,6 +51,8 @@ int rail_renew(struct rail_link *link)
     link->credits_posted = 0;
     memset((void *)link->credit, 0, CACHE_LINE);
     memset(link->ring, 0, (size_t)link->connection->window * link->connection->slot_size);
+    if (link->cells)
+        memset(link->cells, 0, (size_t)link->connection->window * RAIL_CELL_SIZE);
     return 0;
 }
 
@@ -94,13 +96,16 @@ void rail_destroy(struct rail_link *link)
 
 bool rail_can_send(struct rail_link *link)
 {
-    uint32_t window = link->connection->window;
-    uint32_t freed = load_acquire(link->credit);
+    uint32_t window = link->connection->window, freed;
 
+    if (!link->up || link->posted - link->completed >= window)
+        return false;
+    if (link->posted - link->peer_consumed < window)
+        return true;
+    freed = load_acquire(link->credit);
     if ((int32_t)(freed - link->peer_consumed) > 0)
         link->peer_consumed = freed;
-    return link->up && link->posted - link->completed < window &&
-           link->posted - link->peer_consumed < window;
+    return link->posted - link->peer_consumed < window;
 }
 
 /* Never zero, and different each time a slot is reused. */
@@ -130,43 +135,84 @@ static uint64_t time_for(const struct rails_stripe *stripe)
     return stripe->rated ? mtl_now() : 0;
 }
 
-void rail_send(struct rail_link *link, struct message *message, const struct sent *sent)
+/* Bytes of a message in its slot. */
+static uint32_t slot_length(uint32_t length)
 {
-    struct connection *connection = link->connection;
-    uint32_t slot = link->posted % connection->window;
-    char *staging = link->staging + (uint64_t)slot * connection->slot_size;
-    struct wire_header *header = (struct wire_header *)staging;
-    uint32_t length = endpoint_write_message(header + 1, message);
-    struct ibv_sge sge = {
-        .addr = (uintptr_t)staging,
-        .lkey = connection->regions[link->path->device->index]->lkey,
-    };
-    struct ibv_send_wr wr = {
-        .wr_id = (uintptr_t)&link->sends[slot],
-        .sg_list = &sge,
-        .num_sge = 1,
-        .opcode = connection->peer_polls_slots ? IBV_WR_RDMA_WRITE : IBV_WR_SEND,
-    };
+    return sizeof(struct wire_header) + round_up(length, 4) + sizeof(uint32_t);
+}
 
-    *header = message->header;
+static char *staging_of(const struct rail_link *link, uint32_t slot, bool in_cell)
+{
+    if (in_cell)
+        return link->staging_cells + (uint64_t)slot * RAIL_CELL_SIZE;
+    return link->staging + (uint64_t)slot * link->connection->slot_size;
+}
+
+static uint64_t remote_of(const struct rail_link *link, uint32_t slot, bool in_cell)
+{
+    if (in_cell)
+        return link->remote_cells + (uint64_t)slot * RAIL_CELL_SIZE;
+    return link->remote_ring + (uint64_t)slot * link->connection->slot_size;
+}
+
+static void remember(struct rail_link *link, uint32_t slot, const struct sent *sent, bool in_cell)
+{
+    struct sent *to = &link->sent[slot];
+
+    link->sends[slot].index = link->posted;
+    if (sent) {
+        *to = *sent;
+    } else {
+        to->stripe = NULL;
+        to->planned = false;
+    }
+    to->in_cell = in_cell;
+    if (to->planned)
+        rails_given(&link->connection->set, &to->rails, time_for(&to->rails));
+}
+
+static void fill_header(struct rail_link *link, struct wire_header *header,
+                        const struct message *message, uint32_t length)
+{
+    wire_copy_header(header, &message->header);
     header->length = length;
     header->mark = mark_of(link->posted);
     header->consumed = link->reported = link->consumed;
-    header->ack = connection->expected_sequence;
-    *tail_of(staging, length) = header->mark;
-    sge.length = (char *)(tail_of(staging, length) + 1) - staging;
-    if (connection->peer_polls_slots) {
-        wr.wr.rdma.remote_addr = link->remote_ring + (uint64_t)slot * connection->slot_size;
-        wr.wr.rdma.rkey = link->remote_rkey;
-    }
+    header->ack = link->connection->expected_sequence;
+    *tail_of((char *)header, length) = header->mark;
+}
+
+/* The fields of 'wr' are set one by one: to clear all of it takes as long as the rest. */
+void rail_send(struct rail_link *link, struct message *message, const struct sent *sent)
+{
+    struct connection *connection = link->connection;
+    uint32_t slot = link->posted % connection->window, length = endpoint_message_length(message);
+    bool in_cell = connection->peer_polls_cells && slot_length(length) <= RAIL_CELL_SIZE;
+    struct wire_header *header = (struct wire_header *)staging_of(link, slot, in_cell);
+    struct ibv_sge sge = {
+        .addr = (uintptr_t)header,
+        .length = slot_length(length),
+        .lkey = connection->regions[link->path->device->index]->lkey,
+    };
+    struct ibv_send_wr wr;
+
+    wr.wr_id = (uintptr_t)&link->sends[slot];
+    wr.next = NULL;
+    wr.sg_list = &sge;
+    wr.num_sge = 1;
+    wr.opcode = connection->peer_polls_slots ? IBV_WR_RDMA_WRITE : IBV_WR_SEND;
+    wr.send_flags = 0;
+    wr.imm_data = 0;
+    wr.wr.rdma.remote_addr = remote_of(link, slot, in_cell);
+    wr.wr.rdma.rkey = link->remote_rkey;
+    wr.qp_type.xrc.remote_srqn = 0;
+    endpoint_write_message(header + 1, message);
+    fill_header(link, header, message, length);
     if (sge.length <= (uint32_t)mtl.parameters.inline_limit)
         wr.send_flags |= IBV_SEND_INLINE;
-    if (sent->stripe || (link->posted + 1) % connection->signal_interval == 0)
+    if ((sent && sent->stripe) || (link->posted + 1) % connection->signal_interval == 0)
         wr.send_flags |= IBV_SEND_SIGNALED;
-    link->sends[slot].index = link->posted;
-    link->sent[slot] = *sent;
-    if (sent->planned)
-        rails_given(&connection->set, &sent->rails, time_for(&sent->rails));
+    remember(link, slot, sent, in_cell);
     link->posted++;
     mtl.counters.rail_messages[link->index]++;
     mtl.counters.rail_bytes[link->index] += length;
@@ -360,21 +406,48 @@ static bool slot_is_full(struct rail_link *link, char *slot)
                slot, ((struct wire_header *)slot)->length)) == wanted;
 }
 
+static char *slot_of(const struct rail_link *link, uint32_t number)
+{
+    const struct connection *connection = link->connection;
+
+    return link->ring + (uint64_t)(number % connection->window) * connection->slot_size;
+}
+
+static char *cell_of(const struct rail_link *link, uint32_t number)
+{
+    return link->cells + (uint64_t)(number % link->connection->window) * RAIL_CELL_SIZE;
+}
+
+/* The next message is in its slot or in its cell. The other one may not have been used for long: its
+ * mark is cleared, before the numbers come round to it again. */
+static char *next_full(struct rail_link *link)
+{
+    char *slot = slot_of(link, link->consumed), *cell;
+
+    if (!link->cells)
+        return slot_is_full(link, slot) ? slot : NULL;
+    cell = cell_of(link, link->consumed);
+    if (slot_is_full(link, cell)) {
+        if (((struct wire_header *)slot)->mark)
+            ((struct wire_header *)slot)->mark = 0;
+        return cell;
+    }
+    if (!slot_is_full(link, slot))
+        return NULL;
+    ((struct wire_header *)cell)->mark = 0;
+    return slot;
+}
+
 static int poll_slots(struct rail_link *link)
 {
-    struct connection *connection = link->connection;
+    char *slot;
     int count = 0;
 
-    for (;;) {
-        char *slot =
-            link->ring + (uint64_t)(link->consumed % connection->window) * connection->slot_size;
-
-        if (!slot_is_full(link, slot))
-            return count;
+    for (; (slot = next_full(link)); count++) {
         consume(link, slot);
         maybe_return_credit(link);
-        count++;
     }
+    return count;
 }
 
 int rails_poll_slots(void)
@@ -541,7 +614,7 @@ void rail_peer_drained(struct rail_link *link)
         uint32_t slot = link->completed % connection->window;
         struct sent *sent = &link->sent[slot];
         const struct wire_header *header =
-            (struct wire_header *)(link->staging + (uint64_t)slot * connection->slot_size);
+            (struct wire_header *)staging_of(link, slot, sent->in_cell);
 
         mtl.counters.resent++;
         if (sent->stripe)

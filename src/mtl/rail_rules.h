@@ -45,6 +45,17 @@ static inline uint64_t rail_memory_size(uint32_t rails, uint32_t window, uint32_
     return rail_ring_offset(rails, 2 * rails, window, slot_size);
 }
 
+/* On the software adapter, short messages go into cells, which lie side by side: processors fetch the
+ * next ones ahead. They follow the slots, in the same order. */
+#define RAIL_CELL_SIZE    128
+#define RAIL_CELL_WINDOWS 2 /* a sender needs no processor time of an adapter: it is soon ahead */
+
+static inline uint64_t rail_cells_offset(uint32_t rails, uint32_t ring, uint32_t window,
+                                         uint32_t slot_size)
+{
+    return rail_memory_size(rails, window, slot_size) + (uint64_t)ring * window * RAIL_CELL_SIZE;
+}
+
 /* Bytes at the beginning of a stripe that are sent ahead of the rest. */
 static inline uint64_t rail_head_length(uint64_t length)
 {

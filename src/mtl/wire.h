@@ -121,13 +121,16 @@ struct wire_rail {
     uint32_t unused;
 };
 
+/* Where a process wants its messages to be written. */
+enum wireup_slots { WIREUP_SEND, WIREUP_SLOTS, WIREUP_SLOTS_AND_CELLS };
+
 /* Over UD, without a header: what two processes tell each other to connect their queue pairs. */
 struct wireup_message {
     uint64_t name;
     uint32_t connected; /* the sender's queue pairs are connected */
     uint32_t ready;     /* and the sender knows that the receiver's are, too */
     uint32_t rail_count;
-    uint32_t polls_slots; /* the sender: write eager messages into its slots */
+    uint32_t slots; /* enum wireup_slots, of the sender */
     uint64_t memory;
     uint32_t rkeys[DEVICES_MAX];
     uint32_t qps[RAILS_MAX];
