@@ -81,6 +81,21 @@ static void the_dead_stay_dead(void **state)
     proc_reap_dead();
 }
 
+/* Where the kernel refuses the lock, a pidfd tells whether the process runs. */
+static void without_a_lock_a_pidfd_tells(void **state)
+{
+    unsigned peer;
+    pid_t child = start_peer(&peer);
+
+    proc_slot(peer)->locked = 0;
+    assert_true(proc_alive(peer));
+    end_peer(child);
+    for (int i = 0; i < 10000 && proc_alive(peer); i++)
+        usleep(100);
+    assert_false(proc_alive(peer));
+    proc_reap_dead();
+}
+
 /* A corrupted segment may have any number in the place of a process. */
 static void numbers_of_no_process_are_nobody(void **state)
 {
@@ -400,6 +415,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_lock_ends_with_its_process),
         cmocka_unit_test(the_dead_stay_dead),
+        cmocka_unit_test(without_a_lock_a_pidfd_tells),
         cmocka_unit_test(numbers_of_no_process_are_nobody),
         cmocka_unit_test(a_slot_begins_anew),
         cmocka_unit_test(a_foreign_pid_does_not_matter),

@@ -13,6 +13,7 @@
 #include "hca/table.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -497,6 +498,31 @@ static void shared_receive_queues_are_told_apart(void **state)
     assert_null(shared_srq_find(gone));
 }
 
+static void only_an_xrc_srq_has_a_number(void **state)
+{
+    struct ibv_xrcd_init_attr domain = {
+        .comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS, .fd = -1, .oflags = O_CREAT
+    };
+    struct ibv_srq_init_attr_ex init = { .attr = { .max_wr = 4, .max_sge = 1 },
+                                         .comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD,
+                                         .srq_type = IBV_SRQT_BASIC,
+                                         .pd = pd };
+    struct ibv_srq *basic = ibv_create_srq_ex(pd->context, &init), *xrc;
+    uint32_t number = 0;
+
+    init.comp_mask |= IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
+    init.srq_type = IBV_SRQT_XRC;
+    init.cq = ibv_create_cq(pd->context, 4, NULL, NULL, 0);
+    init.xrcd = ibv_open_xrcd(pd->context, &domain);
+    xrc = ibv_create_srq_ex(pd->context, &init);
+    assert_true(basic && xrc);
+    assert_int_equal(ibv_get_srq_num(basic, &number), EINVAL);
+    assert_int_equal(ibv_get_srq_num(xrc, &number), 0);
+    assert_ptr_equal(shared_srq_find(number), ((struct hca_srq *)xrc)->shared);
+    assert_int_equal(ibv_destroy_srq(basic) | ibv_destroy_srq(xrc), 0);
+    assert_int_equal(ibv_destroy_cq(init.cq) | ibv_close_xrcd(init.xrcd), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -512,6 +538,7 @@ int main(void)
         cmocka_unit_test(a_waiting_poll_lets_the_sender_publish),
         cmocka_unit_test(a_damaged_receive_queue_is_not_followed),
         cmocka_unit_test(shared_receive_queues_are_told_apart),
+        cmocka_unit_test(only_an_xrc_srq_has_a_number),
     };
 
     return cmocka_run_group_tests_name("queues", tests, join_fabric, leave_fabric);

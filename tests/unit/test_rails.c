@@ -489,6 +489,26 @@ static void test_first_rate_does_not_count(void **state)
     assert_int_equal(on_rail(&out, 1), 8 << 10);
 }
 
+/* Rates to plan with, of rails that are slower than a byte in a nanosecond, too. */
+static void test_rates_to_plan_with(void **state)
+{
+    static const double known[][2] = { { 0.3, 0.2 }, { 0.3, 0.15 }, { 0.32, 0 }, { 0.32, 0.01 } };
+    static const double used[][2] = {
+        { 0.25, 0.25 }, { 0.3, 0.15 }, { 0.32, 0.32 }, { 0.32, 0.02 }
+    };
+    double rate[RAILS_MAX];
+    struct rig rig;
+
+    rig_init(&rig, "weighted", 2);
+    for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++) {
+        for (int rail = 0; rail < 2; rail++)
+            rig.set.rail[rail].rate = known[i][rail];
+        stripes_rates(&rig.set, rate);
+        for (int rail = 0; rail < 2; rail++)
+            assert_float_equal(rate[rail], used[i][rail], 1e-9);
+    }
+}
+
 static void test_failed_rail_is_forgotten(void **state)
 {
     struct rails_message message = { .class = RAILS_BLOCKING, .size = 1 << 20 };
@@ -569,6 +589,7 @@ int main(void)
         cmocka_unit_test(test_full_stripe_takes_no_turn),
         cmocka_unit_test(test_rates_are_of_long_ones),
         cmocka_unit_test(test_first_rate_does_not_count),
+        cmocka_unit_test(test_rates_to_plan_with),
         cmocka_unit_test(test_failed_rail_is_forgotten),
         cmocka_unit_test(test_set_is_full),
         cmocka_unit_test(test_too_light_a_rail_is_left_out),
