@@ -3,6 +3,7 @@
 
 #include "hca/segment.h"
 #include "sim/model/model.h"
+#include "sim/model/owned_qp.h"
 
 #include <sys/mman.h>
 
@@ -70,7 +71,10 @@ int fabric_open(const struct replay_settings *settings, uint32_t nodes, uint64_t
     model->qp_index_bits = 4;
     while (model->qp_index_bits < 31 && 1ull << model->qp_index_bits < qps + 2)
         model->qp_index_bits++;
-    return model_init() ? goal_fail(error, size, "cannot create a fabric of %u nodes", nodes) : 0;
+    if (model_init())
+        return goal_fail(error, size, "cannot create a fabric of %u nodes", nodes);
+    owned_qp_init();
+    return 0;
 }
 
 uint64_t fabric_memory(void)

@@ -1,22 +1,36 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "sim/model/cache.h"
+#include "sim/memory/pool.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <cmocka.h>
 
 #define CAPACITY 96
 #define WAYS     4
 
-static struct cache_slot slots[CAPACITY];
+#define MEMORY   (64 << 10)
+
+static char memory[MEMORY];
+static uint64_t memory_left;
+
+/* In place of that of the modelled fabric. */
+void *pool_alloc_permanent(uint64_t size)
+{
+    if (size > memory_left)
+        return NULL;
+    memory_left -= size;
+    return memory + memory_left;
+}
 
 static void make(struct cache *cache, uint64_t capacity, uint64_t ways)
 {
-    for (int i = 0; i < CAPACITY; i++)
-        slots[i] = (struct cache_slot){ 0 };
-    cache_init(cache, slots, capacity, ways);
+    memset(memory, 0, MEMORY);
+    memory_left = MEMORY;
+    assert_int_equal(cache_init(cache, capacity, ways), 0);
 }
 
 /* The share of misses, in percent, when 'count' entries are used in turn. */
@@ -91,6 +105,53 @@ static void dropped_entries_leave_room(void **state)
     assert_true(evicted);
 }
 
+/* A cache of any size takes memory for what it holds. */
+static void memory_grows_with_use(void **state)
+{
+    struct cache cache;
+    bool evicted;
+
+    make(&cache, 100000, WAYS);
+    for (uint64_t i = 0; i < CAPACITY; i++)
+        assert_false(cache_use(&cache, i, &evicted));
+    assert_true(MEMORY - memory_left < 100000 / 8 + 4 * CAPACITY * sizeof(struct cache_slot));
+    for (uint64_t i = 0; i < CAPACITY; i++)
+        assert_true(cache_use(&cache, i, &evicted));
+}
+
+static void remembers_where_an_entry_was(void **state)
+{
+    struct cache cache;
+    struct cache_slot *slot = NULL, *other = NULL;
+    bool evicted;
+
+    make(&cache, 2, 1); /* entries 0 and 2 share a set */
+    assert_false(cache_use_again(&cache, 0, &slot));
+    assert_true(cache_use_again(&cache, 0, &slot));
+    assert_true(cache_use(&cache, 0, &evicted));
+    assert_false(cache_use_again(&cache, 2, &other));
+    assert_ptr_equal(slot, other);
+    assert_false(cache_use_again(&cache, 0, &slot));
+    cache_drop(&cache, 0);
+    assert_false(cache_use_again(&cache, 0, &slot));
+    assert_int_equal(cache.hits, 2);
+    assert_int_equal(cache.misses, 4);
+}
+
+static void without_memory_entries_miss(void **state)
+{
+    struct cache cache;
+    bool evicted;
+
+    make(&cache, CAPACITY, WAYS);
+    memory_left = 0;
+    assert_false(cache_use(&cache, 7, &evicted));
+    assert_false(cache_use(&cache, 7, &evicted));
+    assert_false(evicted);
+    cache_drop(&cache, 7);
+    assert_int_equal(cache.misses, 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -98,6 +159,9 @@ int main(void)
         cmocka_unit_test(misses_begin_gradually),
         cmocka_unit_test(replaces_the_least_recently_used),
         cmocka_unit_test(dropped_entries_leave_room),
+        cmocka_unit_test(memory_grows_with_use),
+        cmocka_unit_test(remembers_where_an_entry_was),
+        cmocka_unit_test(without_memory_entries_miss),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

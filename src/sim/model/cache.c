@@ -1,51 +1,110 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "sim/model/cache.h"
 
-void cache_init(struct cache *cache, struct cache_slot *slots, uint64_t capacity, uint64_t ways)
+#include "sim/memory/pool.h"
+#include "util/util.h"
+
+#include <errno.h>
+#include <stddef.h>
+
+#define CHUNK 64 /* slots */
+
+int cache_init(struct cache *cache, uint64_t capacity, uint64_t ways)
 {
-    *cache = (struct cache){ .slots = slots, .capacity = capacity };
+    uint64_t most;
+
+    *cache = (struct cache){ .capacity = capacity };
+    if (!capacity)
+        return 0;
     cache->sets = capacity > ways ? capacity / ways : 1;
     cache->ways = capacity % cache->sets ? 0 : capacity / cache->sets;
+    most = (capacity + cache->sets - 1) / cache->sets * cache->sets;
+    cache->chunks = pool_alloc_permanent((most + CHUNK - 1) / CHUNK * sizeof(*cache->chunks));
+    return cache->chunks ? 0 : ENOMEM;
 }
 
-static uint64_t first_slot(const struct cache *cache, uint64_t set)
+static uint64_t ways_of(const struct cache *cache, uint64_t set)
 {
-    return cache->ways ? set * cache->ways : set * cache->capacity / cache->sets;
+    if (cache->ways)
+        return cache->ways;
+    return (set + 1) * cache->capacity / cache->sets - set * cache->capacity / cache->sets;
 }
 
-/* Returns the slot of the entry, or else an empty one, or else the least recently used of its set.
- */
-static struct cache_slot *slot_of(const struct cache *cache, uint64_t number)
+/* Where an entry is, or would be: in an empty slot, or else in the least recently used one. */
+struct place {
+    uint64_t index;
+    struct cache_slot *slot; /* NULL: its chunk has no memory yet */
+    uint64_t used;
+    bool hit;
+};
+
+static struct place find(const struct cache *cache, uint64_t number)
 {
     uint64_t set = number < cache->sets ? number : number % cache->sets;
-    struct cache_slot *slot = &cache->slots[first_slot(cache, set)];
-    struct cache_slot *end = &cache->slots[first_slot(cache, set + 1)];
-    struct cache_slot *oldest = slot;
+    uint64_t ways = ways_of(cache, set);
+    struct place oldest = { .used = UINT64_MAX };
 
-    for (; slot < end; slot++) {
-        if (slot->used && slot->number == number)
-            return slot;
-        if (slot->used < oldest->used)
-            oldest = slot;
+    for (uint64_t way = 0; way < ways; way++) {
+        uint64_t index = way * cache->sets + set;
+        struct cache_slot *chunk = cache->chunks[index / CHUNK];
+        struct cache_slot *slot = chunk ? &chunk[index % CHUNK] : NULL;
+        uint64_t used = slot ? slot->used : 0;
+
+        if (used && slot->number == number)
+            return (struct place){ index, slot, used, true };
+        if (used < oldest.used)
+            oldest = (struct place){ index, slot, used, false };
     }
     return oldest;
 }
 
+static struct cache_slot *make_slot(struct cache *cache, uint64_t index)
+{
+    struct cache_slot **chunk = &cache->chunks[index / CHUNK];
+
+    if (!*chunk)
+        *chunk = pool_alloc_permanent(CHUNK * sizeof(**chunk));
+    return *chunk ? &(*chunk)[index % CHUNK] : NULL;
+}
+
+static struct place use(struct cache *cache, uint64_t number)
+{
+    struct place place = find(cache, number);
+
+    *(place.hit ? &cache->hits : &cache->misses) += 1;
+    if (unlikely(!place.slot))
+        place.slot = make_slot(cache, place.index);
+    if (place.slot)
+        *place.slot = (struct cache_slot){ number, ++cache->uses };
+    return place;
+}
+
 bool cache_use(struct cache *cache, uint64_t number, bool *evicted)
 {
-    struct cache_slot *slot = slot_of(cache, number);
-    bool hit = slot->used && slot->number == number;
+    struct place place = use(cache, number);
 
-    *evicted = !hit && slot->used;
-    *(hit ? &cache->hits : &cache->misses) += 1;
-    *slot = (struct cache_slot){ number, ++cache->uses };
-    return hit;
+    *evicted = !place.hit && place.used;
+    return place.hit;
+}
+
+bool cache_use_again(struct cache *cache, uint64_t number, struct cache_slot **slot)
+{
+    struct place place;
+
+    if (*slot && (*slot)->used && (*slot)->number == number) {
+        (*slot)->used = ++cache->uses;
+        cache->hits++;
+        return true;
+    }
+    place = use(cache, number);
+    *slot = place.slot;
+    return place.hit;
 }
 
 void cache_drop(struct cache *cache, uint64_t number)
 {
-    struct cache_slot *slot = slot_of(cache, number);
+    struct place place = find(cache, number);
 
-    if (slot->used && slot->number == number)
-        slot->used = 0;
+    if (place.hit)
+        place.slot->used = 0;
 }

@@ -12,21 +12,27 @@ struct cache_slot {
     uint64_t used; /* cache->uses at its last use; 0: empty */
 };
 
+/* Memory grows with the entries that are used: a thousand adapters may have caches that are nearly
+ * empty. Slots are in chunks, the first way of all sets before the second one. */
 struct cache {
-    struct cache_slot *slots; /* of 'capacity' entries, set after set */
-    uint64_t capacity;        /* 0: unlimited */
+    struct cache_slot **chunks; /* NULL: all slots of the chunk are empty */
+    uint64_t capacity;          /* 0: unlimited */
     uint64_t sets;
     uint64_t ways; /* 0: sets differ in it */
     uint64_t uses;
     uint64_t hits, misses;
 };
 
-/* Entry n belongs to set n mod 'sets'. 'slots' is zeroed memory for 'capacity' slots. If 'ways'
- * does not divide the capacity, some sets have one more way. */
-void cache_init(struct cache *cache, struct cache_slot *slots, uint64_t capacity, uint64_t ways);
+/* Entry n belongs to set n mod 'sets'. If 'ways' does not divide the capacity, some sets have one
+ * more way. Returns 0 or ENOMEM. */
+int cache_init(struct cache *cache, uint64_t capacity, uint64_t ways);
 
-/* Returns true on a hit. On a miss, inserts the entry; *evicted tells whether it replaced one. */
+/* Returns true on a hit. On a miss, inserts the entry, unless no memory is left; *evicted tells
+ * whether it replaced one. */
 bool cache_use(struct cache *cache, uint64_t number, bool *evicted);
+
+/* The same for a caller that remembers in *slot where the entry was, NULL at first. */
+bool cache_use_again(struct cache *cache, uint64_t number, struct cache_slot **slot);
 
 void cache_drop(struct cache *cache, uint64_t number);
 

@@ -18,17 +18,10 @@ struct page {
     struct page *next;
     uint64_t page;
     uint64_t line;
+    struct cache_slot *slot; /* where the line was in the cache */
     uint32_t proc;
     uint32_t place; /* in the line */
 };
-
-static int init_cache(struct cache *cache, uint64_t capacity, uint64_t ways)
-{
-    struct cache_slot *slots = capacity ? pool_alloc_permanent(capacity * sizeof(*slots)) : NULL;
-
-    cache_init(cache, slots, capacity, ways);
-    return slots || !capacity ? 0 : ENOMEM;
-}
 
 int icm_init(struct icm *icm, const struct parameters *parameters, struct bus *bus)
 {
@@ -39,9 +32,9 @@ int icm_init(struct icm *icm, const struct parameters *parameters, struct bus *b
     icm->bus = bus;
     icm->line_pages = line_pages;
     icm->pages.size = sizeof(struct page);
-    error = init_cache(&icm->qpc, parameters->icm.qpc_entries, parameters->icm.ways);
+    error = cache_init(&icm->qpc, parameters->icm.qpc_entries, parameters->icm.ways);
     if (!error)
-        error = init_cache(&icm->mtt, (parameters->icm.mtt_entries + line_pages - 1) / line_pages,
+        error = cache_init(&icm->mtt, (parameters->icm.mtt_entries + line_pages - 1) / line_pages,
                            parameters->icm.ways);
     if (error || !icm->mtt.capacity)
         return error;
@@ -211,7 +204,6 @@ static struct page *add_page(struct icm *icm, struct page **link, uint32_t proc,
 static bool use_page(struct icm *icm, uint32_t proc, uint64_t page)
 {
     struct page **link = find_page(icm, proc, page);
-    bool evicted;
 
     if (!*link) {
         grow_table(icm);
@@ -219,7 +211,7 @@ static bool use_page(struct icm *icm, uint32_t proc, uint64_t page)
     }
     if (!*link && !add_page(icm, link, proc, page))
         return false;
-    return cache_use(&icm->mtt, (*link)->line, &evicted);
+    return cache_use_again(&icm->mtt, (*link)->line, &(*link)->slot);
 }
 
 void icm_begin_region(struct icm *icm, uint32_t proc, uint64_t address)

@@ -7,11 +7,19 @@
 
 #define FIRST_RING 8
 
+/* What a QP begins with, side by side. */
+struct parts {
+    struct sim_wqe *ring[FIRST_RING];
+    struct responder_resource resource;
+    _Alignas(CACHE_LINE) struct sim_qp qp; /* last: only a part of it */
+};
+
 static struct sim_qp *create(const struct sim_qp_owner *owner, uint32_t qpn,
                              const struct owned_qp_end *end, enum transport_service service)
 {
-    bool datagrams = service == SERVICE_UD;
-    struct sim_qp *qp = pool_alloc_permanent(offsetof(struct sim_qp, recv_sge[datagrams]));
+    struct parts *parts =
+        pool_alloc_permanent(offsetof(struct parts, qp.recv_sge[service == SERVICE_UD]));
+    struct sim_qp *qp = parts ? &parts->qp : NULL;
     struct transport_attributes attributes = {
         .service = service,
         .local_qpn = qpn,
@@ -25,14 +33,12 @@ static struct sim_qp *create(const struct sim_qp_owner *owner, uint32_t qpn,
         .rnr_retry_count = TRANSPORT_RETRY_FOREVER,
         .max_reads = 1,
         .responder_resources = 1,
-        .resources = pool_alloc_permanent(sizeof(struct responder_resource)),
     };
 
-    if (!qp || !attributes.resources)
+    if (!parts)
         return NULL;
-    qp->ring = pool_alloc_permanent(FIRST_RING * sizeof(*qp->ring));
-    if (!qp->ring)
-        return NULL;
+    attributes.resources = &parts->resource;
+    qp->ring = parts->ring;
     qp->mask = FIRST_RING - 1;
     qp->refcount = 1;
     qp->owner = owner;
@@ -70,6 +76,11 @@ struct sim_qp *owned_qp_datagram(const struct sim_qp_owner *owner, uint32_t qpn,
     qp->recv_num_sge = 1;
     qp->recv_sge[0] = (struct sim_sge){ .address = address, .length = receive };
     return qp;
+}
+
+void owned_qp_init(void)
+{
+    model->wqes.size = offsetof(struct sim_wqe, sge[1]);
 }
 
 static bool make_room(struct sim_qp *qp)

@@ -7,6 +7,9 @@
 
 #include "sim/model/sim_qp.h"
 
+/* The fabric has no QPs but these, whose work requests are shorter than those of programs. */
+void owned_qp_init(void);
+
 struct owned_qp_end {
     struct sim_port *port;
     uint32_t proc; /* whose translations: unique on its adapter */

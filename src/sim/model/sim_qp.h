@@ -110,7 +110,6 @@ struct sim_qp {
     /* Set by transport callbacks while receive_engine.c processes 'arriving'. */
     struct sim_packet *arriving;
     uint64_t response_visible_at; /* when the payload of a response is in memory */
-    uint64_t atomic_done_at[RESPONDER_MAX_RESOURCES]; /* when the result of an atomic may be sent */
     uint64_t completed_at;        /* sends complete in order, none before this time */
     bool accepted_payload;
     bool consumed_recv;
@@ -131,6 +130,7 @@ struct sim_qp {
 
     /* Last: a QP of an owner has less of these. */
     struct sim_sge recv_sge[HCA_MAX_SGE];
+    uint64_t atomic_done_at[RESPONDER_MAX_RESOURCES]; /* when the result of an atomic may be sent */
     struct responder_resource resources[RESPONDER_MAX_RESOURCES];
 };
 
