@@ -15,7 +15,8 @@
 #define RANKS_MAX  65536
 #define BYTES_MAX  (1ull << 40)
 
-const char *const sweep_key_names[] = { "pattern", "adapter", "shape", "set", "ranks-per-node" };
+const char *const sweep_key_names[] = { "pattern", "adapter", "shape", "set",    "ranks-per-node",
+                                        "policy",  "qps",     "ports", "devices" };
 static const struct option_row ranks_row = {
     .name = "ranks", .kind = OPTION_NUMBERS, .minimum = 1, .maximum = RANKS_MAX
 };
@@ -70,7 +71,8 @@ static int read_values(const struct reading *reading, struct chart *chart, const
         index++;
     if (index == SWEEP_KEYS)
         return fail(reading,
-                    "'%s' is none of pattern, ranks, size, adapter, shape, set, ranks-per-node",
+                    "'%s' is none of pattern, ranks, size, adapter, shape, set, ranks-per-node, "
+                    "policy, qps, ports, devices",
                     key);
     values = &chart->keys[index];
     while ((value = strsep(&text, ","))) {
@@ -140,6 +142,19 @@ static void add_to_curve(struct sweep_job *job, bool differs, const char *value)
                  value);
 }
 
+/* A number needs the name of its key to be understood. */
+static void add_key(struct sweep_job *job, bool differs, enum sweep_key key)
+{
+    const char *value = job->values[key];
+    char named[256];
+
+    if (differs && strspn(value, "0123456789") == strlen(value)) {
+        snprintf(named, sizeof(named), "%s=%s", sweep_key_names[key], value);
+        value = named;
+    }
+    add_to_curve(job, differs, value);
+}
+
 /* The combination with this number; the numbers of the axis change first. */
 static struct sweep_job make_job(const struct chart *chart, size_t number)
 {
@@ -169,7 +184,7 @@ static struct sweep_job make_job(const struct chart *chart, size_t number)
     job.pattern = generate_find(job.values[SWEEP_PATTERN]);
     job.size = chart->sizes.count ? chart->sizes.value[at] : job.pattern->default_size;
     for (int key = 0; key < SWEEP_KEYS; key++)
-        add_to_curve(&job, chart->keys[key].count > 1, job.values[key]);
+        add_key(&job, chart->keys[key].count > 1, key);
     add_to_curve(&job, !job.over_sizes && sizes > 1,
                  option_number_text(job.size, text, sizeof(text)));
     add_to_curve(&job, !*job.curve, job.pattern->name);
@@ -183,6 +198,10 @@ void sweep_job_options(const struct sweep_job *job, struct line *line)
         [SWEEP_SHAPE] = "--fabric-shape",
         [SWEEP_SET] = "--set",
         [SWEEP_RANKS_PER_NODE] = "--ranks-per-node",
+        [SWEEP_POLICY] = "--policy",
+        [SWEEP_QPS] = "--qps",
+        [SWEEP_PORTS] = "--ports",
+        [SWEEP_DEVICES] = "--devices",
     };
 
     for (int key = 0; key < SWEEP_KEYS; key++) {

@@ -17,6 +17,10 @@ enum sweep_key {
     SWEEP_SHAPE,
     SWEEP_SET,
     SWEEP_RANKS_PER_NODE,
+    SWEEP_POLICY,
+    SWEEP_QPS,
+    SWEEP_PORTS,
+    SWEEP_DEVICES,
     SWEEP_KEYS,
 };
 

@@ -56,10 +56,7 @@ static uint64_t eager_limit(const struct endpoint *endpoint)
             2 * sizeof(uint32_t);
     if (limit > (uint64_t)mtl.parameters.eager_limit)
         limit = mtl.parameters.eager_limit;
-    /* Messages that will be striped are not copied into slots. */
-    if (connection->rail_count > 1 && limit >= mtl.traffic.limits.stripe_threshold)
-        limit = mtl.traffic.limits.stripe_threshold - 1;
-    return limit;
+    return rail_eager_limit(connection->rail_count, limit, mtl.traffic.limits.stripe_threshold);
 }
 
 static bool is_eager(const struct mtl_request *request)

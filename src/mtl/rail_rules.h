@@ -25,6 +25,12 @@ static inline uint64_t rail_slot_size(uint64_t eager_limit)
     return round_up(sizeof(struct wire_header) + body + 2 * sizeof(uint32_t), CACHE_LINE);
 }
 
+/* The longest message that is sent at once. What may be striped is not copied into slots. */
+static inline uint64_t rail_eager_limit(uint32_t rails, uint64_t limit, uint64_t stripe_threshold)
+{
+    return rails > 1 && limit >= stripe_threshold ? stripe_threshold - 1 : limit;
+}
+
 /* Entries of a send queue. A process that writes does not read: the heads of stripes use the
  * entries of the reads. */
 static inline uint32_t rail_send_depth(uint32_t window)

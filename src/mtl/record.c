@@ -15,6 +15,7 @@
 #define AREAS          8
 #define AREA_SIZE      (1ull << 42) /* of addresses that keep their distance */
 #define ANY            UINT32_MAX
+#define USUAL_CLASS    RAILS_COLLECTIVE /* not told for each send */
 
 /* A schedule has one number for context and tag: 10 bits and 21. Tags of collectives are
  * negative. */
@@ -27,6 +28,7 @@ struct operation {
     enum kind kind;
     uint32_t peer, tag;
     uint64_t size;
+    enum rails_class class; /* of a send */
     struct record_memory memory;
     uint32_t required_end; /* in required[]; those of the operation before end where it begins */
 };
@@ -128,6 +130,8 @@ void record_operation(struct mtl_request *request, uint32_t peer)
     record.calculated = 0;
     request->record = add(request->sending ? KIND_SEND : KIND_RECV, peer,
                           tag_of(&request->receive.key), request->size);
+    if (request->record && request->sending)
+        record.operations[request->record - 1].class = request->class;
 }
 
 void record_matched(const struct mtl_request *request, const struct endpoint *from,
@@ -200,11 +204,16 @@ static void write_message(FILE *file, const struct operation *operation)
 {
     const struct record_memory *memory = &operation->memory;
     bool send = operation->kind == KIND_SEND;
+    bool classed = send && operation->class != USUAL_CLASS;
 
     fprintf(file, "%s %" PRIu64 "b %s %d tag %d", send ? "send" : "recv", operation->size,
             send ? "to" : "from", (int32_t)operation->peer, (int32_t)operation->tag);
+    if (classed || memory->address)
+        fprintf(file, " " RECORD_COMMENT);
+    if (classed)
+        fprintf(file, "%s%s", rails_class_names[operation->class], memory->address ? ", " : "");
     if (memory->address)
-        fprintf(file, " " RECORD_AT, memory->address);
+        fprintf(file, RECORD_AT, memory->address);
     if (memory->address && (memory->registered || memory->last.regions))
         fprintf(file, RECORD_MEMORY, memory->registered, memory->first.regions, memory->first.bytes,
                 memory->last.regions, memory->last.bytes);
@@ -233,7 +242,8 @@ static void write_all(FILE *file)
     uint32_t rank = OMPI_PROC_MY_NAME->vpid, required = 0;
 
     if (!rank)
-        fprintf(file, RECORD_CONNECTS "\nnum_ranks %u\n", ompi_process_info.num_procs);
+        fprintf(file, RECORD_CONNECTS "\n" RECORD_SENDS_ARE "%s\nnum_ranks %u\n",
+                rails_class_names[USUAL_CLASS], ompi_process_info.num_procs);
     fprintf(file, "// took %" PRIu64 " ns\nrank %u {\n", record.left_at - record.started, rank);
     for (uint32_t i = 0; i < record.count; i++)
         write_operation(file, i, &required);

@@ -8,8 +8,12 @@
 
 /* At the beginning. */
 #define RECORD_CONNECTS "// connects on first use"
+/* The class of communication of all sends that do not tell another one. */
+#define RECORD_SENDS_ARE "// sends are "
+/* Begins a comment behind a message. A class comes first, with a comma if something follows. */
+#define RECORD_COMMENT "// "
 /* Behind a message that goes by rendezvous: where its data are. */
-#define RECORD_AT "// at %" PRIx64
+#define RECORD_AT "at %" PRIx64
 /* Behind that: bytes that are registered for it; how many regions are deregistered before that and
  * at its end, and their bytes together. */
 #define RECORD_MEMORY                                                                   \

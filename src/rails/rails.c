@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "rails.h"
 
+#include <stddef.h>
 #include <string.h>
 
 /* A rail that is never idle is measured each time it has carried RATE_WINDOW bytes. A new rate has
@@ -44,7 +45,7 @@ void rails_traffic_init(struct rails_traffic *traffic, const struct rails_policy
 /* Sets start at different rails, or the first messages to all peers would share one. */
 void rails_set_init(struct rails_set *set, struct rails_traffic *traffic)
 {
-    memset(set, 0, sizeof(*set));
+    memset(set, 0, offsetof(struct rails_set, rail));
     set->traffic = traffic;
     set->next = set->home = traffic->sets++;
 }

@@ -72,7 +72,7 @@ struct rails_set {
     uint32_t count;
     uint32_t next; /* where round robin continues */
     uint32_t home; /* the rail of a message that is alone, modulo the number of rails up */
-    struct rail rail[RAILS_MAX];
+    struct rail rail[RAILS_MAX]; /* last: memory may end behind the 'count' rails that are used */
 };
 
 struct rails_stripe {

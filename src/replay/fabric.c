@@ -52,27 +52,30 @@ static int read_parameters(const struct replay_settings *settings, char *error, 
     return settings->faults && faults_read(settings->faults, &model->faults, error, size) ? -1 : 0;
 }
 
-int fabric_open(const struct replay_settings *settings, uint32_t nodes, uint64_t qps, char *error,
-                size_t size)
+int fabric_open(const struct replay_settings *settings, const struct fabric_size *wanted,
+                char *error, size_t size)
 {
+    uint32_t paths = wanted->devices * wanted->ports;
+
     if (!open_memory())
         return goal_fail(error, size, "cannot reserve %llu MiB of address space for the model",
                          SMALLEST_RESERVE >> 20);
     if (read_parameters(settings, error, size))
         return -1;
-    if (nodes > LIDS)
+    if ((uint64_t)wanted->nodes * paths > LIDS)
         return goal_fail(error, size,
-                         "%u nodes: InfiniBand addresses %u ports in a subnet; raise "
-                         "--ranks-per-node",
-                         nodes, LIDS);
-    seg->nodes = nodes;
-    seg->devices = seg->ports = 1;
+                         "%u nodes with %u ports each: InfiniBand addresses %u ports in a subnet; "
+                         "raise --ranks-per-node",
+                         wanted->nodes, paths, LIDS);
+    seg->nodes = wanted->nodes;
+    seg->devices = wanted->devices;
+    seg->ports = wanted->ports;
     seg->first_lid = 1;
     model->qp_index_bits = 4;
-    while (model->qp_index_bits < 31 && 1ull << model->qp_index_bits < qps + 2)
+    while (model->qp_index_bits < 31 && 1ull << model->qp_index_bits < wanted->qps + 2)
         model->qp_index_bits++;
     if (model_init())
-        return goal_fail(error, size, "cannot create a fabric of %u nodes", nodes);
+        return goal_fail(error, size, "cannot create a fabric of %u nodes", wanted->nodes);
     owned_qp_init();
     return 0;
 }

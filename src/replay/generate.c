@@ -2,6 +2,8 @@
 /* In each step of these collectives a rank posts a receive, sends, and waits for both. */
 #include "replay/generate.h"
 
+#include "mtl/record_notes.h"
+#include "rails/rails.h"
 #include "util/util.h"
 
 #include <inttypes.h>
@@ -135,7 +137,8 @@ int generate_write(const struct generate_pattern *pattern, const struct generate
                  pattern->needs ? pattern->needs : "2 or more", job->ranks);
         return -1;
     }
-    fprintf(out, "num_ranks %u\n", job->ranks);
+    fprintf(out, RECORD_SENDS_ARE "%s\nnum_ranks %u\n", rails_class_names[RAILS_COLLECTIVE],
+            job->ranks);
     for (uint32_t rank = 0; rank < job->ranks; rank++)
         write_rank(pattern, job, rank, out);
     return 0;

@@ -110,7 +110,7 @@ int goal_parse(struct goal *goal, char *bytes, size_t length, char *error, size_
 {
     int status;
 
-    *goal = (struct goal){ .text = bytes, .length = length };
+    *goal = (struct goal){ .text = bytes, .length = length, .class = RAILS_NONBLOCKING };
     if (goal_is_binary(bytes, length)) {
         goal->text = NULL;
         status = goal_binary_parse(goal, bytes, length, error, size);

@@ -6,6 +6,7 @@
 #define REPLAY_GOAL_H
 
 #include "mtl/record_notes.h"
+#include "rails/rails.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -29,7 +30,8 @@ struct goal_op {
     uint32_t next;       /* for the user of the schedule */
     uint8_t kind;
     uint8_t cpu, nic;
-    uint8_t state; /* for the user of the schedule; 0 after reading */
+    uint8_t class : 4; /* of a send: enum rails_class */
+    uint8_t state : 4; /* for the user of the schedule; 0 after reading */
 };
 
 /* An edge leads to an operation that requires this one: when it is done, or when it has started. */
@@ -56,6 +58,7 @@ struct goal {
     uint64_t ops, edges, sends;
     char *text; /* of the file; NULL: binary */
     size_t length;
+    enum rails_class class; /* of sends that do not tell */
     bool connects; /* ranks connect on first use; otherwise they are connected from the beginning */
 };
 

@@ -47,6 +47,7 @@ bool goal_is_binary(const char *bytes, size_t length)
 static void read_op(const char *at, struct goal_op *op)
 {
     *op = (struct goal_op){ .kind = at[4],
+                            .class = RAILS_NONBLOCKING,
                             .peer = get32(at + 5),
                             .size = get64(at + 9),
                             .tag = get32(at + 17),

@@ -142,19 +142,50 @@ static void *grow(void *array, uint64_t count, uint64_t *capacity, size_t elemen
     return grown;
 }
 
+/* Reads a class of communication. Returns the text behind it, or NULL if there is none. */
+static const char *read_class(const char *text, enum rails_class *class)
+{
+    for (int i = 0; i < RAILS_CLASSES; i++) {
+        size_t length = strlen(rails_class_names[i]);
+
+        if (strncmp(text, rails_class_names[i], length) || (text[length] && text[length] != ','))
+            continue;
+        *class = i;
+        return text + length + strspn(text + length, ", ");
+    }
+    return NULL;
+}
+
+/* What holds for the whole schedule. */
+static void read_general_note(struct goal *goal, const char *text)
+{
+    goal->connects |= !strcmp(text, RECORD_CONNECTS);
+    if (!strncmp(text, RECORD_SENDS_ARE, strlen(RECORD_SENDS_ARE)))
+        read_class(text + strlen(RECORD_SENDS_ARE), &goal->class);
+}
+
 /* What a recording tells that GOAL has no words for, in comments: see mtl/record_notes.h. */
 static int read_note(struct parser *parser, const char *comment)
 {
     struct goal_note note = { .op = parser->op_count - 1 };
     struct record_memory *memory = &note.memory;
-    char text[NOTE_MAX] = "";
+    char line[NOTE_MAX] = "";
+    const char *text = line + strlen(RECORD_COMMENT), *rest;
     struct goal_note *notes;
+    enum rails_class class;
 
-    memcpy(text, comment,
+    memcpy(line, comment,
            parser->at - comment < NOTE_MAX - 1 ? parser->at - comment : NOTE_MAX - 1);
-    parser->goal->connects |= !strcmp(text, RECORD_CONNECTS);
-    if (!parser->op_count ||
-        sscanf(text, RECORD_AT RECORD_MEMORY, &memory->address, &memory->registered,
+    if (!parser->op_count) {
+        read_general_note(parser->goal, line);
+        return 0;
+    }
+    if (strncmp(line, RECORD_COMMENT, strlen(RECORD_COMMENT)))
+        return 0;
+    rest = read_class(text, &class);
+    if (rest)
+        parser->ops[note.op].class = class;
+    if (sscanf(rest ? rest : text, RECORD_AT RECORD_MEMORY, &memory->address, &memory->registered,
                &memory->first.regions, &memory->first.bytes, &memory->last.regions,
                &memory->last.bytes) < 1)
         return 0;
@@ -386,7 +417,7 @@ static int read_message(struct parser *parser, struct goal_op *op)
 
 static int read_op(struct parser *parser, const struct word *verb, const char *where)
 {
-    struct goal_op op = { .where = where - parser->goal->text };
+    struct goal_op op = { .where = where - parser->goal->text, .class = parser->goal->class };
     void *ops;
 
     op.kind = is(verb, "send") ? GOAL_SEND : is(verb, "recv") ? GOAL_RECV : GOAL_CALC;

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The order in which a rank handles messages: see rails_poll_slots() in mtl/rail.c. It goes through
- * its connections, the newest first, and takes everything from one before it goes on. What arrives
- * meanwhile on a connection that it has passed waits for the next pass. Connections that have
- * messages are in one of two pairing heaps: for this pass, and for the next. */
+ * its connections, the newest first, and through their rails, and takes everything from one before
+ * it goes on. What arrives meanwhile on a rail that it has passed waits for the next pass. Rails
+ * that have messages are in one of two pairing heaps: for this pass, and for the next. */
 #include "replay/rank.h"
 
-static struct peer *meld(struct peer *a, struct peer *b)
+static struct peer_rail *meld(struct peer_rail *a, struct peer_rail *b)
 {
     if (!a || !b)
         return a ? a : b;
-    if (a->number < b->number) {
-        struct peer *newer = b;
+    if (a->order < b->order) {
+        struct peer_rail *earlier = b;
 
         b = a;
-        a = newer;
+        a = earlier;
     }
     b->heap_next = a->heap_first;
     a->heap_first = b;
@@ -21,12 +21,12 @@ static struct peer *meld(struct peer *a, struct peer *b)
 }
 
 /* The heap without its first element. */
-static struct peer *without_first(const struct peer *heap)
+static struct peer_rail *without_first(const struct peer_rail *heap)
 {
-    struct peer *child = heap->heap_first, *pairs = NULL, *rest = NULL;
+    struct peer_rail *child = heap->heap_first, *pairs = NULL, *rest = NULL;
 
     while (child) {
-        struct peer *a = child, *b = a->heap_next;
+        struct peer_rail *a = child, *b = a->heap_next;
 
         child = b ? b->heap_next : NULL;
         a = meld(a, b);
@@ -34,7 +34,7 @@ static struct peer *without_first(const struct peer *heap)
         pairs = a;
     }
     while (pairs) {
-        struct peer *next = pairs->heap_next;
+        struct peer_rail *next = pairs->heap_next;
 
         rest = meld(rest, pairs);
         pairs = next;
@@ -44,20 +44,22 @@ static struct peer *without_first(const struct peer *heap)
 
 void inbox_add(struct message *message)
 {
-    struct peer *peer = message->to;
-    struct inbox *inbox = &peer->rank->inbox;
-    struct peer **heap = peer->number <= inbox->at ? &inbox->now : &inbox->later;
-    bool queued = peer->arrived.first;
+    struct peer_rail *rail = &message->to->rails[message->rail];
+    struct inbox *inbox = &message->to->rank->inbox;
+    struct peer_rail **heap;
+    bool queued;
 
-    if (!peer->qp) {
+    if (!message->to->is_remote) {
         message_append(&inbox->shared, message);
         return;
     }
-    message_append(&peer->arrived, message);
+    heap = rail->order <= inbox->at ? &inbox->now : &inbox->later;
+    queued = rail->arrived.first;
+    message_append(&rail->arrived, message);
     if (queued)
         return;
-    peer->heap_first = NULL;
-    *heap = meld(*heap, peer);
+    rail->heap_first = NULL;
+    *heap = meld(*heap, rail);
 }
 
 void inbox_begin(struct inbox *inbox)
@@ -69,17 +71,17 @@ void inbox_begin(struct inbox *inbox)
 
 struct message *inbox_take(struct inbox *inbox)
 {
-    struct peer *peer = inbox->now;
+    struct peer_rail *rail = inbox->now;
     struct message *message = message_pop(&inbox->shared);
 
     if (message)
         return message;
     inbox->at = 0;
-    if (!peer)
+    if (!rail)
         return NULL;
-    inbox->at = peer->number;
-    message = message_pop(&peer->arrived);
-    if (!peer->arrived.first)
-        inbox->now = without_first(peer);
+    inbox->at = rail->order;
+    message = message_pop(&rail->arrived);
+    if (!rail->arrived.first)
+        inbox->now = without_first(rail);
     return message;
 }

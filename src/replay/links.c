@@ -67,8 +67,8 @@ static bool collect(struct rows *rows)
         const char *at = model->fabric.switches[model->fabric.port_switch[i]].name;
         char node[SHAPE_NAME_BYTES] = "";
 
-        snprintf(node, sizeof(node), seg->ports > 1 ? "node%u.%u" : "node%u", port->hca->node,
-                 port->number);
+        snprintf(node, sizeof(node), seg->devices * seg->ports > 1 ? "node%u.%u" : "node%u",
+                 port->hca->node, port->hca->device * seg->ports + port->number);
         add(rows, &port->out, node, at)->of_node = true;
         add(rows, port->in, at, node);
     }

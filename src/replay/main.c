@@ -74,6 +74,8 @@ static void print_text(const struct output *output)
     uint64_t *times = sorted_times(output);
 
     printf("ranks         %u on %u nodes, %s\n", count, result->nodes, result->adapter);
+    if (result->rails > 1)
+        printf("rails         %u for each connection, %s\n", result->rails, result->policy);
     printf("operations    %" PRIu64 "\n", output->goal->ops);
     printf("messages      %" PRIu64 ", %" PRIu64 " bytes, on %" PRIu64 " connections\n",
            result->messages, result->bytes, result->connections);
@@ -112,8 +114,9 @@ static void print_json(const struct output *output)
     const struct replay_result *result = output->result;
     json_t *ranks = json_array();
     json_t *document = json_pack(
-        "{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "schedule", output->path,
-        "adapter", result->adapter, "ranks", (json_int_t)output->goal->rank_count, "nodes",
+        "{s:s, s:s, s:I, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "schedule",
+        output->path, "adapter", result->adapter, "rails", (json_int_t)result->rails, "policy",
+        result->policy, "ranks", (json_int_t)output->goal->rank_count, "nodes",
         (json_int_t)result->nodes, "operations", (json_int_t)output->goal->ops, "messages",
         (json_int_t)result->messages, "bytes", (json_int_t)result->bytes, "connections",
         (json_int_t)result->connections, "packets", (json_int_t)result->packets, "lost",

@@ -13,7 +13,9 @@ struct message *protocol_new_message(struct peer *from, enum message_kind kind)
     }
     message->to = from->other;
     message->kind = kind;
-    message->head = 0;
+    message->rail = 0;
+    message->offset = message->head = 0;
+    message->transfer = NULL;
     return message;
 }
 
@@ -57,7 +59,8 @@ static void read_shared(struct cpu *cpu, const struct message *rts)
 
 static void deregister(struct cpu *cpu, const struct record_regions *gone)
 {
-    cpu_charge(cpu, parameters_dereg_mr(&model->parameters, gone->regions, gone->bytes));
+    for (uint32_t i = 0; i < replay_state.devices; i++)
+        cpu_charge(cpu, parameters_dereg_mr(&model->parameters, gone->regions, gone->bytes));
 }
 
 /* The memory of a message that goes by rendezvous, if that took time in the recorded run. */
@@ -69,7 +72,8 @@ static void register_memory(struct cpu *cpu, uint32_t op)
     if (!note || !note->memory.registered)
         return;
     deregister(cpu, &note->memory.first);
-    cpu_charge(cpu, parameters_reg_mr(p, note->memory.registered));
+    for (uint32_t i = 0; i < replay_state.devices; i++)
+        cpu_charge(cpu, parameters_reg_mr(p, note->memory.registered));
 }
 
 /* The memory of a message may have been unmapped, or registered together with other memory,
@@ -93,7 +97,8 @@ static void matched(struct cpu *cpu, struct message *message, uint32_t op)
     if (message->kind == MESSAGE_EAGER) {
         rank_charge_copy(cpu, message->size);
         rank_op_done(cpu, op);
-    } else if (message->to->qp) {
+    } else if (message->to->is_remote) {
+        rank_op(cpu->rank, op)->next = 0;
         register_memory(cpu, op);
         send_control(cpu, message->to, message, MESSAGE_CTS);
     } else {
@@ -146,36 +151,65 @@ void protocol_receive(struct cpu *cpu, uint32_t index)
         replay_state.out_of_memory = true;
 }
 
-void protocol_arrived(struct cpu *cpu, struct message *message)
+/* Messages over several rails are taken in the order in which they were sent. */
+static void offered_in_order(struct cpu *cpu, struct peer *peer, struct message *message)
 {
-    struct peer *peer = message->to;
+    if (peer->policy && !peer_policy_in_order(peer, message))
+        return;
+    offered(cpu, message);
+    while (peer->policy && (message = peer_policy_next(peer)))
+        offered(cpu, message);
+}
 
-    if (peer->qp && (int32_t)(message->consumed - peer->peer_consumed) > 0)
-        peer->peer_consumed = message->consumed;
+/* A stripe is complete. */
+static void finished(struct cpu *cpu, struct message *fin)
+{
+    struct goal_op *op = rank_op(cpu->rank, fin->recv_op);
+
+    if (++op->next == fin->stripes) {
+        protocol_release_memory(cpu, fin->recv_op);
+        rank_op_done(cpu, fin->recv_op);
+    }
+    protocol_free_message(fin);
+}
+
+static void handle(struct cpu *cpu, struct peer *peer, struct message *message)
+{
     switch ((enum message_kind)message->kind) {
     case MESSAGE_EAGER:
     case MESSAGE_RTS:
-        offered(cpu, message);
+        offered_in_order(cpu, peer, message);
         break;
     case MESSAGE_CTS:
         rank_op(cpu->rank, message->send_op)->state = OP_ACTIVE;
-        message->kind = MESSAGE_FIN;
-        message->to = peer->other;
         register_memory(cpu, message->send_op);
         peer_send_data(cpu, peer, message);
         break;
     case MESSAGE_FIN:
-        protocol_release_memory(cpu, message->recv_op);
-        rank_op_done(cpu, message->recv_op);
-        protocol_free_message(message);
+        finished(cpu, message);
         break;
     case MESSAGE_ACK:
         rank_op_done(cpu, message->send_op);
         protocol_free_message(message);
         break;
     }
-    if (peer->qp)
-        peer_consumed(cpu, peer);
+}
+
+void protocol_arrived(struct cpu *cpu, struct message *message)
+{
+    struct peer *peer = message->to;
+    struct peer_rail *rail = &peer->rails[message->rail];
+
+    if (!peer->is_remote) {
+        handle(cpu, peer, message);
+        return;
+    }
+    if ((int32_t)(message->consumed - rail->peer_consumed) > 0)
+        rail->peer_consumed = message->consumed;
+    if (peer->policy)
+        peer_policy_acked(cpu, peer, message->ack);
+    handle(cpu, peer, message);
+    peer_rail_consumed(cpu, rail);
 }
 
 /* ---- sending ---- */

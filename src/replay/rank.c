@@ -10,7 +10,10 @@ int rank_init(struct rank *rank)
 {
     rank->left = rank->schedule->count;
     rank->cpus = calloc(rank->schedule->cpus, sizeof(*rank->cpus));
-    if (!rank->cpus)
+    rank->cqs = calloc(replay_state.devices, sizeof(*rank->cqs));
+    if (replay_state.rails > 1)
+        rank->traffic = peer_policy_traffic(rank);
+    if (!rank->cpus || !rank->cqs || (replay_state.rails > 1 && !rank->traffic))
         return ENOMEM;
     for (uint32_t i = 0; i < rank->schedule->cpus; i++)
         rank->cpus[i] = (struct cpu){
@@ -24,6 +27,8 @@ void rank_free(struct rank *rank)
     if (rank->matching.receives.buckets)
         match_free(&rank->matching);
     free(rank->cpus);
+    free(rank->cqs);
+    free(rank->traffic);
     free(rank->peers);
 }
 
@@ -153,12 +158,30 @@ static bool catch_up(struct cpu *cpu)
     return true;
 }
 
+/* Polls the CQ of one device after the other, a call for each. */
+static void poll_cqs(struct cpu *cpu)
+{
+    if (!cpu->device) {
+        cpu->polled_at = cpu->rank->changes;
+        cpu->completed = false;
+    }
+    cpu->completed |= peer_rail_poll_cq(cpu, cpu->device) > 0;
+    if (++cpu->device < replay_state.devices)
+        return;
+    cpu->device = 0;
+    cpu->changed = cpu->completed;
+}
+
 /* One step of the MTL's progress function. Returns false if there was nothing to do. */
 static bool poll(struct cpu *cpu)
 {
     struct rank *rank = cpu->rank;
     struct message *message;
 
+    if (cpu->device) {
+        poll_cqs(cpu);
+        return true;
+    }
     if (!cpu->polls)
         inbox_begin(&rank->inbox);
     message = inbox_take(&rank->inbox);
@@ -174,8 +197,7 @@ static bool poll(struct cpu *cpu)
         return true;
     }
     if (cpu->changed) {
-        cpu->polled_at = rank->changes;
-        cpu->changed = peer_poll_cq(cpu) > 0;
+        poll_cqs(cpu);
         return true;
     }
     cpu->changed = rank->changes != cpu->polled_at;
@@ -189,7 +211,8 @@ void rank_run_cpu(struct cpu *cpu)
     bool alone = cpu->rank->schedule->cpus == 1;
 
     for (;;) {
-        bool runs = !cpu->polls && (cpu->finishing != GOAL_NONE || cpu->ready_first != GOAL_NONE);
+        bool runs = !cpu->polls && !cpu->device &&
+                    (cpu->finishing != GOAL_NONE || cpu->ready_first != GOAL_NONE);
 
         if ((!runs || !alone) && cpu->clock > sched->now && !catch_up(cpu))
             return;

@@ -22,7 +22,9 @@ static int make_ranks(struct goal *goal, char *error, size_t size)
     state->messages.size = sizeof(struct message);
     state->cqes.size = sizeof(struct rank_cqe);
     state->receives.size = sizeof(struct receive);
-    state->peers.size = sizeof(struct peer);
+    state->peers.size = sizeof(struct peer) + state->rails * sizeof(struct peer_rail);
+    state->transfers.size = sizeof(struct transfer);
+    state->sents.size = sizeof(struct sent);
     state->ranks = calloc(goal->rank_count, sizeof(*state->ranks));
     if (!state->ranks)
         return goal_fail(error, size, "out of memory for %u ranks", goal->rank_count);
@@ -165,23 +167,48 @@ static int play(const struct replay_settings *settings, struct replay_result *re
     return stuck_check_unmatched(error, size) ? -1 : collect(result, error, size);
 }
 
+/* At most: with a QP for each rail of each connection, and one for wireup. */
+static uint64_t count_qps(const struct goal *goal, uint32_t rails)
+{
+    uint64_t pairs = (uint64_t)goal->rank_count * goal->rank_count;
+
+    return rails * (pairs < 2 * goal->sends ? pairs : 2 * goal->sends) +
+           (goal->connects ? goal->rank_count : 0);
+}
+
+static void init_state(struct goal *goal, const struct replay_settings *settings)
+{
+    struct replay_state *state = &replay_state;
+
+    *state = (struct replay_state){ .goal = goal,
+                                    .ranks_per_node = settings->ranks_per_node,
+                                    .eager_limit = settings->eager_limit,
+                                    .devices = settings->devices,
+                                    .ports = settings->ports,
+                                    .paths = settings->devices * settings->ports,
+                                    .policy = rails_policies[settings->policy],
+                                    .ops_left = goal->ops,
+                                    .next_qpn = 2 };
+    state->rails =
+        settings->qps * state->paths < RAILS_MAX ? settings->qps * state->paths : RAILS_MAX;
+}
+
 int replay_run(struct goal *goal, const struct replay_settings *settings,
                struct replay_result *result, char *error, size_t size)
 {
     struct replay_state *state = &replay_state;
-    uint64_t pairs = (uint64_t)goal->rank_count * goal->rank_count;
-    uint64_t qps = pairs < 2 * goal->sends ? pairs : 2 * goal->sends;
+    struct fabric_size wanted = { .nodes = (goal->rank_count + settings->ranks_per_node - 1) /
+                                           settings->ranks_per_node,
+                                  .devices = settings->devices,
+                                  .ports = settings->ports };
     int status;
 
-    *result = (struct replay_result){ .nodes = (goal->rank_count + settings->ranks_per_node - 1) /
-                                               settings->ranks_per_node };
-    *state = (struct replay_state){ .goal = goal,
-                                    .ranks_per_node = settings->ranks_per_node,
-                                    .eager_limit = settings->eager_limit,
-                                    .ops_left = goal->ops,
-                                    .next_qpn = 2 };
-    status = fabric_open(settings, result->nodes, qps + (goal->connects ? goal->rank_count : 0),
-                         error, size);
+    init_state(goal, settings);
+    *result = (struct replay_result){ .nodes = wanted.nodes,
+                                      .rails = state->rails,
+                                      .policy = state->policy->name };
+    wanted.qps = count_qps(goal, state->rails);
+    status = fabric_open(settings, &wanted, error, size);
     if (!status)
         status = play(settings, result, error, size);
     for (uint32_t i = 0; state->ranks && i < goal->rank_count; i++)

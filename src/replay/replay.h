@@ -15,6 +15,8 @@ struct replay_rank_result {
 struct replay_result {
     char adapter[64];
     uint32_t nodes;
+    uint32_t rails; /* of a connection between two nodes */
+    const char *policy;
     uint64_t total_ns; /* when the last rank finished */
     uint64_t messages, bytes, packets;
     uint64_t lost; /* packets, to failed links */

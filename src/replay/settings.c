@@ -24,6 +24,15 @@ const struct option_row replay_rows[] = {
       .help = "switches and cables, as fabric.shape: " SHAPE_SYNTAX },
     { .name = "faults", AT(faults), .argument = "LIST", .kind = OPTION_TEXT,
       .help = "faults on the modelled links, as probabilities: drop=1e-3,corrupt=0,duplicate=0,reorder=0,flip=0,seed=7" },
+    { .name = "policy", AT(policy), .heading = "Rails", .argument = "POLICY", .default_value = RAILS_DEFAULT_POLICY, .kind = OPTION_CHOICE,
+      .choices = RAILS_POLICY_NAMES,
+      .help = "how messages are scheduled over rails: one of " RAILS_POLICY_NAMES },
+    { .name = "qps", AT(qps), .argument = "N", .default_value = "1", .kind = OPTION_NUMBER, .minimum = 1, .maximum = RAILS_MAX,
+      .help = "queue pairs per port and peer" },
+    { .name = "ports", AT(ports), .argument = "N", .kind = OPTION_NUMBER, .minimum = 1, .maximum = 4,
+      .help = "ports of each adapter; those that it has by default" },
+    { .name = "devices", AT(devices), .argument = "N", .default_value = "1", .kind = OPTION_NUMBER, .minimum = 1, .maximum = DEVICES_MAX,
+      .help = "adapters of each host" },
     { .name = "ranks-per-node", AT(ranks_per_node), .heading = "Ranks", .argument = "N", .default_value = "1", .kind = OPTION_NUMBER,
       .minimum = 1, .maximum = 65536, .help = "ranks on each host, in blocks; they talk through shared memory" },
     { .name = "eager-limit", AT(eager_limit), .argument = "BYTES", .default_value = TEXT(MTL_EAGER_LIMIT), .kind = OPTION_NUMBER,
@@ -79,7 +88,7 @@ enum link_form replay_settings_form(const char *path)
     return form;
 }
 
-int replay_settings_check(const struct replay_settings *settings, char *error, size_t size)
+int replay_settings_check(struct replay_settings *settings, char *error, size_t size)
 {
     struct parameters parameters;
     struct faults faults;
@@ -95,5 +104,7 @@ int replay_settings_check(const struct replay_settings *settings, char *error, s
     }
     if (replay_settings_parameters(settings, &parameters, error, size))
         return -1;
+    if (!settings->ports)
+        settings->ports = parameters.link.ports;
     return settings->faults ? faults_read(settings->faults, &faults, error, size) : 0;
 }

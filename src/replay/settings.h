@@ -12,6 +12,10 @@ struct replay_settings {
     const char *shape;    /* of the fabric, or NULL */
     const char *faults;   /* or NULL */
     const char *links;    /* file to write, or NULL */
+    uint64_t policy;    /* index in rails_policies */
+    uint64_t qps;       /* on each port, to each rank */
+    uint64_t ports;     /* of each adapter; replay_settings_check() sets it if it was not given */
+    uint64_t devices;   /* adapters of each node */
     uint64_t ranks_per_node;
     uint64_t eager_limit;
     bool speed, json, csv;
@@ -33,7 +37,7 @@ int replay_settings_read(struct replay_settings *settings, int count, char **wor
 int replay_settings_parameters(const struct replay_settings *settings, struct parameters *out,
                                char *error, size_t size);
 
-/* Rejects what the rows cannot, such as an unknown adapter. */
-int replay_settings_check(const struct replay_settings *settings, char *error, size_t size);
+/* Rejects what the rows cannot, such as an unknown adapter, and completes the settings. */
+int replay_settings_check(struct replay_settings *settings, char *error, size_t size);
 
 #endif

@@ -14,27 +14,29 @@
 
 bool wireup_init(struct rank *rank)
 {
-    struct owned_qp_end end = { peer_port(rank), rank->number, rank };
+    struct owned_qp_end end = { peer_port(rank, 0), rank->number, rank };
 
-    rank->datagrams = owned_qp_datagram(&peer_owner, replay_state.next_qpn++, &end, MEMORY + PAGE,
-                                        sizeof(struct wireup_message));
+    rank->datagrams = owned_qp_datagram(&peer_rail_owner, replay_state.next_qpn++, &end,
+                                        MEMORY + PAGE, sizeof(struct wireup_message));
     return rank->datagrams;
 }
 
-/* Registers memory, and creates a QP in the INIT state. */
+/* Registers memory, and creates QPs in the INIT state. */
 void wireup_open(struct cpu *cpu, struct peer *peer)
 {
     const struct parameters *p = &model->parameters;
-    uint64_t memory = rail_memory_size(1, DEFAULT_window, rail_slot_size(replay_state.eager_limit));
     uint32_t entries = rail_send_depth(DEFAULT_window) + 1;
 
-    if (!peer->qp || peer->wireup != WIREUP_NEW)
+    if (!peer->is_remote || peer->wireup != WIREUP_NEW)
         return;
     peer->wireup = WIREUP_OPEN;
-    peer->number = ++peer->rank->last_number;
-    cpu_charge(cpu, parameters_reg_mr(p, memory));
-    cpu_charge(cpu, p->host.create_qp + entries * p->host.create_qp_entry);
-    cpu_charge(cpu, p->host.modify_qp);
+    peer_set_order(peer);
+    for (uint32_t i = 0; i < replay_state.devices; i++)
+        cpu_charge(cpu, parameters_reg_mr(p, peer_rail_memory()));
+    for (uint32_t i = 0; i < replay_state.rails; i++) {
+        cpu_charge(cpu, p->host.create_qp + entries * p->host.create_qp_entry);
+        cpu_charge(cpu, p->host.modify_qp);
+    }
 }
 
 static void send(struct cpu *cpu, struct peer *peer)
@@ -48,7 +50,7 @@ static void send(struct cpu *cpu, struct peer *peer)
         .to = peer->other->rank->datagrams,
     };
 
-    peer_post(cpu, peer->rank->datagrams, &write);
+    peer_rail_post(cpu, peer->rank->datagrams, &write);
 }
 
 /* An address handle is created for the first message to a process. */
@@ -71,11 +73,11 @@ void wireup_arrived(struct cpu *cpu, struct peer *peer, uint32_t what)
     const struct parameters *p = &model->parameters;
 
     wireup_open(cpu, peer);
-    if (!peer->connected) {
+    for (uint32_t i = 0; i < replay_state.rails && !peer->connected; i++) {
         cpu_charge(cpu, p->host.modify_qp);
         cpu_charge(cpu, p->host.modify_qp);
-        peer->connected = true;
     }
+    peer->connected = true;
     if (peer->wireup == WIREUP_OPEN)
         start(cpu, peer);
     if (what & CONNECTED && peer->wireup == WIREUP_STARTED)
