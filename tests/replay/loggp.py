@@ -7,6 +7,8 @@ import tempfile
 
 # LogGP knows no caches: every context and translation fits.
 SETTINGS = 'icm.qpc_entries=0;icm.mtt_entries=0'
+SIZES = [8, 64, 4096, 65536, 1 << 20]
+MPI = ['mpi-latency', '--sizes', '8..1M', '--iterations', '10', '--warmup', '2', '--repetitions', '1']
 MEASURE = ['latency', 'post-send', 'post-recv', 'poll-hit', 'msg-rate', '--ops', 'send', '--wait', 'poll', '--sizes',
            '8,64K,256K,1M', '--iterations', '10', '--warmup', '2', '--repetitions', '1']
 LIBRARY_NS = 50 + 50  # mpi.send and mpi.receive of hdr100
@@ -54,19 +56,24 @@ def dissemination(size, levels=3, rounds=4):
     return levels * rounds, [rank(i) for i in range(1 << levels)]
 
 
-def tests(verbena, replay, ranks, check):
+def step_of(found, size):
+    """What the formula says for a message of this size, in ns: that of its regime."""
+    regime = next(i for i in range(1, 5) if size <= found[f'to_{i}']['value'])
+    return found[f'step_{regime}']['value'] * 1000 + size * found[f'G_{regime}']['value']
+
+
+def tests(verbena, replay, ranks, check, mpi_built):
     def per_step(schedule, size):
         steps, operations = schedule(size)
         return json.loads(replay(ranks(*operations), '--json', '--set', SETTINGS))['total_ns'] / steps
 
-    def advised():
-        """L + o_s + o_r in ns, and G in ns a byte, of hdr100."""
+    def advised(name, words):
+        """What advise finds in measurements on hdr100."""
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, 'results.json')
-            verbena('bench', *MEASURE, '--adapter', 'hdr100', '--set', SETTINGS, '-o', path)
+            verbena('bench', *words, '--adapter', 'hdr100', '--set', SETTINGS, '-o', path)
             advice = json.loads(verbena('advise', path, '--json'))
-        found = next(row for row in advice if row['name'] == 'loggp')['found']
-        return sum(found[name]['value'] for name in ('L', 'o_s', 'o_r')) * 1000, found['G']['value']
+        return next(row for row in advice if row['name'] == name)['found']
 
     def schedules():
         """With the parameters of a ping-pong, every other schedule takes what the formula says."""
@@ -78,10 +85,22 @@ def tests(verbena, replay, ranks, check):
 
     def advice():
         """With the parameters that advise finds on the adapter, long messages take what the formula says."""
-        short, gap = advised()
-        expected = 3 * short + LONG * gap + LIBRARY_NS
+        found = advised('loggp', MEASURE)
+        short = sum(found[name]['value'] for name in ('L', 'o_s', 'o_r')) * 1000
+        expected = 3 * short + LONG * found['G']['value'] + LIBRARY_NS
         for schedule in pingpong, ring, binomial, dissemination:
             off = 100 * (per_step(schedule, LONG) / expected - 1)
             check(abs(off) < PERCENT, f'{schedule.__name__}: {off:+.1f}% off {expected:.0f} ns')
 
-    return {'loggp-schedules': schedules, 'loggp-advice': advice}
+    def mpi():
+        """With the parameters that advise finds for MPI messages, those of any size do."""
+        if not mpi_built:
+            return 'built without MPI'
+        found = advised('loggp-mpi', MPI)
+        for size in SIZES:
+            for schedule in pingpong, ring, binomial, dissemination:
+                off = 100 * (per_step(schedule, size) / step_of(found, size) - 1)
+                check(abs(off) < PERCENT, f'{schedule.__name__}, {size} bytes: {off:+.1f}% off {step_of(found, size):.0f} ns')
+        return None
+
+    return {'loggp-schedules': schedules, 'loggp-advice': advice, 'loggp-mpi': mpi}

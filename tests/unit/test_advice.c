@@ -315,6 +315,22 @@ static void loggp_is_read_off(void **state)
             "post-recv/recv 8=0.6 poll-hit/hit 8=1 msg-rate/send 8=0.7143");
 }
 
+/* Inline, copied, after asking the receiver: lines but for 2% at one size. */
+CURVE(library, size,
+      size <= 64     ? 1 + size * 0.0002
+      : size <= 8192 ? 2 + size * 0.0003
+                     : (3 + size * 0.0001) * (size == 131072 ? 1.02 : 1))
+
+static void loggp_of_a_library_has_regimes(void **state)
+{
+    plant("mpi-latency", "verbena", "latency", "size", 8, 1 << 20, library);
+    advises("loggp-mpi",
+            "to_1 64 B, step_1 1 us, G_1 0.2 ns/B, to_2 8192 B, step_2 2 us, G_2 0.3 ns/B, to_3 "
+            "1.049e+06 B, step_3 2.999 us, G_3 0.1004 ns/B, deviation 0.0166 , from "
+            "mpi-latency/verbena 64=1.013 mpi-latency/verbena 8192=4.458 mpi-latency/verbena "
+            "1.04858e+06=107.9");
+}
+
 CURVE(adapter_scatter, block, 65536 / (65536 / 900. + 65536 / block * 0.1))
 CURVE(processor_copy, block, 65536 / (65536 / 900. + 65536 / 1500.))
 
@@ -409,6 +425,7 @@ int main(void)
         CASE(enough_is_where_a_curve_levels_off),
         CASE(the_best_mtu_is_the_fastest),
         CASE(loggp_is_read_off),
+        CASE(loggp_of_a_library_has_regimes),
         CASE(scattering_pays_from_a_block_on),
         CASE(one_may_always_be_better),
         CASE(a_gain_must_exceed_the_noise),

@@ -18,5 +18,6 @@ extern const struct adviser window_adviser;
 extern const struct adviser stripe_adviser;
 extern const struct adviser signal_adviser;
 extern const struct adviser loggp_adviser;
+extern const struct adviser loggp_mpi_adviser;
 
 #endif

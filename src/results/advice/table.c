@@ -15,5 +15,6 @@ const struct adviser *const advisers[] = {
     &stripe_adviser,
     &signal_adviser,
     &loggp_adviser,
+    &loggp_mpi_adviser,
     NULL,
 };
