@@ -127,6 +127,14 @@ struct parts {
     struct part *list; /* by job */
 };
 
+static const char *line_of(const struct runs *runs, const struct runs_trial *trial,
+                           unsigned int experiment)
+{
+    const struct data_experiment *entry = &runs->data->experiments[experiment];
+
+    return trial->whole ? entry->whole : entry->brief;
+}
+
 static int add_part(struct runs *runs, struct parts *parts, const char *adapter,
                     const struct runs_trial *trial, const unsigned int *experiments,
                     unsigned int count)
@@ -138,10 +146,8 @@ static int add_part(struct runs *runs, struct parts *parts, const char *adapter,
     int status;
 
     for (unsigned int i = 0; i < count; i++) {
-        const struct data_experiment *entry = &runs->data->experiments[experiments[i]];
-
         part.experiments[i] = experiments[i];
-        fputs(trial->whole ? entry->whole : entry->brief, out);
+        fputs(line_of(runs, trial, experiments[i]), out);
     }
     lines = data_take_lines(&file);
     parts->list = allocate_one_more(parts->list, parts->jobs.count, sizeof(*parts->list));
@@ -151,6 +157,17 @@ static int add_part(struct runs *runs, struct parts *parts, const char *adapter,
         free(part.experiments);
     free(lines);
     return status;
+}
+
+/* Whether one of these experiments has the same line: it was measured more than once. */
+static bool has_line(const struct runs *runs, const struct runs_trial *trial,
+                     const unsigned int *experiments, unsigned int count, unsigned int experiment)
+{
+    for (unsigned int i = 0; i < count; i++) {
+        if (!strcmp(line_of(runs, trial, experiments[i]), line_of(runs, trial, experiment)))
+            return true;
+    }
+    return false;
 }
 
 /* Takes what is known, and adds jobs for the rest: one, or one for each experiment. */
@@ -167,7 +184,8 @@ static int add_trial(struct runs *runs, struct parts *parts, const struct runs_t
         trial->out[i] = NAN;
     for (unsigned int i = 0; i < data->experiment_count; i++) {
         if (trial->experiments[i] &&
-            !known_find(&runs->known, i, trial->whole, trial->values, trial->out))
+            !known_find(&runs->known, i, trial->whole, trial->values, trial->out) &&
+            !has_line(runs, trial, missing, count, i))
             missing[count++] = i;
     }
     step = apart ? 1 : count;
@@ -179,17 +197,24 @@ static int add_trial(struct runs *runs, struct parts *parts, const struct runs_t
     return status;
 }
 
+static void take_result(struct runs *runs, const struct runs_trial *trial, unsigned int experiment,
+                        const struct experiment_result *result)
+{
+    const struct data_experiment *entry = &runs->data->experiments[experiment];
+
+    for (unsigned int i = entry->first_point; i < entry->first_point + entry->count; i++)
+        trial->out[i] = data_find(&runs->data->points[i], result);
+    known_keep(&runs->known, experiment, trial->whole, trial->values, trial->out);
+}
+
 static void take_results(struct runs *runs, const struct part *part, const struct results *results)
 {
-    const struct runs_trial *trial = part->trial;
-
     for (unsigned int i = 0; i < part->count && i < results->count; i++) {
-        unsigned int experiment = part->experiments[i];
-        const struct data_experiment *entry = &runs->data->experiments[experiment];
-
-        for (unsigned int k = entry->first_point; k < entry->first_point + entry->count; k++)
-            trial->out[k] = data_find(&runs->data->points[k], &results->experiments[i]);
-        known_keep(&runs->known, experiment, trial->whole, trial->values, trial->out);
+        for (unsigned int k = part->experiments[i]; k < runs->data->experiment_count; k++) {
+            if (part->trial->experiments[k] &&
+                has_line(runs, part->trial, &part->experiments[i], 1, k))
+                take_result(runs, part->trial, k, &results->experiments[i]);
+        }
     }
 }
 
