@@ -189,6 +189,7 @@ static mca_mtl_base_module_t *component_init(bool progress_threads, bool mpi_thr
     if (status != OMPI_SUCCESS) {
         mtl_log("cannot publish the address of this process (modex)");
         goto close_wireup;
+    counters_register_rails();
     }
     endpoints_init(&self);
     mtl.module = module_functions;

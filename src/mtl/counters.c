@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Counters as MPI_T performance variables, and as text on request. */
+#include "mtl/device.h"
 #include "mtl/mtl.h"
 
 #include <ompi/proc/proc.h>
@@ -10,7 +11,7 @@
 static const struct counter {
     const char *name;
     size_t offset;
-    int count;
+    int count; /* one for each rail, or 1 */
     const char *help;
 } counters[] = {
 #define COUNTER(name, count, help)                              \
@@ -24,8 +25,8 @@ static const struct counter {
         "bytes_" #suffix, offsetof(struct mtl_counters, class_bytes[class]), 1,     \
             "Bytes of messages sent: " what                                         \
     }
-#define RAIL_HELP \
-    "on each rail: with P ports of all devices together, rail N is queue pair N / P on port N % P"
+#define RAIL_MESSAGES "Messages, control messages included, and RDMA"
+#define RAIL_BYTES    "Bytes sent, read or written"
     CLASS_COUNTERS(blocking, RAILS_BLOCKING, "MPI_Send, MPI_Ssend"),
     CLASS_COUNTERS(nonblocking, RAILS_NONBLOCKING, "MPI_Isend and the like, buffered sends"),
     CLASS_COUNTERS(persistent, RAILS_PERSISTENT, "started persistent requests"),
@@ -34,8 +35,8 @@ static const struct counter {
     COUNTER(gets, 1, "MPI_Get and MPI_Rget"),
     COUNTER(accumulates, 1,
             "MPI_Accumulate, MPI_Get_accumulate, MPI_Fetch_and_op, MPI_Compare_and_swap"),
-    COUNTER(rail_messages, RAILS_MAX, "Messages, control messages included, and RDMA " RAIL_HELP),
-    COUNTER(rail_bytes, RAILS_MAX, "Bytes sent, read or written " RAIL_HELP),
+    COUNTER(rail_messages, RAILS_MAX, RAIL_MESSAGES),
+    COUNTER(rail_bytes, RAILS_MAX, RAIL_BYTES),
     COUNTER(shared_messages, 1, "Messages sent through shared memory"),
     COUNTER(shared_bytes, 1,
             "Bytes of those messages, without data copied directly from process to process"),
@@ -58,24 +59,47 @@ static int read_counter(const mca_base_pvar_t *variable, void *value, void *obje
     return OMPI_SUCCESS;
 }
 
-static int notify(mca_base_pvar_t *variable, mca_base_pvar_event_t event, void *object, int *count)
+static void register_counter(const char *name, const char *help, const struct counter *counter)
 {
-    const struct counter *counter = variable->ctx;
-
-    if (event == MCA_BASE_PVAR_HANDLE_BIND)
-        *count = counter->count;
-    return OMPI_SUCCESS;
+    mca_base_component_pvar_register(
+        &mca_mtl_verbena_component.mtl_version, name, help, OPAL_INFO_LVL_4,
+        MCA_BASE_PVAR_CLASS_COUNTER, MCA_BASE_VAR_TYPE_UNSIGNED_LONG_LONG, NULL,
+        MCA_BASE_VAR_BIND_NO_OBJECT, MCA_BASE_PVAR_FLAG_READONLY | MCA_BASE_PVAR_FLAG_CONTINUOUS,
+        read_counter, NULL, NULL, (void *)counter);
 }
 
 void counters_register(void)
 {
-    for (size_t i = 0; i < ARRAY_SIZE(counters); i++)
-        mca_base_component_pvar_register(
-            &mca_mtl_verbena_component.mtl_version, counters[i].name, counters[i].help,
-            OPAL_INFO_LVL_4, MCA_BASE_PVAR_CLASS_COUNTER, MCA_BASE_VAR_TYPE_UNSIGNED_LONG_LONG,
-            NULL, MCA_BASE_VAR_BIND_NO_OBJECT,
-            MCA_BASE_PVAR_FLAG_READONLY | MCA_BASE_PVAR_FLAG_CONTINUOUS, read_counter, NULL, notify,
-            (void *)&counters[i]);
+    for (size_t i = 0; i < ARRAY_SIZE(counters); i++) {
+        if (counters[i].count == 1)
+            register_counter(counters[i].name, counters[i].help, &counters[i]);
+    }
+}
+
+static void register_rail(const char *what, const char *help, uint32_t rail, size_t offset)
+{
+    static struct counter of_rails[2 * RAILS_MAX];
+    static uint32_t count;
+    const struct path *path = &devices.path[rail % devices.path_count];
+    char name[64 + IBV_SYSFS_NAME_MAX];
+
+    if (count == ARRAY_SIZE(of_rails))
+        return;
+    snprintf(name, sizeof(name), "%s_rail%u_%s_port%u_qp%u", what, rail,
+             ibv_get_device_name(path->device->context->device), path->port,
+             rail / devices.path_count);
+    of_rails[count] = (struct counter){ .offset = offset, .count = 1 };
+    register_counter(name, help, &of_rails[count++]);
+}
+
+void counters_register_rails(void)
+{
+    uint32_t rails = mtl.parameters.qps * devices.path_count;
+
+    for (uint32_t i = 0; i < rails && i < RAILS_MAX; i++) {
+        register_rail("messages", RAIL_MESSAGES, i, offsetof(struct mtl_counters, rail_messages[i]));
+        register_rail("bytes", RAIL_BYTES, i, offsetof(struct mtl_counters, rail_bytes[i]));
+    }
 }
 
 /* One line for each counter that is not zero, all in one write. */

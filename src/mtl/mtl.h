@@ -159,3 +159,5 @@ int module_progress(void);
 extern const mca_mtl_base_module_t module_functions;
 
 #endif
+/* Their names contain the device, the port and the queue pair: called once the devices are open. */
+void counters_register_rails(void);
