@@ -146,18 +146,83 @@ static double exchange_and_compute(const struct task_spec *spec, double seconds,
     return (MPI_Wtime() - start) / rounds;
 }
 
+/* A message from rank 0 to rank 1, whose receive has been posted. The rank 'computes' does so
+ * between start and wait, the other one waits at once. Returns the mean time that the computing
+ * rank took from start to end. */
+static double message_and_compute(const struct task_spec *spec, int computes, double seconds,
+                                  uint64_t rounds)
+{
+    double start, total = 0;
+    char ready = 0;
+
+    MPI_Barrier(MPI_COMM_WORLD);
+    for (uint64_t i = 0; i < rounds && spec->rank < 2; i++) {
+        MPI_Request request;
+
+        if (!spec->rank)
+            MPI_Recv(&ready, 1, MPI_CHAR, 1, TAG + 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        start = MPI_Wtime();
+        if (!spec->rank) {
+            MPI_Isend(spec->out, spec->size, MPI_BYTE, 1, TAG, MPI_COMM_WORLD, &request);
+        } else {
+            MPI_Irecv(spec->in, spec->size, MPI_BYTE, 0, TAG, MPI_COMM_WORLD, &request);
+            MPI_Send(&ready, 1, MPI_CHAR, 0, TAG + 1, MPI_COMM_WORLD);
+        }
+        if (seconds > 0 && spec->rank == computes)
+            compute(seconds);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        total += MPI_Wtime() - start;
+    }
+    total /= rounds;
+    MPI_Bcast(&total, 1, MPI_DOUBLE, computes, MPI_COMM_WORLD);
+    return total;
+}
+
+/* In percent. */
+static double hidden_part(double alone, double computed, double overlapped)
+{
+    double hidden = (alone + computed - overlapped) / alone * 100;
+
+    return hidden < 0 ? 0 : hidden > 100 ? 100 : hidden;
+}
+
+static uint64_t overlap_rounds(const struct task_spec *spec)
+{
+    return mpibench_rounds(spec, spec->size, LATENCY_VOLUME, 10);
+}
+
 /* The percentage of the time of an exchange that can overlap with computation. */
 static double overlap(const struct task_spec *spec)
 {
-    uint64_t rounds = mpibench_rounds(spec, spec->size, LATENCY_VOLUME, 10);
-    double alone, overlapped, hidden;
+    uint64_t rounds = overlap_rounds(spec);
+    double alone;
 
     exchange_and_compute(spec, 0, mpibench_warmup(spec, rounds));
     alone = exchange_and_compute(spec, 0, rounds);
     MPI_Bcast(&alone, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
-    overlapped = exchange_and_compute(spec, alone, rounds);
-    hidden = (2 * alone - overlapped) / alone * 100;
-    return hidden < 0 ? 0 : hidden > 100 ? 100 : hidden;
+    return hidden_part(alone, alone, exchange_and_compute(spec, alone, rounds));
+}
+
+/* The same for one message, while one of its two ranks waits. Two ranks that wait may copy a message
+ * together; the one that waits alone then takes twice as long, and the other computes as long. */
+static double overlap_of(const struct task_spec *spec, int computes)
+{
+    uint64_t rounds = overlap_rounds(spec);
+    double alone;
+
+    message_and_compute(spec, computes, 0, mpibench_warmup(spec, rounds));
+    alone = message_and_compute(spec, computes, 0, rounds);
+    return hidden_part(alone, 2 * alone, message_and_compute(spec, computes, 2 * alone, rounds));
+}
+
+static double overlap_sender(const struct task_spec *spec)
+{
+    return overlap_of(spec, 0);
+}
+
+static double overlap_receiver(const struct task_spec *spec)
+{
+    return overlap_of(spec, 1);
 }
 
 /* The time in microseconds to receive one of 'iterations' unexpected messages. Each has its own
@@ -187,7 +252,11 @@ static const struct task bw_task = { "bw", "MB/s", 2, one_message, bandwidth };
 static const struct task bibw_task = { "bibw", "MB/s", 2, one_message, both_ways };
 static const struct task rate_task = { "msg-rate", "M/s", 2, one_message, message_rate };
 static const struct task overlap_task = { "overlap", "%", 2, one_message, overlap };
+static const struct task sender_task = { "overlap-sender", "%", 2, one_message, overlap_sender };
+static const struct task receiver_task = { "overlap-receiver", "%", 2, one_message,
+                                           overlap_receiver };
 static const struct task unexpected_task = { "unexpected", "us", 2, one_message, unexpected };
 
-const struct task *const point_tasks[] = { &latency_task, &bw_task,         &bibw_task, &rate_task,
-                                           &overlap_task, &unexpected_task, NULL };
+const struct task *const point_tasks[] = { &latency_task,  &bw_task,         &bibw_task,
+                                           &rate_task,     &overlap_task,    &sender_task,
+                                           &receiver_task, &unexpected_task, NULL };

@@ -3,6 +3,7 @@
 #include "mtl/connection.h"
 #include "mtl/log.h"
 #include "mtl/openmpi.h"
+#include "mtl/progress.h"
 #include "mtl/protocol.h"
 #include "mtl/rendezvous.h"
 #include "mtl/shared.h"
@@ -86,6 +87,7 @@ static void fill_own_address(uint32_t ud_qpn)
     self = (struct address){
         .pid = getpid(),
         .inbox = mtl.parameters.shared_memory ? shared_open() : -1,
+        .wake = progress_open(),
         .window = mtl.parameters.window,
         .slot_size = protocol_slot_size(),
         .qps = mtl.parameters.qps,
@@ -112,6 +114,8 @@ static void read_costs(void)
         { "mpi.control", &mtl.costs.control },
         { "mpi.shared_latency", &mtl.costs.shared_latency },
         { "mpi.shared_rate", &mtl.costs.shared_rate },
+        { "host.wake_recv", &mtl.costs.wake },
+        { "host.event_call", &mtl.costs.event_call },
     };
     double found;
 
@@ -162,13 +166,20 @@ static void join_after_init(void)
     vtime.leave();
 }
 
+static bool is_live(void)
+{
+    return !vtime.on && dlsym(RTLD_DEFAULT, "verbena_is_virtual") && !getenv("VERBENA_WIRE");
+}
+
 static mca_mtl_base_module_t *component_init(bool progress_threads, bool mpi_threads)
 {
     uint32_t ud_qpn;
     int status;
 
-    mtl.threads = mpi_threads;
+    mtl.multiple = mpi_threads;
+    mtl.threads = mpi_threads || mtl.parameters.progress_thread;
     vtime_find();
+    mtl.live = is_live();
     if (vtime.on)
         read_costs();
     record_open();
@@ -178,6 +189,7 @@ static mca_mtl_base_module_t *component_init(bool progress_threads, bool mpi_thr
     limit_queue_pairs();
     if (devices_open())
         goto leave;
+    counters_register_rails();
     if (wireup_open(&ud_qpn))
         goto close_devices;
     if (protocol_init() || registrations_init(mtl.parameters.registrations))
@@ -189,7 +201,6 @@ static mca_mtl_base_module_t *component_init(bool progress_threads, bool mpi_thr
     if (status != OMPI_SUCCESS) {
         mtl_log("cannot publish the address of this process (modex)");
         goto close_wireup;
-    counters_register_rails();
     }
     endpoints_init(&self);
     mtl.module = module_functions;
@@ -197,6 +208,8 @@ static mca_mtl_base_module_t *component_init(bool progress_threads, bool mpi_thr
     opal_progress_register(module_progress);
     if (vtime.on)
         join_after_init();
+    else
+        progress_start();
     return &mtl.module;
 close_wireup:
     wireup_close();
@@ -249,6 +262,7 @@ void mtl_join(void)
     if (started)
         started();
     record_start();
+    progress_start();
 }
 
 /* In virtual time the thread that holds the lock runs only if time passes. */

@@ -57,7 +57,7 @@ static int allocate_memory(struct connection *connection)
     const struct address *peer = &connection->endpoint->address;
     uint32_t paths = smaller(devices.path_count, peer->path_count);
 
-    connection->has_cells = protocol_is_live() && !getenv("VERBENA_WIRE");
+    connection->has_cells = mtl.live;
     connection->window = smaller(mtl.parameters.window, peer->window);
     connection->slot_size = smaller(protocol_slot_size(), peer->slot_size);
     connection->signal_interval = smaller(mtl.parameters.signal_interval, connection->window / 2);

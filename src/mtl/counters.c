@@ -42,6 +42,7 @@ static const struct counter {
             "Bytes of those messages, without data copied directly from process to process"),
     COUNTER(coop_copy_bytes, 1,
             "Bytes that this process, as the sender, copied into its receivers' memory"),
+    COUNTER(thread_messages, 1, "Messages that the progress thread has handled"),
     COUNTER(unexpected, 1, "Messages that arrived before their receive was posted"),
     COUNTER(connections, 1, "Processes connected by rails"),
     COUNTER(registrations, 1, "Registrations of user memory"),

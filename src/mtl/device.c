@@ -3,6 +3,7 @@
 
 #include "mtl/log.h"
 #include "mtl/mtl.h"
+#include "mtl/progress.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -118,7 +119,8 @@ static int open_device(struct ibv_device *found)
     if (!ports)
         goto close;
     device->pd = ibv_alloc_pd(device->context);
-    device->cq = ibv_create_cq(device->context, INITIAL_CQ_SIZE, NULL, NULL, 0);
+    device->channel = progress_channel(device->context);
+    device->cq = ibv_create_cq(device->context, INITIAL_CQ_SIZE, NULL, device->channel, 0);
     if (!device->pd || !device->cq) {
         mtl_log("%s: cannot create a protection domain or completion queue: %s",
                 ibv_get_device_name(found), strerror(errno));
@@ -166,6 +168,8 @@ void devices_close(void)
 
         if (device->cq)
             ibv_destroy_cq(device->cq);
+        if (device->channel)
+            ibv_destroy_comp_channel(device->channel);
         if (device->pd)
             ibv_dealloc_pd(device->pd);
         ibv_close_device(device->context);

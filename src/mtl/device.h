@@ -12,6 +12,7 @@ struct device {
     uint32_t index;
     struct ibv_context *context;
     struct ibv_pd *pd;
+    struct ibv_comp_channel *channel; /* for the progress thread */
     struct ibv_cq *cq;
     uint32_t cq_size;
     uint32_t cq_reserved; /* the most completions that can be outstanding */

@@ -16,6 +16,7 @@ struct address {
     char node[NODE_NAME_MAX];
     int32_t pid;
     int32_t inbox;   /* file descriptor in that process, or -1 */
+    int32_t wake;    /* file descriptor of a pipe that wakes its progress thread, or -1 */
     uint32_t window; /* slots of each rail */
     uint32_t slot_size;
     uint32_t qps;

@@ -18,6 +18,8 @@ static void request_fragments(struct transfer *transfer)
                              .size = transfer->length,
                              .recv_id = transfer->id };
 
+    if (transfer->invited)
+        intranode_withdraw(transfer);
     transfer->fragmented = true;
     transfer->arrived = 0;
     endpoint_send_control(transfer->endpoint, WIRE_CTS_FRAGMENTS, &body, sizeof(body));
@@ -53,11 +55,11 @@ static struct shared_copy chunk_copy(const struct transfer *transfer, uint64_t r
                                  .length = left < chunk ? left : chunk };
 }
 
-/* Invites the sender, then copies until all chunks are claimed. The sender reports how much it has
- * copied; if it sees the invitation too late, it finds nothing to claim. */
-static bool read_cooperatively(struct transfer *transfer, uint64_t from, coop_word *word)
+/* The sender reports how much it has copied; if it sees the invitation too late, it finds nothing to
+ * claim. */
+static void invite(struct transfer *transfer, coop_word *word)
 {
-    uint64_t chunk = chunk_length(transfer->length), copied = 0;
+    uint64_t chunk = chunk_length(transfer->length);
     struct wire_coop_copy body = {
         .send_id = transfer->peer_id,
         .recv_id = transfer->id,
@@ -66,11 +68,19 @@ static bool read_cooperatively(struct transfer *transfer, uint64_t from, coop_wo
         .chunk = chunk,
         .number = coop_start(word, (transfer->length + chunk - 1) / chunk),
     };
+
+    transfer->coop_number = body.number;
+    endpoint_send_control(transfer->endpoint, WIRE_COOP_COPY, &body, sizeof(body));
+}
+
+/* Copies until all chunks are claimed. */
+static bool read_cooperatively(struct transfer *transfer, coop_word *word)
+{
+    uint64_t chunk = chunk_length(transfer->length), copied = 0;
     int index;
 
-    endpoint_send_control(transfer->endpoint, WIRE_COOP_COPY, &body, sizeof(body));
-    while ((index = coop_claim(word, body.number, COOP_FRONT)) != COOP_NONE) {
-        struct shared_copy copy = chunk_copy(transfer, from, chunk, index);
+    while ((index = coop_claim(word, transfer->coop_number, COOP_FRONT)) != COOP_NONE) {
+        struct shared_copy copy = chunk_copy(transfer, transfer->peer_address, chunk, index);
 
         if (!shared_read(transfer->endpoint->shared, &copy))
             return false;
@@ -80,9 +90,9 @@ static bool read_cooperatively(struct transfer *transfer, uint64_t from, coop_wo
     return true;
 }
 
-static bool read_alone(struct transfer *transfer, uint64_t from)
+static bool read_alone(struct transfer *transfer)
 {
-    struct shared_copy all = { transfer->data, from, transfer->length };
+    struct shared_copy all = { transfer->data, transfer->peer_address, transfer->length };
 
     if (!shared_read(transfer->endpoint->shared, &all))
         return false;
@@ -105,12 +115,73 @@ static coop_word *coop_word_for(const struct transfer *transfer)
     return shared_coop_recv_word(transfer->endpoint->shared);
 }
 
-void intranode_receive(struct transfer *transfer, uint64_t from)
+/* Transfers whose senders have been invited while the program had other things to do, at most one
+ * from each: a second invitation would end the first. */
+static struct transfer *invited;
+
+static bool has_invited(const struct endpoint *endpoint)
 {
+    const struct transfer *transfer = invited;
+
+    while (transfer && transfer->endpoint != endpoint)
+        transfer = transfer->next_invited;
+    return transfer != NULL;
+}
+
+static void invite_only(struct transfer *transfer, coop_word *word)
+{
+    transfer->invited = true;
+    transfer->next_invited = invited;
+    invited = transfer;
+    invite(transfer, word);
+}
+
+void intranode_withdraw(struct transfer *transfer)
+{
+    struct transfer **at = &invited;
+
+    while (*at != transfer)
+        at = &(*at)->next_invited;
+    *at = transfer->next_invited;
+    transfer->invited = false;
+}
+
+int intranode_receive(struct transfer *transfer)
+{
+    bool copies = mtl.waits || transfer->request->blocking;
+    bool one_invited = invited && has_invited(transfer->endpoint);
     coop_word *word = coop_word_for(transfer);
 
-    if (word ? !read_cooperatively(transfer, from, word) : !read_alone(transfer, from))
+    if (word && !copies) {
+        if (one_invited)
+            rendezvous_defer(transfer);
+        else
+            invite_only(transfer, word);
+        return !one_invited;
+    }
+    if (one_invited)
+        word = NULL;
+    if (word)
+        invite(transfer, word);
+    if (word ? !read_cooperatively(transfer, word) : !read_alone(transfer))
         request_fragments(transfer);
+    return 1;
+}
+
+int intranode_progress(void)
+{
+    int count = 0;
+
+    while (invited && mtl.waits) {
+        struct transfer *transfer = invited;
+        coop_word *word = shared_coop_recv_word(transfer->endpoint->shared);
+
+        intranode_withdraw(transfer);
+        if (!read_cooperatively(transfer, word))
+            request_fragments(transfer);
+        count++;
+    }
+    return count;
 }
 
 /* After a switch to fragments the report is obsolete: the fragments carry all data again. */

@@ -7,8 +7,15 @@
 
 #include "mtl/rendezvous.h"
 
-/* Receives data that lie at that address of the sender. */
-void intranode_receive(struct transfer *transfer, uint64_t from);
+/* Receives data that lie at 'peer_address' of the sender, or lets the sender copy them while the
+ * program computes; the transfer may be deferred. Returns 1 if it has done something. */
+int intranode_receive(struct transfer *transfer);
+
+/* If the program waits, copies what senders have left. Returns how many transfers that were. */
+int intranode_progress(void);
+
+/* Forgets an invited transfer that has ended. */
+void intranode_withdraw(struct transfer *transfer);
 
 void intranode_arrived(const struct wire_header *header, const void *body);
 

@@ -4,6 +4,7 @@
 #include "mtl/connection.h"
 #include "mtl/log.h"
 #include "mtl/openmpi.h"
+#include "mtl/progress.h"
 #include "mtl/protocol.h"
 #include "mtl/rendezvous.h"
 #include "mtl/rma.h"
@@ -20,6 +21,7 @@
  * the steps of a collective, may proceed without a message, and some are called only every eighth
  * time. */
 #define POLLS_BEFORE_SLEEP   16
+#define STACK_NEAR           4096 /* bytes from a frame of ours to one of Open MPI's */
 #define WIREUP_POLL_INTERVAL 32 /* idle polls between two polls of the CQ without connections */
 #define SENDS_POLL_INTERVAL  4  /* polls between two polls of a CQ of which no message is expected */
 
@@ -50,6 +52,8 @@ static int begin_send(struct mtl_request *request, struct ompi_communicator_t *c
     request->class = class_of(request, tag, blocking);
     request->record = 0;
     protocol_send(request);
+    if (unlikely(request->id && !blocking))
+        progress_arm();
     mtl_leave();
     return OMPI_SUCCESS;
 }
@@ -130,6 +134,11 @@ static int poll_all(void)
     return count;
 }
 
+int module_poll(void)
+{
+    return vtime.on ? poll_memory() + rails_poll_cqs() : poll_all();
+}
+
 /* ---- receives ---- */
 
 /* A receive from one process fails with it. Before the first message there may be no endpoint; it
@@ -155,6 +164,25 @@ static uint32_t world_rank(struct ompi_communicator_t *comm, int source)
                                     : ompi_comm_peer_lookup(comm, source)->super.proc_name.vpid;
 }
 
+/* Open MPI keeps the request of MPI_Recv on the stack. */
+static bool is_blocking(const struct mtl_request *request)
+{
+    uintptr_t distance = (uintptr_t)request - (uintptr_t)__builtin_frame_address(0);
+
+    return distance < STACK_NEAR;
+}
+
+/* The program will compute before it waits for this receive. If the RTS is here already, the sender
+ * can go on meanwhile. */
+static void poll_before_computing(const struct mtl_request *request)
+{
+    if (vtime.on || request->blocking || !match_is_posted(&request->receive) ||
+        request->size <= (uint64_t)mtl.parameters.eager_limit)
+        return;
+    progress_arm();
+    poll_all();
+}
+
 static struct match_key key_of(struct ompi_communicator_t *comm, int source, int tag)
 {
     return (struct match_key){ openmpi_context(comm), source == MPI_ANY_SOURCE ? MATCH_ANY : source,
@@ -171,9 +199,11 @@ static int module_irecv(mca_mtl_base_module_t *module, struct ompi_communicator_
     set_source(request, comm, source);
     request->receive.key = key_of(comm, source, tag);
     request->receive.link.queue = NULL;
+    request->blocking = is_blocking(request);
     if (unlikely(recording))
         record_operation(request, world_rank(comm, source));
     protocol_receive(request);
+    poll_before_computing(request);
     mtl_leave();
     return OMPI_SUCCESS;
 }
@@ -189,6 +219,7 @@ static int module_imrecv(mca_mtl_base_module_t *module, struct opal_convertor_t 
     request->endpoint = found->endpoint;
     request->receive.link.queue = NULL;
     request->receive.key = found->match.key;
+    request->blocking = is_blocking(request);
     if (unlikely(recording))
         record_operation(request, found->endpoint->name.vpid);
     protocol_receive_matched(request, found);
@@ -307,6 +338,7 @@ static int progress_in_virtual_time(void)
         return 0;
     mtl_enter();
     changes = vtime.changes();
+    mtl.waits = true;
     count = poll_memory();
     if (!count && changed) {
         changed = false;
@@ -317,10 +349,11 @@ static int progress_in_virtual_time(void)
         until = connections_next_wireup();
     }
     changed |= count > 0;
+    mtl.waits = false;
     mtl_leave();
     if (count || sleeps)
         idle = 0;
-    if (sleeps && vtime.spin(polled_at, until))
+    if (sleeps && progress_wait(polled_at, until))
         changed = true;
     else if (sleeps && liveness_matters())
         check_alive_in_virtual_time();
@@ -348,9 +381,13 @@ int module_progress(void)
 
     if (vtime.on)
         return progress_in_virtual_time();
+    if (unlikely(mtl.parameters.progress_thread))
+        progress_polled();
     if (!may_poll())
         return 0;
+    mtl.waits = true;
     count = poll_all();
+    mtl.waits = false;
     mtl_leave();
     return count;
 }
@@ -385,6 +422,7 @@ static int module_finalize(mca_mtl_base_module_t *module)
 {
     if (recording)
         record_close();
+    progress_stop();
     bsend_remove();
     opal_progress_unregister(module_progress);
     if (mtl.parameters.report)

@@ -19,7 +19,7 @@
 struct mtl_request;
 
 enum eager_mode { EAGER_AUTO, EAGER_SEND, EAGER_WRITE };
-enum rendezvous_mode { RENDEZVOUS_WRITE, RENDEZVOUS_READ };
+enum rendezvous_mode { RENDEZVOUS_AUTO, RENDEZVOUS_WRITE, RENDEZVOUS_READ };
 
 /* MCA parameters, see parameters.c. */
 struct mtl_parameters {
@@ -49,6 +49,7 @@ struct mtl_parameters {
     int timeout;
     bool shared_memory;
     bool single_copy;
+    bool progress_thread;
     bool report;
 };
 
@@ -61,6 +62,7 @@ struct mtl_counters {
     unsigned long long shared_messages;
     unsigned long long shared_bytes;
     unsigned long long coop_copy_bytes;
+    unsigned long long thread_messages;
     unsigned long long unexpected;
     unsigned long long connections;
     unsigned long long registrations;
@@ -76,6 +78,8 @@ struct mtl_costs {
     double control;
     double shared_latency;
     double shared_rate; /* bytes per nanosecond; 0: as other copies */
+    double wake;        /* of a sleeping thread */
+    double event_call;  /* to get an event, and to arm a CQ */
 };
 
 struct mtl {
@@ -87,8 +91,11 @@ struct mtl {
     struct rails_traffic traffic;
     struct spinlock lock;
     atomic_uint waiting; /* threads that wait for the lock */
-    bool threads;        /* MPI_THREAD_MULTIPLE */
+    bool multiple;       /* MPI_THREAD_MULTIPLE */
+    bool threads;        /* several threads may be inside: that, or a progress thread */
     bool joined;         /* this process takes part in virtual time */
+    bool live;           /* the live software adapter: whoever posts a work request copies the data */
+    bool waits;          /* the thread inside has nothing else to do: it is in MPI_Wait or the like */
     struct mtl_request *done, *last_done;
 };
 
@@ -152,12 +159,13 @@ const struct rails_policy *parameters_policy(void);
 
 /* counters.c */
 void counters_register(void);
+/* Their names contain the device, the port and the queue pair: called once the devices are open. */
+void counters_register_rails(void);
 void counters_report(void);
 
 /* module.c */
 int module_progress(void);
+int module_poll(void);
 extern const mca_mtl_base_module_t module_functions;
 
 #endif
-/* Their names contain the device, the port and the queue pair: called once the devices are open. */
-void counters_register_rails(void);

@@ -31,13 +31,16 @@ static const struct {
       "Use shared memory between processes of a node" },
     { "single_copy", offsetof(struct mtl_parameters, single_copy), true,
       "Copy long messages within a node directly from process to process" },
+    { "progress_thread", offsetof(struct mtl_parameters, progress_thread), false,
+      "A thread that sleeps until a long message needs an answer while the program computes" },
     { "report", offsetof(struct mtl_parameters, report), false, "Print counters in MPI_Finalize" },
 };
 
 static const mca_base_var_enum_value_t eager_modes[] = {
     { EAGER_AUTO, "auto" }, { EAGER_SEND, "send" }, { EAGER_WRITE, "write" }, { 0, NULL }
 };
-static const mca_base_var_enum_value_t rendezvous_modes[] = { { RENDEZVOUS_WRITE, "write" },
+static const mca_base_var_enum_value_t rendezvous_modes[] = { { RENDEZVOUS_AUTO, "auto" },
+                                                              { RENDEZVOUS_WRITE, "write" },
                                                               { RENDEZVOUS_READ, "read" },
                                                               { 0, NULL } };
 
@@ -114,8 +117,9 @@ int parameters_register(void)
     register_enum("eager",
                   "Eager messages over rails: sent, or written into polled slots; auto: by adapter",
                   eager_modes, EAGER_AUTO, &mtl.parameters.eager);
-    register_enum("rendezvous", "Rendezvous over rails: the sender writes, or the receiver reads",
-                  rendezvous_modes, RENDEZVOUS_WRITE, &mtl.parameters.rendezvous);
+    register_enum("rendezvous",
+                  "Rendezvous over rails: the sender writes, or the receiver reads; auto: by adapter",
+                  rendezvous_modes, RENDEZVOUS_AUTO, &mtl.parameters.rendezvous);
     register_policy();
     return OMPI_SUCCESS;
 }

@@ -15,17 +15,15 @@ uint32_t protocol_slot_size(void)
     return rail_slot_size(mtl.parameters.eager_limit);
 }
 
-bool protocol_is_live(void)
-{
-    return !vtime.on && dlsym(RTLD_DEFAULT, "verbena_is_virtual");
-}
-
-/* On the software adapter a write costs less than a send only where it is a plain copy. */
+/* On the software adapter a write costs less than a send only where it is a plain copy. A write does
+ * not wake a thread. */
 bool protocol_polls_slots(bool attachable)
 {
     if (mtl.parameters.eager != EAGER_AUTO)
         return mtl.parameters.eager == EAGER_WRITE;
-    return attachable || !protocol_is_live();
+    if (mtl.parameters.progress_thread)
+        return false;
+    return attachable || vtime.on || !dlsym(RTLD_DEFAULT, "verbena_is_virtual");
 }
 
 uint64_t protocol_own_name(void)

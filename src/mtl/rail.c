@@ -210,6 +210,8 @@ void rail_send(struct rail_link *link, struct message *message, const struct sen
     fill_header(link, header, message, length);
     if (sge.length <= (uint32_t)mtl.parameters.inline_limit)
         wr.send_flags |= IBV_SEND_INLINE;
+    if (!connection->peer_polls_slots && wire_wants_answer(header->type))
+        wr.send_flags |= IBV_SEND_SOLICITED;
     if ((sent && sent->stripe) || (link->posted + 1) % connection->signal_interval == 0)
         wr.send_flags |= IBV_SEND_SIGNALED;
     remember(link, slot, sent, in_cell);

@@ -11,6 +11,7 @@
 static struct transfer *spare;
 static struct transfer *deferred, **last_deferred = &deferred;
 static uint32_t shared_sends; /* in progress, to processes of this node */
+static uint32_t in_progress;
 
 static bool is_shared_send(const struct transfer *transfer)
 {
@@ -41,6 +42,7 @@ static struct transfer *transfer_new(struct mtl_request *request, struct endpoin
     transfer->id = request_id_new(REQUEST_ID_TRANSFER, transfer);
     if (transfer->data && transfer->id) {
         shared_sends += is_shared_send(transfer);
+        in_progress++;
         return transfer;
     }
     if (transfer->own_data)
@@ -54,6 +56,9 @@ static void forget(struct transfer *transfer)
 {
     request_id_free(transfer->id);
     shared_sends -= is_shared_send(transfer);
+    in_progress--;
+    if (transfer->invited)
+        intranode_withdraw(transfer);
 }
 
 static void transfer_free(struct transfer *transfer)
@@ -102,9 +107,36 @@ bool rendezvous_has_shared_sends(void)
     return shared_sends != 0;
 }
 
-static bool reads_data(const struct endpoint *endpoint)
+bool rendezvous_in_progress(void)
 {
-    return endpoint->transport == TRANSPORT_RAILS && mtl.parameters.rendezvous == RENDEZVOUS_READ;
+    return in_progress || match_any_posted(&mtl.matching);
+}
+
+bool rendezvous_awaits_completions(void)
+{
+    for (struct connection *connection = connections; connection; connection = connection->next) {
+        for (uint32_t i = 0; i < connection->rail_count; i++) {
+            if (connection->rails[i].reads || connection->rails[i].head_stripe)
+                return true;
+        }
+    }
+    return false;
+}
+
+static bool may_be_read(const struct endpoint *endpoint)
+{
+    if (endpoint->transport != TRANSPORT_RAILS)
+        return false;
+    return mtl.parameters.rendezvous == RENDEZVOUS_READ ||
+           (mtl.parameters.rendezvous == RENDEZVOUS_AUTO && mtl.live);
+}
+
+/* On the live adapter a processor copies the data: that of the receiver if it waits anyway. */
+static bool reads_data(const struct transfer *transfer)
+{
+    if (!may_be_read(transfer->endpoint))
+        return false;
+    return mtl.parameters.rendezvous == RENDEZVOUS_READ || mtl.waits || transfer->request->blocking;
 }
 
 static bool register_data(struct transfer *transfer, uint32_t *rkeys)
@@ -138,7 +170,7 @@ bool rendezvous_make_rts(struct mtl_request *request, struct wire_rts *rts)
                               .send_id = transfer->id,
                               .address = (uintptr_t)transfer->data,
                               .class = request->class };
-    return !reads_data(request->endpoint) || register_data(transfer, rts->rkeys);
+    return !may_be_read(request->endpoint) || register_data(transfer, rts->rkeys);
 }
 
 /* ---- stripes over rails ---- */
@@ -353,12 +385,11 @@ static void receive_over_rails(struct transfer *transfer, const struct wire_rts 
         endpoint_fail(transfer->endpoint);
         return;
     }
-    if (!reads_data(transfer->endpoint)) {
+    if (!reads_data(transfer)) {
         send_cts(transfer);
         return;
     }
     transfer->reading = true;
-    transfer->peer_address = rts->address;
     memcpy(transfer->peer_rkeys, rts->rkeys, sizeof(rts->rkeys));
     plan_stripes(transfer, rts->class < RAILS_CLASSES ? rts->class : RAILS_NONBLOCKING);
     post_stripes(transfer);
@@ -382,8 +413,9 @@ void rendezvous_receive(struct mtl_request *request, struct endpoint *endpoint,
         return;
     }
     transfer->peer_id = rts->send_id;
+    transfer->peer_address = rts->address;
     if (endpoint->transport == TRANSPORT_SHARED)
-        intranode_receive(transfer, rts->address);
+        intranode_receive(transfer);
     else
         receive_over_rails(transfer, rts);
 }
@@ -468,11 +500,13 @@ int rendezvous_progress(void)
         transfer->deferred = false;
         if (transfer->endpoint->failed)
             continue;
-        count += transfer->plan.count && transfer->stripes_left
-                     ? post_stripes(transfer)
-                     : intranode_send_fragments(transfer);
+        if (transfer->plan.count && transfer->stripes_left)
+            count += post_stripes(transfer);
+        else
+            count += transfer->sending ? intranode_send_fragments(transfer)
+                                       : intranode_receive(transfer);
     }
-    return count;
+    return count + intranode_progress();
 }
 
 /* ---- failure and shutdown ---- */

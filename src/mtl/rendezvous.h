@@ -34,6 +34,9 @@ struct transfer {
     uint64_t arrived; /* within a node: bytes copied or received */
     uint64_t sent;    /* within a node: bytes sent as fragments */
     bool fragmented;
+    bool invited; /* within a node: the sender may copy, this process has not claimed anything */
+    uint32_t coop_number;
+    struct transfer *next_invited;
     struct registration *registration;
     uint64_t peer_id;
     uint64_t peer_address;
@@ -64,6 +67,11 @@ void rendezvous_arrived(struct endpoint *endpoint, const struct wire_header *hea
 
 /* Whether peers on this node still have to copy long messages of this process. */
 bool rendezvous_has_shared_sends(void);
+
+/* Whether a message of a peer may have to be answered. */
+bool rendezvous_in_progress(void);
+/* Whether the next step may follow a completion of this process alone. */
+bool rendezvous_awaits_completions(void);
 
 /* Retries deferred transfers. Returns how many stripes or fragments were posted. */
 int rendezvous_progress(void);

@@ -27,6 +27,7 @@ struct mtl_request {
     int error; /* after completion */
     bool sending;
     bool synchronous;
+    bool blocking; /* a receive: its caller waits for it */
 };
 
 /* Fill in buffer and size from the convertor. */

@@ -42,6 +42,7 @@ struct ring {
  * lost, and no other. */
 struct inbox_head {
     _Atomic uint32_t changes; /* incremented after a claim, so that the owner looks for new rings */
+    _Atomic uint32_t armed;   /* the owner wants to be woken */
     _Atomic uint8_t claimed[RINGS_MAX];
 };
 _Static_assert(sizeof(struct inbox_head) <= PAGE, "the rings begin on the next page");
@@ -65,6 +66,8 @@ static struct inbox {
 } inbox = { .fd = -1 };
 
 struct shared_peer {
+    struct inbox_head *head; /* NULL if the peer never sleeps */
+    int wake;
     struct ring *ring;
     uint32_t sent, consumed;
     uint64_t written, freed;
@@ -129,6 +132,17 @@ static struct ring *map_ring(int fd, struct inbox_head *head)
     return ring;
 }
 
+/* Returns -1 if the peer has no progress thread. */
+static int open_wake(const struct address *address)
+{
+    char path[64];
+
+    if (address->wake < 0)
+        return -1;
+    snprintf(path, sizeof(path), "/proc/%d/fd/%d", address->pid, address->wake);
+    return open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+}
+
 struct shared_peer *shared_attach(const struct address *address)
 {
     struct shared_peer *peer = calloc(1, sizeof(*peer));
@@ -144,7 +158,11 @@ struct shared_peer *shared_attach(const struct address *address)
     head = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (head != MAP_FAILED) {
         peer->ring = map_ring(fd, head);
-        munmap(head, PAGE);
+        peer->wake = peer->ring ? open_wake(address) : -1;
+        if (peer->wake >= 0)
+            peer->head = head;
+        else
+            munmap(head, PAGE);
     }
     close(fd);
     if (peer->ring)
@@ -156,6 +174,10 @@ free_peer:
 
 void shared_detach(struct shared_peer *peer)
 {
+    if (peer->head) {
+        munmap(peer->head, PAGE);
+        close(peer->wake);
+    }
     munmap(peer->ring, RING_STRIDE);
     free(peer);
 }
@@ -186,6 +208,25 @@ static uint32_t mark_of(uint32_t count)
     return count / CELLS + 1;
 }
 
+void shared_arm(void)
+{
+    if (!inbox.head)
+        return;
+    store_relaxed(&inbox.head->armed, 1);
+    atomic_thread_fence(memory_order_seq_cst);
+}
+
+/* The fence orders the message before the look, as that of the owner orders its wish before its
+ * poll: either the peer sees the message or this process the wish. */
+static void wake(struct shared_peer *peer)
+{
+    atomic_thread_fence(memory_order_seq_cst);
+    if (!load_relaxed(&peer->head->armed) || !atomic_exchange(&peer->head->armed, 0))
+        return;
+    if (write(peer->wake, "", 1) < 0)
+        mtl_log("cannot wake process %d: %s", peer->pid, strerror(errno));
+}
+
 bool shared_send(struct shared_peer *peer, struct message *message)
 {
     uint32_t length = endpoint_message_length(message);
@@ -209,6 +250,8 @@ bool shared_send(struct shared_peer *peer, struct message *message)
     store_release((_Atomic uint32_t *)&cell->header.mark, mark_of(peer->sent));
     if (vtime.on)
         vtime.memory_written(peer->pid);
+    if (unlikely(peer->head && wire_wants_answer(message->header.type)))
+        wake(peer);
     peer->sent++;
     prefetch_for_writing(&peer->ring->cells[(peer->sent + 1) % CELLS]);
     mtl.counters.shared_messages++;

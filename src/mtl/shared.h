@@ -24,6 +24,9 @@ void shared_detach(struct shared_peer *peer);
 /* False if the ring is full. */
 bool shared_send(struct shared_peer *peer, struct message *message);
 
+/* Asks senders to wake the progress thread with the next message that wants an answer. */
+void shared_arm(void);
+
 /* A copy between this process and a peer. */
 struct shared_copy {
     void *local;

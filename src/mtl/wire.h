@@ -6,6 +6,7 @@
 
 #include "rails/rails.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define DEVICES_MAX 8
@@ -28,6 +29,12 @@ enum wire_type {
     WIRE_RAIL_REP,      /* the queue pair of the other side: struct wire_rail */
     WIRE_RAIL_RTU,      /* ready to use, both are connected: struct wire_rail */
 };
+
+/* Whether data move only after the receiver of such a message has acted. */
+static inline bool wire_wants_answer(enum wire_type type)
+{
+    return type != WIRE_EAGER && type != WIRE_FIN && type != WIRE_DATA && type != WIRE_ACK;
+}
 
 /* Flags. The sender of an eager message wants a WIRE_ACK when it matches; its body begins with a
  * struct wire_ack. */
