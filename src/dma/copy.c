@@ -353,11 +353,14 @@ typedef uint16_t __attribute__((may_alias, aligned(1))) any_uint16;
     (*(volatile type *)(to + n - sizeof(type)) = *(const type *)(from + n - sizeof(type)))
 
 /* Programs poll the last byte of an RDMA write, so it must be written last. memcpy() does not
- * guarantee that, but a plain store after it does. A word is written as a whole. */
+ * guarantee that, but a plain store after it does. A word is written as a whole. A store into two
+ * cache lines might become visible in two parts, in any order. */
 static inline void store_in_order(char *to, const char *from, size_t n)
 {
     size_t last = n >= 8 ? 8 : n >= 4 ? 4 : n >= 2 ? 2 : 1;
 
+    while (unlikely(((uintptr_t)(to + n - last) ^ (uintptr_t)(to + n - 1)) / CACHE_LINE))
+        last /= 2;
     if (n > last)
         memcpy(to, from, n - last);
     atomic_thread_fence(memory_order_release);
@@ -452,15 +455,26 @@ static inline bool is_simple(const struct local_list *local, const struct mem_re
            ref->length == local->length;
 }
 
+/* The kernel may copy the bytes of one piece in any order: the last word is a piece of its own. */
+static int copy_in_order(const struct local_list *local, const struct mem_ref *ref, bool out)
+{
+    struct iovec mine[2] = { local->iov[0] }, theirs = { (void *)ref->addr, ref->length };
+    uint64_t last = (ref->addr + ref->length) % 8 ? 4 : 8;
+    unsigned pieces = 1;
+
+    if (out && ref->length > last) {
+        mine[0].iov_len -= last;
+        mine[1] = (struct iovec){ (char *)mine[0].iov_base + mine[0].iov_len, last };
+        pieces = 2;
+    }
+    return process_copy(ref->proc, mine, pieces, &theirs, 1, ref->length, out);
+}
+
 static inline int copy_simple(const struct local_list *local, const struct mem_ref *ref, bool out)
 {
-    struct iovec mine, theirs = { (void *)ref->addr, ref->length };
     char *at = mapped_address(local, ref, ref->length, out);
 
-    if (at)
-        return copy_mapped(local->iov, 1, ref, at, out);
-    mine = local->iov[0];
-    return process_copy(ref->proc, &mine, 1, &theirs, 1, ref->length, out);
+    return at ? copy_mapped(local->iov, 1, ref, at, out) : copy_in_order(local, ref, out);
 }
 
 int copy_out(const struct local_list *local, const struct mem_ref *refs, unsigned count)
