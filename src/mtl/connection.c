@@ -61,10 +61,8 @@ static int allocate_memory(struct connection *connection)
     connection->window = smaller(mtl.parameters.window, peer->window);
     connection->slot_size = smaller(protocol_slot_size(), peer->slot_size);
     connection->signal_interval = smaller(mtl.parameters.signal_interval, connection->window / 2);
-    if (connection->has_cells) {
+    if (connection->has_cells)
         connection->window *= RAIL_CELL_WINDOWS;
-        connection->signal_interval *= RAIL_CELL_WINDOWS;
-    }
     connection->rail_count = smaller(smaller(mtl.parameters.qps, peer->qps) * paths, RAILS_MAX);
     if (!connection->rail_count) {
         mtl_log("process %u has no active port", connection->endpoint->name.vpid);

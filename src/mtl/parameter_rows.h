@@ -11,6 +11,8 @@
 #define MTL_EAGER_LIMIT_MIN 64
 #define MTL_EAGER_LIMIT_MAX (1 << 20)
 
+#define MTL_SHARED_MEMORY_LIMIT_MAX 32768
+
 /* clang-format off */
 /* name, default, minimum, maximum, help */
 #define MTL_NUMBER_ROWS(ROW) \
@@ -24,8 +26,8 @@
     ROW(mtu, 0, 0, 4096, "Path MTU in bytes; 0: the active MTU of the port") \
     ROW(eager_limit, MTL_EAGER_LIMIT, MTL_EAGER_LIMIT_MIN, MTL_EAGER_LIMIT_MAX, \
         "Longest message sent eagerly over rails, in bytes; longer ones use rendezvous") \
-    ROW(shared_memory_limit, 8192, 64, 32768, \
-        "Longest message copied through shared memory, in bytes") \
+    ROW(shared_memory_limit, 8192, 64, MTL_SHARED_MEMORY_LIMIT_MAX, \
+        "Longest message copied through shared memory, in bytes, where each process has a core") \
     ROW(coop_copy_min, 65536, 0, INT32_MAX, \
         "Shortest message within a node that sender and receiver copy together, in bytes; 0: none") \
     ROW(stripe_threshold, RAILS_STRIPE_THRESHOLD, 1, INT32_MAX, \

@@ -3,9 +3,12 @@
 
 #include "mtl/connection.h"
 #include "mtl/log.h"
+#include "mtl/parameter_rows.h"
 #include "mtl/rail_rules.h"
 #include "mtl/rendezvous.h"
 #include "mtl/shared.h"
+
+#include <opal/runtime/opal_progress.h>
 
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -43,13 +46,24 @@ void protocol_free(void)
 
 /* ---- sending ---- */
 
+/* With more processes than cores, a sender that waits for the receiver loses more time than a
+ * second copy takes. */
+static uint64_t shared_memory_limit(void)
+{
+    uint64_t limit = mtl.parameters.shared_memory_limit;
+
+    if (opal_progress_yield_when_idle && !vtime.on && limit < MTL_SHARED_MEMORY_LIMIT_MAX)
+        limit = MTL_SHARED_MEMORY_LIMIT_MAX;
+    return limit;
+}
+
 static uint64_t eager_limit(const struct endpoint *endpoint)
 {
     const struct connection *connection = endpoint->connection;
     uint64_t limit;
 
     if (endpoint->transport != TRANSPORT_RAILS)
-        return mtl.parameters.shared_memory_limit;
+        return shared_memory_limit();
     limit = connection->slot_size - sizeof(struct wire_header) - sizeof(struct wire_ack) -
             2 * sizeof(uint32_t);
     if (limit > (uint64_t)mtl.parameters.eager_limit)
