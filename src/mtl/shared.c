@@ -42,8 +42,8 @@ struct ring {
  * lost, and no other. */
 struct inbox_head {
     _Atomic uint32_t changes; /* incremented after a claim, so that the owner looks for new rings */
-    _Atomic uint32_t armed;   /* the owner wants to be woken */
     _Atomic uint8_t claimed[RINGS_MAX];
+    _Atomic uint32_t armed; /* the owner wants to be woken */
 };
 _Static_assert(sizeof(struct inbox_head) <= PAGE, "the rings begin on the next page");
 
@@ -140,7 +140,8 @@ static int open_wake(const struct address *address)
     if (address->wake < 0)
         return -1;
     snprintf(path, sizeof(path), "/proc/%d/fd/%d", address->pid, address->wake);
-    return open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+    /* With both ends open, writing after the death of the peer does not raise SIGPIPE. */
+    return open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
 }
 
 struct shared_peer *shared_attach(const struct address *address)
@@ -224,7 +225,7 @@ static void wake(struct shared_peer *peer)
     if (!load_relaxed(&peer->head->armed) || !atomic_exchange(&peer->head->armed, 0))
         return;
     if (write(peer->wake, "", 1) < 0)
-        mtl_log("cannot wake process %d: %s", peer->pid, strerror(errno));
+        return; /* the pipe is full: the peer has enough to wake up for */
 }
 
 bool shared_send(struct shared_peer *peer, struct message *message)

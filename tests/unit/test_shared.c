@@ -4,6 +4,7 @@
 #include "mtl/protocol.h"
 #include "mtl/shared.h"
 
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -87,7 +88,7 @@ static void send_word(struct shared_peer *peer, const char *word)
 
 static void an_attacher_that_fails_hides_no_other(void **state)
 {
-    struct address address = { .pid = getpid(), .inbox = shared_open() };
+    struct address address = { .pid = getpid(), .inbox = shared_open(), .wake = -1 };
 
     assert_true(address.inbox >= 0);
     struct shared_peer *first = shared_attach(&address);
@@ -110,7 +111,7 @@ static void an_attacher_that_fails_hides_no_other(void **state)
 /* It was killed after its claim, and has written nothing. */
 static void an_attacher_that_dies_hides_no_other(void **state)
 {
-    struct address address = { .pid = getpid(), .inbox = shared_open() };
+    struct address address = { .pid = getpid(), .inbox = shared_open(), .wake = -1 };
     const uint8_t claimed = 1;
     const off_t first_claim = sizeof(uint32_t);
 
@@ -147,12 +148,45 @@ static void a_message_knows_of_the_next_one(void **state)
     shared_close();
 }
 
+static void send_type(struct shared_peer *peer, enum wire_type type)
+{
+    struct message message = { .header = { .type = type } };
+
+    assert_true(shared_send(peer, &message));
+}
+
+static void a_message_that_wants_an_answer_wakes_once(void **state)
+{
+    struct address address = { .pid = getpid(), .inbox = shared_open() };
+    int wake[2];
+    char byte;
+
+    assert_int_equal(pipe2(wake, O_NONBLOCK), 0);
+    address.wake = wake[1];
+    struct shared_peer *peer = shared_attach(&address);
+    assert_non_null(peer);
+    send_type(peer, WIRE_RTS);
+    assert_int_equal(read(wake[0], &byte, 1), -1);
+    shared_arm();
+    send_type(peer, WIRE_EAGER);
+    assert_int_equal(read(wake[0], &byte, 1), -1);
+    send_type(peer, WIRE_RTS);
+    assert_int_equal(read(wake[0], &byte, 1), 1);
+    send_type(peer, WIRE_CTS_FRAGMENTS);
+    assert_int_equal(read(wake[0], &byte, 1), -1);
+    shared_detach(peer);
+    shared_close();
+    close(wake[0]);
+    close(wake[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_attacher_that_fails_hides_no_other),
         cmocka_unit_test(an_attacher_that_dies_hides_no_other),
         cmocka_unit_test(a_message_knows_of_the_next_one),
+        cmocka_unit_test(a_message_that_wants_an_answer_wakes_once),
     };
 
     return cmocka_run_group_tests_name("shared", tests, NULL, NULL);
