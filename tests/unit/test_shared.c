@@ -49,7 +49,8 @@ uint32_t endpoint_message_length(const struct message *message)
 
 uint32_t endpoint_write_message(void *to, struct message *message)
 {
-    memcpy(to, message->body, message->body_length);
+    if (message->body_length)
+        memcpy(to, message->body, message->body_length);
     return message->body_length;
 }
 
