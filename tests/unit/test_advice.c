@@ -102,6 +102,19 @@ static void advises(const char *adviser, const char *wanted)
     advice_free(advices);
 }
 
+static void without_results_there_are_reasons(void **state)
+{
+    struct advice_input input = { 1, &file };
+    struct advice *advices = advice_make(&input);
+
+    for (const struct advice *advice = advices; advice->adviser; advice++) {
+        assert_null(advice->text);
+        assert_non_null(advice->reason);
+        assert_int_not_equal(*advice->reason, 0);
+    }
+    advice_free(advices);
+}
+
 CURVE(polling, size, 5 + size / 1000)
 CURVE(blocking, size, 17 + size / 1000)
 
@@ -410,6 +423,7 @@ static void a_gain_must_exceed_the_noise(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        CASE(without_results_there_are_reasons),
         CASE(blocking_costs_what_it_adds),
         CASE(blocking_that_costs_nothing_is_no_advice),
         CASE(a_step_is_where_a_cache_ends),

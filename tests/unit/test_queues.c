@@ -463,6 +463,36 @@ static void a_waiting_poll_lets_the_sender_publish(void **state)
     ibv_destroy_cq(cq);
 }
 
+static void *wait_for_end(void *mutex)
+{
+    pthread_mutex_lock(mutex);
+    pthread_mutex_unlock(mutex);
+    return NULL;
+}
+
+/* Only a process with threads waits at all. */
+static void a_poll_waits_for_a_sender_no_longer_than_its_limit(void **state)
+{
+    pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+    struct ibv_cq *cq = ibv_create_cq(pd->context, 16, NULL, NULL, 0);
+    struct ibv_qp *a = fabric_rc_qp(pd, cq, 4), *b = fabric_rc_qp(pd, cq, 4);
+    pthread_t thread;
+
+    pthread_mutex_lock(&mutex);
+    assert_int_equal(pthread_create(&thread, NULL, wait_for_end, &mutex), 0);
+    fabric_connect(a, b);
+    post_recv(a, 0, 0, 8);
+    assert_int_equal(try_send(b, 0, memory, 8), 0);
+    store_release(&((struct hca_qp *)a)->publishing, 1);
+    assert_int_equal(wait_for(cq).opcode, IBV_WC_RECV);
+    store_release(&((struct hca_qp *)a)->publishing, 0);
+    pthread_mutex_unlock(&mutex);
+    pthread_join(thread, NULL);
+    ibv_destroy_qp(a);
+    ibv_destroy_qp(b);
+    ibv_destroy_cq(cq);
+}
+
 static void a_damaged_receive_queue_is_not_followed(void **state)
 {
     struct hca_rq rq;
@@ -536,6 +566,7 @@ int main(void)
         cmocka_unit_test(what_one_dead_sender_took_is_put_back_in_order),
         cmocka_unit_test(an_answer_does_not_overtake_the_completion),
         cmocka_unit_test(a_waiting_poll_lets_the_sender_publish),
+        cmocka_unit_test(a_poll_waits_for_a_sender_no_longer_than_its_limit),
         cmocka_unit_test(a_damaged_receive_queue_is_not_followed),
         cmocka_unit_test(shared_receive_queues_are_told_apart),
         cmocka_unit_test(only_an_xrc_srq_has_a_number),
