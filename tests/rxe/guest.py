@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What runs inside the virtual machine: guest.py TASK...
+"""What runs inside the virtual machine: guest.py TASK[=ARGUMENT]...
 
 Prints lines as tests/run wants them, "table NAME JSON" for what documents are made of, and "end"
 last: without it the machine did not get that far."""
@@ -178,6 +178,18 @@ def task_suite():
                            f'refused: {entry["skipped"].split(";")[0]}' if entry['skipped']
                            else 'measured']))
     attempt('suite complete', test)
+
+
+def task_sweep(path):
+    """The results of a sweep, line by line."""
+    def test():
+        with tempfile.TemporaryDirectory() as scratch:
+            target = os.path.join(scratch, 'results.json')
+            must(VERBENA, 'bench', path, '--timeout', '60', '-o', target, patience=SUITE_SECONDS)
+            with open(target, encoding='utf-8') as file:
+                for line in file.read().splitlines():
+                    say(f'results\t{line}')
+    attempt(f'sweep {os.path.basename(path)}', test)
 
 
 # ---- the wire engine at the other end ----
@@ -503,9 +515,10 @@ TASKS = {name[5:]: function for name, function in list(globals().items())
 
 
 def main():
-    for name in sys.argv[1:]:
+    for word in sys.argv[1:]:
+        name, *arguments = word.split('=', 1)
         start = time.monotonic()
-        TASKS[name]()
+        TASKS[name](*arguments)
         say(f'task {name} took {time.monotonic() - start:.0f} s')
     say('end')
 
