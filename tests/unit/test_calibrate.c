@@ -2,6 +2,7 @@
 /* Calibration without runs: costs of calls, what a Jacobian determines, lines of sweeps, values. */
 #include "calibrate/control.h"
 #include "calibrate/identify.h"
+#include "calibrate/known.h"
 #include "calibrate/surrogate.h"
 
 #include <setjmp.h>
@@ -123,7 +124,7 @@ static void test_lines(void **state)
     assert_non_null(strstr(data.experiments[0].whole, " --qps=1,13,16"));
     assert_non_null(strstr(data.experiments[0].whole, " --refine=0"));
     assert_non_null(strstr(data.experiments[0].whole, " --iterations=500"));
-    assert_non_null(strstr(data.experiments[0].brief, " --iterations=24"));
+    assert_non_null(strstr(data.experiments[0].brief, " --iterations=8"));
     assert_non_null(strstr(data.experiments[0].whole, " --depth=512"));
     assert_null(strstr(data.experiments[0].whole, "adapter"));
     data_free(&data);
@@ -193,6 +194,25 @@ static void test_surrogate(void **state)
     surrogate_close(&surrogate);
 }
 
+/* What was run is found again for the same experiment, length and values only. */
+static void test_known(void **state)
+{
+    struct data_experiment experiments[] = { { .first_point = 0, .count = 1 },
+                                             { .first_point = 1, .count = 2 } };
+    struct data data = { .experiment_count = 2, .experiments = experiments, .point_count = 3 };
+    struct known known = { .data = &data, .key_count = 2 };
+    const double values[] = { 1, 2 }, other[] = { 1, 3 }, run[] = { 7, 8, 9 };
+    double out[] = { 0, 0, 0 };
+
+    known_keep(&known, 1, false, values, run);
+    assert_false(known_find(&known, 0, false, values, out));
+    assert_false(known_find(&known, 1, true, values, out));
+    assert_false(known_find(&known, 1, false, other, out));
+    assert_true(known_find(&known, 1, false, values, out));
+    assert_true(out[0] == 0 && out[1] == 8 && out[2] == 9);
+    known_free(&known);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -201,6 +221,7 @@ int main(void)
         cmocka_unit_test(test_lines),
         cmocka_unit_test(test_values),
         cmocka_unit_test(test_surrogate),
+        cmocka_unit_test(test_known),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
