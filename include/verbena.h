@@ -81,6 +81,10 @@ void verbena_poll_only(struct ibv_cq *cq);
  * with the thread's own calls, so time without a processor does not count. */
 uint64_t verbena_stalled(void);
 
+/* Bytes of the host's memory in which the modelled adapter, the first of this node, keeps contexts
+ * and translations (ICM); 0 if it keeps them in memory of its own. */
+uint64_t verbena_icm_memory(void);
+
 /* Reports that this thread has written memory which process `pid` polls: threads in verbena_spin()
  * there return. */
 void verbena_memory_written(int pid);

@@ -184,14 +184,33 @@ static uint64_t sim_device_memory(void)
     return model->parameters.hca.memory;
 }
 
+static struct icm *icm_of(uint32_t device)
+{
+    return &hca_port_by_lid(addr_lid(segment_config()->node, device, 1))->hca->icm;
+}
+
 /* Every adapter of the node may be used with the region. */
 static void sim_attach_memory(struct shared_mr *mr)
 {
     if (mr->length == UINT64_MAX) /* the whole address space */
         return;
     for (uint32_t device = 0; device < seg->devices; device++)
-        icm_begin_region(&hca_port_by_lid(addr_lid(segment_config()->node, device, 1))->hca->icm,
-                         proc_self, mr->iova);
+        icm_add_region(icm_of(device), proc_self, mr->iova, mr->length);
+}
+
+static void sim_detach_memory(struct shared_mr *mr)
+{
+    if (mr->length == UINT64_MAX)
+        return;
+    for (uint32_t device = 0; device < seg->devices; device++)
+        icm_remove_region(icm_of(device), mr->iova, mr->length);
+}
+
+uint64_t sim_icm_host_bytes(void)
+{
+    bool any_channel;
+
+    return icm_host_bytes(icm_of(0), cq_count(&any_channel));
 }
 
 /* Whatever is mapped at this address next has other translations, so that addresses chosen by
@@ -223,6 +242,7 @@ const struct hca_engine sim_engine = {
     .stop = sim_stop,
     .start_copy_agent = agent_start,
     .attach_memory = sim_attach_memory,
+    .detach_memory = sim_detach_memory,
     .port_traffic = sim_port_traffic,
     .charge = sim_charge,
     .poll_begin = sim_poll_begin,

@@ -21,6 +21,7 @@ void vtime_find(void)
         { "verbena_spin", (void **)&vtime.spin },
         { "verbena_poll_only", (void **)&vtime.poll_only },
         { "verbena_stalled", (void **)&vtime.stalled },
+        { "verbena_icm_memory", (void **)&vtime.icm_memory },
         { "verbena_memory_written", (void **)&vtime.memory_written },
         { "verbena_barrier_begin", (void **)&vtime.barrier_begin },
         { "verbena_barrier_end", (void **)&vtime.barrier_end },

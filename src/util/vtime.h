@@ -18,6 +18,7 @@ struct vtime {
     int (*spin)(uint32_t changes, uint64_t until);
     void (*poll_only)(struct ibv_cq *cq);
     uint64_t (*stalled)(void);
+    uint64_t (*icm_memory)(void);
     void (*memory_written)(int pid);
     void (*barrier_begin)(uint32_t count);
     void (*barrier_end)(int all);

@@ -66,6 +66,11 @@ EXPORT uint64_t verbena_stalled(void)
     return in_virtual_time() ? sched_stalled_ms() : 0;
 }
 
+EXPORT uint64_t verbena_icm_memory(void)
+{
+    return in_virtual_time() ? sim_icm_host_bytes() : 0;
+}
+
 EXPORT void verbena_memory_written(int pid)
 {
     if (in_virtual_time())

@@ -22,6 +22,9 @@ MUTATIONS = [
              'latency', 'first QP', 64, 1.5, 10),
     Mutation('the same, one queue', 'mt25218-mem', 'icm.qpc_entries=16', 'mem', 'icm-qp',
              'latency', 'first QP', 1, 0.999, 1.001),
+    # 128 QPs: 32, 4 and 16 KB, and a page for a CQ, of 1 MB before.
+    Mutation('host memory page by page', 'mt25218-memfree', 'icm.chunk=4KB', 'mem', 'host-memory',
+             'memory', 'adapter', 128, 0.054, 0.055),
     Mutation('a microsecond of cable', 'mt25208', 'link.latency=525ns', 'pcie', 'latency',
              'latency', 'send poll', 4, 1.15, 1.3),
     Mutation('the same, there and back', 'mt25208', 'link.latency=525ns', 'pcie', 'latency',

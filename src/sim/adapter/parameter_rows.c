@@ -160,6 +160,8 @@ const struct parameter_row parameter_rows[] = {
     COUNT(icm.mtt_accesses, "0", 0, 1000, "dependent reads of 64 bytes of an MTT miss"),
     COUNT(icm.misses, "1", 1, ICM_MISSES_MAX, "misses served at a time"),
     COUNT(icm.write_back_accesses, "0", 0, 1000, "writes of 64 bytes for an evicted QPC"),
+    BYTES(icm.chunk, "0 B", 0,
+          "host memory that the driver adds to a table of the ICM at a time; 0: what the objects take"),
 
     { MEMBER(link.layer, enum link_layer), .unit = UNIT_CHOICE, .choices = "infiniband ethernet",
       .default_value = "infiniband",

@@ -8,7 +8,13 @@
 #define GROUP         16 /* consecutive pages, in consecutive buckets */
 #define FRESH_PAGES   16
 #define ACCESS_BYTES 64
-#define MTT_BYTES    8 /* an entry: the translation of a page */
+/* Sizes of objects, of the mthca driver. */
+#define QPC_BYTES  256
+#define EQPC_BYTES 32
+#define RDB_BYTES  128 /* four of 32 bytes for a QP */
+#define CQC_BYTES  64
+#define MPT_BYTES  64 /* a region */
+#define MTT_BYTES  8  /* an entry: the translation of a page */
 
 /* A page of registered memory: one that was used, or with which a region begins. A miss brings a
  * line of the MTT (icm.mtt_read bytes): the translations of consecutive pages of a region. Lines
@@ -214,13 +220,28 @@ static bool use_page(struct icm *icm, uint32_t proc, uint64_t page)
     return cache_use_again(&icm->mtt, (*link)->line, &(*link)->slot);
 }
 
-void icm_begin_region(struct icm *icm, uint32_t proc, uint64_t address)
+static uint64_t pages_of(const struct icm *icm, uint64_t address, uint64_t length)
+{
+    uint64_t size = icm->parameters->host.page_size;
+
+    return length ? (address + (length - 1)) / size - address / size + 1 : 0;
+}
+
+void icm_add_region(struct icm *icm, uint32_t proc, uint64_t address, uint64_t length)
 {
     uint64_t page = address / icm->parameters->host.page_size;
     struct page **link = icm->mtt.capacity ? find_page(icm, proc, page) : NULL;
 
+    icm->regions++;
+    icm->region_pages += pages_of(icm, address, length);
     if (link && !*link)
         begin_line(icm, link, proc, page);
+}
+
+void icm_remove_region(struct icm *icm, uint64_t address, uint64_t length)
+{
+    icm->regions--;
+    icm->region_pages -= pages_of(icm, address, length);
 }
 
 uint64_t icm_mtt(struct icm *icm, uint32_t proc, uint64_t address, uint64_t length, uint64_t now)
@@ -285,4 +306,19 @@ void icm_invalidate_mtt(struct icm *icm, uint32_t proc, uint64_t address, uint64
         if (*link)
             drop_page(icm, link);
     }
+}
+
+uint64_t icm_host_bytes(const struct icm *icm, uint64_t cqs)
+{
+    const struct parameters *p = icm->parameters;
+    const uint64_t tables[] = { icm->contexts_in_use * QPC_BYTES, icm->contexts_in_use * EQPC_BYTES,
+                                icm->contexts_in_use * RDB_BYTES, cqs * CQC_BYTES,
+                                icm->regions * MPT_BYTES,         icm->region_pages * MTT_BYTES };
+    uint64_t chunk = p->icm.chunk ? p->icm.chunk : 1, sum = 0;
+
+    if (p->icm.location != ICM_IN_HOST)
+        return 0;
+    for (size_t i = 0; i < sizeof(tables) / sizeof(*tables); i++)
+        sum += (tables[i] + chunk - 1) / chunk * chunk;
+    return sum;
 }

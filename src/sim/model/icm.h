@@ -18,6 +18,7 @@ struct icm {
     struct cache qpc;
     struct cache mtt;
     uint64_t contexts, contexts_in_use; /* the next number; QPs that have one */
+    uint64_t regions, region_pages;     /* that are registered */
     uint64_t lines;                     /* of the MTT: the next number */
     uint64_t line_pages;                /* pages that a line translates */
     struct pool pages;
@@ -37,13 +38,17 @@ uint64_t icm_qpc(struct icm *icm, uint64_t context, uint64_t now);
 /* Looks up the translations of a memory range; returns when all of them are in the cache. */
 uint64_t icm_mtt(struct icm *icm, uint32_t proc, uint64_t address, uint64_t length, uint64_t now);
 
-/* Memory is registered from here on: its translations begin a line of the MTT. */
-void icm_begin_region(struct icm *icm, uint32_t proc, uint64_t address);
+/* Memory is registered: its translations begin a line of the MTT. */
+void icm_add_region(struct icm *icm, uint32_t proc, uint64_t address, uint64_t length);
+void icm_remove_region(struct icm *icm, uint64_t address, uint64_t length);
 
 /* Drops the translations of a deregistered range. */
 void icm_invalidate_mtt(struct icm *icm, uint32_t proc, uint64_t address, uint64_t length);
 
 /* Drops the context of a destroyed QP. */
 void icm_free_context(struct icm *icm, uint64_t context);
+
+/* Host memory that holds the contexts of QPs and 'cqs' CQs, and regions with their translations. */
+uint64_t icm_host_bytes(const struct icm *icm, uint64_t cqs);
 
 #endif

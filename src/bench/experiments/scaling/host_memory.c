@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* How much host memory a connection takes: the memory of the process while it opens more and more
- * queue pairs. */
+ * queue pairs. On a model, that of the modelled adapter. */
 #include "runs.h"
 #include "bench/measure/count_sweep.h"
 #include "bench/measure/sweep.h"
+#include "util/vtime.h"
 
 #include <errno.h>
 #include <malloc.h>
@@ -137,7 +138,43 @@ static int measure_both(struct bench *bench, void *context, size_t size, unsigne
     return BENCH_OK;
 }
 
-static int measure(struct bench *bench, struct growth *growth)
+static int measure_adapter(struct bench *bench, void *context, size_t size, unsigned int qps,
+                           struct summary *out)
+{
+    struct growth *growth = context;
+    double kilobytes;
+
+    if (qps > growth->count && grow_to(bench, growth, qps))
+        return BENCH_FAILED;
+    kilobytes = vtime.icm_memory() / 1024.0;
+    histogram_of_values(&kilobytes, 1, out);
+    return BENCH_OK;
+}
+
+static int sweep(struct bench *bench, struct growth *growth, const struct count_sweep_curve *curves,
+                 unsigned int count)
+{
+    return count_sweep_run(bench, &(struct count_sweep){ .quantity = "memory",
+                                                         .unit = "KB",
+                                                         .better = BETTER_LOWER,
+                                                         .axis = "QPs",
+                                                         .counts = &bench->settings->qps,
+                                                         .limit = count_sweep_qp_limit(bench, 0),
+                                                         .limiter = "queue pairs",
+                                                         .context = growth,
+                                                         .curve_count = count,
+                                                         .curves = curves });
+}
+
+/* The memory of the processes belongs to the simulation. */
+static int measure_model(struct bench *bench, struct growth *growth)
+{
+    static const struct count_sweep_curve curve = { "adapter", measure_adapter };
+
+    return sweep(bench, growth, &curve, 1);
+}
+
+static int measure_processes(struct bench *bench, struct growth *growth)
 {
     static const struct count_sweep_curve curves[] = {
         { "virtual", measure_virtual },
@@ -146,17 +183,7 @@ static int measure(struct bench *bench, struct growth *growth)
     };
     struct footprint grown;
 
-    if (take_footprint(bench, &growth->before) ||
-        count_sweep_run(bench, &(struct count_sweep){ .quantity = "memory",
-                                                      .unit = "KB",
-                                                      .better = BETTER_LOWER,
-                                                      .axis = "QPs",
-                                                      .counts = &bench->settings->qps,
-                                                      .limit = count_sweep_qp_limit(bench, 0),
-                                                      .limiter = "queue pairs",
-                                                      .context = growth,
-                                                      .curve_count = 3,
-                                                      .curves = curves }) ||
+    if (take_footprint(bench, &growth->before) || sweep(bench, growth, curves, 3) ||
         grow_and_measure(bench, growth, growth->count, &grown))
         return BENCH_FAILED;
     bench_note(bench, "a connection", "%.1f KB of this process, %.1f KB of both",
@@ -189,7 +216,7 @@ int host_memory_run(struct bench *bench)
     if (check_order(bench) ||
         completions_open(bench, bench->settings->depth, WAIT_POLL, &growth.completions))
         goto out;
-    status = measure(bench, &growth);
+    status = vtime.on ? measure_model(bench, &growth) : measure_processes(bench, &growth);
     while (growth.count)
         endpoint_destroy(&growth.endpoints[--growth.count]);
     completions_close(&growth.completions);
