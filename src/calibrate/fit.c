@@ -16,12 +16,13 @@
 #define STILL       1e-4 /* a relative change that counts as none */
 #define FAILED      3.0  /* residual, in logarithms, of a point that a trial does not have */
 #define CONVERGED   1e-3
-#define UPDATES_MAX 2 /* of a Jacobian before it is measured again */
-#define OUTLIER     3.0 /* standard errors; farther away the distance counts, not its square */
-#define BRIEF_ERROR 0.1 /* of the difference between whole and brief runs, elsewhere */
-#define ROUNDS_MAX  4   /* of a fit that is still far away */
-#define FAR_AWAY    0.9 /* a fall of the norm to less than this, since the last Jacobian */
-#define USED_UP     5   /* lmder(): the number of trials is reached */
+#define UPDATES_MAX 2    /* of a Jacobian before it is measured again */
+#define OUTLIER     3.0  /* standard errors; farther away the distance counts, not its square */
+#define BRIEF_ERROR 0.1  /* of the difference between whole and brief runs, elsewhere */
+#define ROUNDS_MAX  8    /* of a fit that is still far away */
+#define FAR_AWAY    2.0  /* rms of the residuals */
+#define FALLING     0.98 /* a fall of their norm to less than this, since the last Jacobian */
+#define USED_UP     5    /* lmder(): the number of trials is reached */
 
 void fit_open(struct fit *fit, struct runs *runs, struct data *data, struct keys *keys)
 {
@@ -492,9 +493,10 @@ static bool solve_once(struct fit *fit, struct solver *s, int trials)
                      CONVERGED, 0, trials, s->scale, 2, 1, 0, &evaluations, &jacobians, s->pivots,
                      s->work, s->work + s->n, s->work + 2 * s->n, s->work + 3 * s->n,
                      s->work + 4 * s->n);
+    double norm = norm_of(fit, s->residuals);
 
-    return !fit->stopped && info == USED_UP &&
-           norm_of(fit, s->residuals) < FAR_AWAY * fit->measured_norm;
+    return !fit->stopped && info == USED_UP && norm > FAR_AWAY * sqrt(fit->point_count) &&
+           norm < FALLING * fit->measured_norm;
 }
 
 int fit_solve(struct fit *fit, int trials)

@@ -275,11 +275,18 @@ static unsigned int best_of(const struct tries *tries)
     return best;
 }
 
-/* The neighbours of the best value that fit as well. */
-static void plateau(const struct tries *tries, unsigned int *first, unsigned int *last)
+/* The square of a standard error, in units of the loss. */
+static double noise_of(const struct search *search)
 {
+    return search->fit->misfit * search->fit->misfit;
+}
+
+/* The neighbours of the best value that fit as well. */
+static void plateau(const struct search *search, unsigned int *first, unsigned int *last)
+{
+    const struct tries *tries = &search->tries;
     unsigned int best = best_of(tries);
-    double most = tries->list[best].loss * (1 + SAME) + 1e-9;
+    double most = tries->list[best].loss * (1 + SAME) + noise_of(search);
 
     *first = *last = best;
     while (*first && tries->list[*first - 1].loss <= most)
@@ -309,7 +316,7 @@ static int narrow(struct search *search)
         unsigned int first, last, count = 0;
         double wanted[2];
 
-        plateau(tries, &first, &last);
+        plateau(search, &first, &last);
         if (first)
             count = add_middle(tries, first - 1, wanted, count);
         if (last + 1 < tries->count)
@@ -336,11 +343,11 @@ static bool conclude(struct search *search)
 {
     struct key *key = &search->fit->keys->list[search->key];
     const struct tries *tries = &search->tries;
-    double before = key->value, noise = search->fit->misfit * search->fit->misfit;
+    double before = key->value;
     unsigned int first, last;
     bool open;
 
-    plateau(tries, &first, &last);
+    plateau(search, &first, &last);
     open = !first || last + 1 == tries->count; /* the data exclude one side only */
     key->low = tries->list[first].value;
     key->high = tries->list[last].value;
@@ -348,7 +355,7 @@ static bool conclude(struct search *search)
     key->value =
         keys_valid(key, open ? (first ? key->low : key->high) : sqrt(key->low * key->high));
     if ((before >= key->low && before <= key->high) ||
-        loss_at(tries, before) - tries->list[best_of(tries)].loss < BETTER * noise)
+        loss_at(tries, before) - tries->list[best_of(tries)].loss < BETTER * noise_of(search))
         key->value = before;
     if (key->start >= key->low && key->start <= key->high)
         key->value = key->start;
