@@ -8,7 +8,7 @@
 
 #define CHUNK_MAX (1ull << 20)
 /* In a stream of shorter messages, two system calls on a message cost more than both copies gain. */
-#define COOP_STREAM_MIN (256u << 10)
+#define COOP_STREAM_MIN (128u << 10)
 
 /* ---- receiving ---- */
 
