@@ -39,7 +39,8 @@ static void poll_end(int count)
     if (!wire_receive_owes())
         return;
     atomic_thread_fence(memory_order_seq_cst);
-    if (!count || !wire_service_looks())
+    bool later = count || wire_receive_expects_more();
+    if (!later || !wire_service_looks())
         wire_receive_answer();
 }
 

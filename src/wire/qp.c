@@ -46,6 +46,7 @@ static void start_transport(struct wire_qp *qp)
     qp->full_reads = attributes.max_reads;
     qp->losses = 0;
     qp->refused = false;
+    qp->answered_by = NULL;
     transport_init(&qp->transport, &wire_transport_ops, &attributes);
 }
 
@@ -103,8 +104,12 @@ void wire_qp_modified(struct hca_qp *hca, enum ibv_qp_state from, enum ibv_qp_st
     }
     spin_unlock(&hca->sq_lock);
     if (qp && from == IBV_QPS_SQD) {
+        struct wire_batch responses;
+
         epoch_enter();
-        wire_qp_kick(hca);
+        wire_batch_begin(&responses);
+        wire_qp_kick(hca, &responses);
+        wire_batch_end(&responses);
         epoch_exit();
     }
 }
@@ -411,8 +416,10 @@ static void add_responses(struct wire_batch *batch, struct wire_qp *qp)
 {
     struct packet packet;
 
-    while (!qp->refused && transport_pull_response(&qp->transport, &packet))
+    while (!qp->refused && transport_pull_response(&qp->transport, &packet)) {
         add_frame(batch, qp, &packet, NULL);
+        qp->answered_by = epoch_line;
+    }
 }
 
 /* Sends what the peer waits for, before the QP is gone. */
@@ -479,30 +486,47 @@ static void wait_for_room(struct wire_qp *qp)
         wire_peer_wait(qp);
 }
 
-/* With the send queue's lock held, inside an epoch. */
-static void pump(struct wire_qp *qp)
+/* What two threads send may arrive in either order, and programs rely on the completion of a request
+ * before the answer to it: an acknowledgement that another thread has sent goes with the answer once
+ * more. */
+static void repeat_acknowledgement(struct wire_qp *qp)
 {
-    struct wire_batch batch;
+    if (qp->answered_by && qp->answered_by != epoch_line && has_request(qp))
+        transport_acknowledge_again(&qp->transport);
+}
+
+/* With the send queue's lock held, inside an epoch. The payload of requests stays where it is until
+ * the batch has been sent. */
+static void fill(struct wire_batch *batch, struct wire_qp *qp)
+{
     struct packet packet;
     uint64_t now = now_ns();
-
-    wire_batch_begin(&batch);
     bool may_send = limit_requests(qp);
+
+    repeat_acknowledgement(qp);
     while (may_send && transport_pull_request(&qp->transport, now, &packet)) {
-        add_frame(&batch, qp, &packet, (struct wire_wqe *)(uintptr_t)packet.route);
+        add_frame(batch, qp, &packet, (struct wire_wqe *)(uintptr_t)packet.route);
         if (qp->sent)
             wire_qp_complete(qp, qp->sent,
                              qp->sent->unreadable ? IBV_WC_LOC_PROT_ERR : IBV_WC_SUCCESS);
         qp->sent = NULL;
         /* Behind the first request, the shorter acknowledgement fits into the same datagram, and the
          * peer takes it first. */
-        add_responses(&batch, qp);
+        add_responses(batch, qp);
     }
-    add_responses(&batch, qp);
-    wire_batch_end(&batch);
+    add_responses(batch, qp);
     note_in_flight(qp, now);
     wait_for_room(qp);
     set_deadline(qp, now);
+}
+
+static void pump(struct wire_qp *qp)
+{
+    struct wire_batch batch;
+
+    wire_batch_begin(&batch);
+    fill(&batch, qp);
+    wire_batch_end(&batch);
 }
 
 void wire_qp_post(struct hca_qp *hca, struct send_wqe *send)
@@ -544,7 +568,7 @@ void wire_qp_receive(struct hca_qp *hca, const struct wire_arrival *arrival)
 {
     struct wire_peer *peer = NULL;
     struct wire_qp *qp;
-    uint64_t now = now_ns();
+    uint64_t now = arrival->time;
 
     spin_lock(&hca->sq_lock);
     qp = hca->engine_qp;
@@ -563,11 +587,16 @@ void wire_qp_receive(struct hca_qp *hca, const struct wire_arrival *arrival)
     wire_peer_wake(peer);
 }
 
-void wire_qp_kick(struct hca_qp *hca)
+void wire_qp_kick(struct hca_qp *hca, struct wire_batch *responses)
 {
+    struct wire_qp *qp;
+
     spin_lock(&hca->sq_lock);
-    if (hca->engine_qp)
-        pump(hca->engine_qp);
+    qp = hca->engine_qp;
+    if (qp && has_request(qp))
+        pump(qp);
+    else if (qp)
+        fill(responses, qp);
     spin_unlock(&hca->sq_lock);
 }
 

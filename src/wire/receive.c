@@ -19,6 +19,8 @@
 #define LONG_DATAGRAM 8192
 #define TOUCHED       64
 #define QUIET_EVERY   16
+#define HOLD_BYTES    (100 << 10) /* a peer sends more than twice as much without an answer */
+#define HOLD_POLLS    2
 
 /* Guarded by receive_lock: one thread receives at a time, so that packets stay in order. */
 static struct spinlock receive_lock;
@@ -34,20 +36,25 @@ static unsigned busy_source, rounds; /* the one that had something last */
 /* Numbers of QPs that may have something to send now; they may be destroyed meanwhile. */
 static uint32_t touched[TOUCHED];
 static atomic_uint touched_count;
+static atomic_uint held_bytes, held_polls; /* since the last answer, and since the last datagram */
 
 /* ---- one packet ---- */
 
 static void kick_touched(void)
 {
     unsigned count = load_relaxed(&touched_count);
+    struct wire_batch responses;
 
+    wire_batch_begin(&responses);
     for (unsigned i = 0; i < count; i++) {
         struct hca_qp *qp = qp_by_number(touched[i]);
 
         if (qp)
-            wire_qp_kick(qp);
+            wire_qp_kick(qp, &responses);
     }
+    wire_batch_end(&responses);
     store_relaxed(&touched_count, 0);
+    store_relaxed(&held_bytes, 0);
 }
 
 void wire_receive_touch(uint32_t qpn)
@@ -159,7 +166,7 @@ static unsigned take_datagram(const struct wire_gid *to, struct msghdr *message,
 {
     const uint8_t *bytes = message->msg_iov->iov_base;
     size_t segment = segment_bytes(message, length);
-    struct wire_arrival arrival = { .to = to };
+    struct wire_arrival arrival = { .time = now_ns(), .to = to };
 
     set_source(&arrival.flow, message->msg_name);
     memcpy(arrival.flow.destination, to->raw, 16);
@@ -203,6 +210,16 @@ static void expect(int got)
         expected = 2 * expected < MESSAGES ? 2 * expected : MESSAGES;
 }
 
+static void note_long_datagrams(int got)
+{
+    for (int i = 0; i < got; i++) {
+        if (messages[i].msg_len <= LONG_DATAGRAM)
+            continue;
+        store_relaxed(&held_bytes, load_relaxed(&held_bytes) + messages[i].msg_len);
+        store_relaxed(&held_polls, 0);
+    }
+}
+
 static unsigned take_from_socket(const struct wire_gid *gid)
 {
     unsigned count = 0;
@@ -210,6 +227,7 @@ static unsigned take_from_socket(const struct wire_gid *gid)
 
     reset_lengths();
     got = recvmmsg(gid->fd, messages, expected, MSG_DONTWAIT, NULL);
+    note_long_datagrams(got);
     for (int i = 0; i < got; i++)
         count += take_datagram(gid, &messages[i].msg_hdr, messages[i].msg_len);
     expect(got);
@@ -226,6 +244,7 @@ static unsigned take_forwarded(void)
 
     while (count < MESSAGES * 8 && (length = wire_forward_take(buffers[0].bytes, MESSAGE_BYTES,
                                                                &gid, &arrival.flow, &frame))) {
+        arrival.time = now_ns();
         arrival.to = &wire_port.gids[gid];
         count++;
         if (packet_decode(&arrival.packet, frame, length - ICRC_BYTES))
@@ -285,6 +304,14 @@ unsigned wire_receive(bool all)
 bool wire_receive_owes(void)
 {
     return load_relaxed(&touched_count);
+}
+
+bool wire_receive_expects_more(void)
+{
+    unsigned bytes = load_relaxed(&held_bytes), polls = load_relaxed(&held_polls);
+
+    store_relaxed(&held_polls, polls + 1);
+    return bytes && bytes < HOLD_BYTES && polls < HOLD_POLLS;
 }
 
 void wire_receive_answer(void)

@@ -16,6 +16,7 @@
 
 #define LOOK_NS     300000 /* how often to look whether a program that polls still does */
 #define MANY_POLLS  10     /* in that time: the program receives soon enough by itself */
+#define FEW_POLLS   2      /* a program that did so and now sends long messages still does */
 #define ROUNDS      16 /* of receiving, until timers have their turn */
 #define SLICE_NS    100000
 #define STACK_BYTES (512 << 10)
@@ -105,10 +106,11 @@ static void watch_program(struct window *window)
     uint64_t now = now_ns();
     unsigned polls = load_relaxed(&wire_service_polls);
 
-    if (now - window->began < LOOK_NS && polls - window->polls < MANY_POLLS)
+    unsigned enough = window->program_polls ? FEW_POLLS : MANY_POLLS;
+    if (now - window->began < LOOK_NS && polls - window->polls < enough)
         return;
     window->program_polls =
-        (polls - window->polls) * (uint64_t)LOOK_NS > (now - window->began) * MANY_POLLS;
+        (polls - window->polls) * (uint64_t)LOOK_NS > (now - window->began) * enough;
     window->began = now;
     window->polls = polls;
 }
@@ -146,7 +148,8 @@ static void *serve(void *unused)
             wait_for_packets();
         watch_program(&window);
         for (int i = 0; i < ROUNDS && !window.program_polls && wire_receive(!i); i++)
-            wire_receive_answer();
+            if (!wire_receive_expects_more())
+                wire_receive_answer();
         run_timers();
         wire_port_follow();
         if (qp_needs_attention())

@@ -83,6 +83,7 @@ void wire_batch_end(struct wire_batch *batch);
 
 /* A packet that has arrived, and how. */
 struct wire_arrival {
+    uint64_t time;
     const struct wire_gid *to;
     struct roce_flow flow;
     struct packet packet;
@@ -93,6 +94,9 @@ struct wire_arrival {
  * until wire_receive_answer(). */
 unsigned wire_receive(bool all);
 bool wire_receive_owes(void);
+/* Another long datagram is likely to come at once, and one acknowledgement then serves both. For a
+ * caller that receives again soon. */
+bool wire_receive_expects_more(void);
 void wire_receive_answer(void);
 /* With the receive lock held: that QP may have something to send. */
 void wire_receive_touch(uint32_t qpn);
@@ -166,6 +170,7 @@ struct wire_qp {
     const struct wire_arrival *arrival; /* while the transport processes it */
     struct deliver_target target;       /* of the message that is being received */
     bool refused;                       /* the last response was a NAK */
+    const void *answered_by;            /* the thread that has sent the last response */
 };
 
 /* ---- peers: hosts, each with one receive buffer for all QPs ---- */
@@ -190,8 +195,9 @@ void wire_qp_flush(struct hca_qp *qp);
 
 /* Passes a packet to its QP, inside an epoch. */
 void wire_qp_receive(struct hca_qp *qp, const struct wire_arrival *arrival);
-/* Sends what the QP has to send, inside an epoch. */
-void wire_qp_kick(struct hca_qp *qp);
+/* Sends what the QP has to send, inside an epoch. If these are responses only, they wait in a batch
+ * for those of other QPs. */
+void wire_qp_kick(struct hca_qp *qp, struct wire_batch *responses);
 /* In a forked child: the QPs, and what other threads held, are the parent's. */
 void wire_qp_forget(void);
 void wire_receive_forget(void);

@@ -108,6 +108,28 @@ static void a_gap_is_reported_once(void **state)
     pair_free(pair);
 }
 
+static void an_acknowledgement_is_repeated_on_demand(void **state)
+{
+    struct pair *pair = pair_plain();
+    struct pair_end *end = &pair->ends[0];
+    struct transport_qp *responder = &pair->ends[1].qp;
+    struct packet packets[3];
+
+    for (unsigned i = 0; i < 3; i++) {
+        pair_post(end, TRANSPORT_SEND, 10);
+        assert_true(transport_pull_request(&end->qp, 0, &packets[i]));
+    }
+    give(pair, 1, &packets[0]);
+    expect_acknowledgement(pair, ACK_NO_CREDITS, packets[0].psn, 1);
+    transport_acknowledge_again(responder);
+    expect_acknowledgement(pair, ACK_NO_CREDITS, packets[0].psn, 1);
+    give(pair, 1, &packets[2]);
+    expect_acknowledgement(pair, NAK_SEQUENCE, packets[1].psn, 1);
+    transport_acknowledge_again(responder);
+    assert_false(transport_has_response(responder));
+    pair_free(pair);
+}
+
 static void an_old_send_is_acknowledged_and_not_received(void **state)
 {
     struct pair *pair = pair_plain();
@@ -549,6 +571,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(malformed_messages_are_invalid),
         cmocka_unit_test(a_gap_is_reported_once),
+        cmocka_unit_test(an_acknowledgement_is_repeated_on_demand),
         cmocka_unit_test(an_old_send_is_acknowledged_and_not_received),
         cmocka_unit_test(an_old_atomic_is_answered_from_memory_while_there_is_one),
         cmocka_unit_test(a_repetition_makes_room_for_a_new_request),
