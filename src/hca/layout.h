@@ -19,6 +19,7 @@
 #define SEGMENT_VERSION 4
 
 #define MAX_PROCS        1024
+#define NEAR_PORTS       8 /* one for each GID */
 #define MAX_THREAD_LINES 32
 
 #define UNIT_SHIFT 16
@@ -93,6 +94,12 @@ enum copy_state { COPY_IDLE, COPY_POSTED, COPY_BUSY, COPY_DONE, COPY_FAULT };
 /* Whether the threads of dma/agent.h run, and which peers must let them copy. */
 enum agent_use { AGENT_OFF, AGENT_FOR_ALL, AGENT_FOR_SOME };
 
+/* The UDP port of a process for others of its host, at one of the wire's GIDs. */
+struct near_port {
+    uint8_t gid[16];
+    _Atomic uint32_t port; /* 0: none */
+};
+
 struct proc_slot {
     _Atomic uint32_t state;
     _Atomic uint32_t generation;
@@ -112,6 +119,7 @@ struct proc_slot {
     _Atomic uint32_t swaps; /* odd during an exchange in which accesses by the kernel fail */
     _Atomic uint32_t maps_memory; /* it maps memory of peers */
     _Atomic uint32_t share_asked; /* a region of its has been copied enough: SHARE_PENDING */
+    struct near_port near[NEAR_PORTS];
     struct shm_lock copy_lock;
     struct copy_request copy;
     struct open_device open[MAX_OPEN_DEVICES];

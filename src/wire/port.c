@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "wire/wire.h"
 
+#include "hca/proc.h"
+#include "hca/table.h"
 #include "util/log.h"
 
 #include <arpa/inet.h>
@@ -64,25 +66,25 @@ static void set_buffers(int fd)
         set_number(fd, SOL_SOCKET, SO_SNDBUF, SOCKET_BUFFER);
 }
 
-static int open_socket(struct wire_gid *gid)
+/* `shared` by all processes of the host. */
+static int open_socket(const union netif_address *address, bool shared)
 {
-    int family = gid->address.any.sa_family;
-    socklen_t length = family == AF_INET ? sizeof(gid->address.v4) : sizeof(gid->address.v6);
+    int family = address->any.sa_family;
+    socklen_t length = family == AF_INET ? sizeof(address->v4) : sizeof(address->v6);
     int fd = socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
     if (fd < 0)
         return -1;
     set_buffers(fd);
     set_number(fd, IPPROTO_UDP, UDP_GRO, 1);
-    if (set_options(fd, family) || set_number(fd, SOL_SOCKET, SO_REUSEPORT, 1) ||
-        bind(fd, &gid->address.any, length)) {
+    if (set_options(fd, family) || (shared && set_number(fd, SOL_SOCKET, SO_REUSEPORT, 1)) ||
+        bind(fd, &address->any, length)) {
         int err = errno;
         close(fd);
         errno = err;
         return -1;
     }
-    gid->fd = fd;
-    return 0;
+    return fd;
 }
 
 static void log_refused(const struct wire_gid *gid, int err)
@@ -100,12 +102,17 @@ static void log_refused(const struct wire_gid *gid, int err)
 
 /* ---- the table of GIDs ---- */
 
-static void set_port_number(union netif_address *address)
+static void set_port_number(union netif_address *address, uint16_t number)
 {
     if (address->any.sa_family == AF_INET)
-        address->v4.sin_port = htons(ROCE_UDP_PORT);
+        address->v4.sin_port = htons(number);
     else
-        address->v6.sin6_port = htons(ROCE_UDP_PORT);
+        address->v6.sin6_port = htons(number);
+}
+
+static uint16_t port_number(const union netif_address *address)
+{
+    return ntohs(address->any.sa_family == AF_INET ? address->v4.sin_port : address->v6.sin6_port);
 }
 
 static struct wire_gid *find_gid(const uint8_t raw[16])
@@ -114,6 +121,44 @@ static struct wire_gid *find_gid(const uint8_t raw[16])
         if (!memcmp(wire_port.gids[i].raw, raw, 16))
             return &wire_port.gids[i];
     return NULL;
+}
+
+/* The kernel gives all packets from one address to the same of the sockets that share a port.
+ * Between processes of one host, they would all go to one process, which had to pass on half of
+ * them. */
+static void open_near(struct wire_gid *gid)
+{
+    struct near_port *near = &proc_slot(proc_self)->near[gid - wire_port.gids];
+    union netif_address address = gid->address;
+    socklen_t length = sizeof(address);
+
+    _Static_assert(NEAR_PORTS == HCA_GIDS, "a port for each GID");
+    set_port_number(&address, 0);
+    gid->near_fd = open_socket(&address, false);
+    if (gid->near_fd < 0 || getsockname(gid->near_fd, &address.any, &length))
+        return;
+    memcpy(near->gid, gid->raw, sizeof(near->gid));
+    store_release(&near->port, port_number(&address));
+}
+
+static void forget_near(void)
+{
+    for (unsigned i = 0; i < NEAR_PORTS; i++)
+        store_relaxed(&proc_slot(proc_self)->near[i].port, 0);
+}
+
+void wire_port_find_near(const uint8_t gid[16], uint32_t qpn, union netif_address *address)
+{
+    const struct shared_qp *qp = find_gid(gid) ? shared_qp_find(qpn) : NULL;
+    uint32_t proc = qp ? qp->proc : MAX_PROCS;
+
+    for (unsigned i = 0; proc < MAX_PROCS && i < NEAR_PORTS; i++) {
+        const struct near_port *near = &proc_slot(proc)->near[i];
+        uint32_t port = load_acquire(&near->port);
+
+        if (port && !memcmp(near->gid, gid, sizeof(near->gid)))
+            set_port_number(address, port);
+    }
 }
 
 /* An address that comes back finds its entry and its socket, which is still bound. Returns 0 or an
@@ -134,12 +179,14 @@ static int add_address(const union netif_address *address)
     gid = &wire_port.gids[wire_port.count];
     *gid = (struct wire_gid){ .address = *address };
     memcpy(gid->raw, raw, sizeof(raw));
-    set_port_number(&gid->address);
-    if (open_socket(gid)) {
+    set_port_number(&gid->address, ROCE_UDP_PORT);
+    gid->fd = open_socket(&gid->address, true);
+    if (gid->fd < 0) {
         int err = errno;
         log_refused(gid, err);
         return err;
     }
+    open_near(gid);
     wire_port.count++;
     return 0;
 }
@@ -201,6 +248,7 @@ int wire_port_open(void)
     int err = 0;
 
     wire_port_close();
+    forget_near();
     read_choice();
     port->changes_fd = open_changes();
     if (netif_find(chosen, &port->netif, error, sizeof(error))) {
@@ -233,8 +281,10 @@ static void close_socket(int *fd)
 
 void wire_port_close(void)
 {
-    for (unsigned i = 0; i < wire_port.count; i++)
-        close(wire_port.gids[i].fd);
+    for (unsigned i = 0; i < wire_port.count; i++) {
+        close_socket(&wire_port.gids[i].fd);
+        close_socket(&wire_port.gids[i].near_fd);
+    }
     close_socket(&wire_port.forward_fd);
     close_socket(&wire_port.changes_fd);
     wire_port.count = 0;

@@ -79,6 +79,9 @@ static void find_peer(struct wire_qp *qp)
     memcpy(qp->peer_gid, route->dgid.raw, sizeof(qp->peer_gid));
     if (!wire_port_address(qp->from, qp->peer_gid, &qp->to))
         qp->to.any.sa_family = AF_UNSPEC; /* nothing that is sent there arrives */
+    epoch_enter();
+    wire_port_find_near(qp->peer_gid, qp->hca->attr.dest_qp_num, &qp->to);
+    epoch_exit();
     wire_peer_leave(qp);
     if (qp->hca->ibv.qp_type != IBV_QPT_UC)
         qp->peer = wire_peer_find(qp->peer_gid);

@@ -31,7 +31,7 @@ static struct receive_message {
     struct iovec iov;
 } * buffers;
 static struct mmsghdr messages[MESSAGES];
-static unsigned expected = 1; /* datagrams at once */
+static unsigned expected = 1;        /* datagrams at once */
 static unsigned busy_source, rounds; /* the one that had something last */
 /* Numbers of QPs that may have something to send now; they may be destroyed meanwhile. */
 static uint32_t touched[TOUCHED];
@@ -220,13 +220,13 @@ static void note_long_datagrams(int got)
     }
 }
 
-static unsigned take_from_socket(const struct wire_gid *gid)
+static unsigned take_from_socket(const struct wire_gid *gid, int fd)
 {
     unsigned count = 0;
     int got;
 
     reset_lengths();
-    got = recvmmsg(gid->fd, messages, expected, MSG_DONTWAIT, NULL);
+    got = recvmmsg(fd, messages, expected, MSG_DONTWAIT, NULL);
     note_long_datagrams(got);
     for (int i = 0; i < got; i++)
         count += take_datagram(gid, &messages[i].msg_hdr, messages[i].msg_len);
@@ -265,9 +265,15 @@ void wire_receive_forget(void)
 
 static unsigned take_from(unsigned source)
 {
-    unsigned count =
-        source < wire_port.count ? take_from_socket(&wire_port.gids[source]) : take_forwarded();
+    unsigned gids = wire_port.count, count;
 
+    if (source < gids)
+        count = take_from_socket(&wire_port.gids[source], wire_port.gids[source].fd);
+    else if (source < 2 * gids)
+        count =
+            take_from_socket(&wire_port.gids[source - gids], wire_port.gids[source - gids].near_fd);
+    else
+        count = take_forwarded();
     if (count)
         busy_source = source;
     return count;
@@ -277,7 +283,7 @@ static unsigned take_from(unsigned source)
  * sockets: most of the time, look only where something was found before. */
 static unsigned take_from_sources(bool all)
 {
-    unsigned sources = wire_port.count + 1, count = 0;
+    unsigned sources = 2 * wire_port.count + 1, count = 0;
 
     if (!all && rounds++ % QUIET_EVERY && busy_source < sources)
         return take_from(busy_source);

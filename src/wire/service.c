@@ -74,13 +74,15 @@ static void sleep_for(uint64_t ns)
 
 static void wait_for_packets(void)
 {
-    struct pollfd fds[HCA_GIDS + 3];
+    struct pollfd fds[2 * HCA_GIDS + 3];
     uint64_t now = now_ns(), due = load_relaxed(&next_timer), drained;
     struct timespec time = { 0 }, *until = NULL;
     unsigned count = 0;
 
-    for (unsigned i = 0; i < wire_port.count; i++)
+    for (unsigned i = 0; i < wire_port.count; i++) {
         fds[count++] = (struct pollfd){ .fd = wire_port.gids[i].fd, .events = POLLIN };
+        fds[count++] = (struct pollfd){ .fd = wire_port.gids[i].near_fd, .events = POLLIN };
+    }
     fds[count++] = (struct pollfd){ .fd = wire_port.forward_fd, .events = POLLIN };
     fds[count++] = (struct pollfd){ .fd = wire_port.changes_fd, .events = POLLIN };
     fds[count] = (struct pollfd){ .fd = wake_fd, .events = POLLIN };

@@ -23,6 +23,7 @@ struct wire_gid {
     uint8_t raw[16];
     union netif_address address;
     int fd;
+    int near_fd; /* a port that other processes of the host know */
     atomic_bool gone; /* the interface has lost the address */
 };
 
@@ -50,6 +51,9 @@ bool wire_port_fabric(char *name, size_t size);
 /* The socket address of a GID, as seen from GID `from`. False: not of its family. */
 bool wire_port_address(const struct wire_gid *from, const uint8_t gid[16],
                        union netif_address *address);
+
+/* If the QP belongs to a process of this host, the address of that process. Inside an epoch. */
+void wire_port_find_near(const uint8_t gid[16], uint32_t qpn, union netif_address *address);
 
 /* ---- sending: frames of one QP, in as few system calls as possible ---- */
 
