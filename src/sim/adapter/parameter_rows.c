@@ -159,6 +159,7 @@ const struct parameter_row parameter_rows[] = {
     COUNT(icm.qpc_accesses, "0", 0, 1000, "dependent reads of 64 bytes of a QPC miss"),
     COUNT(icm.mtt_accesses, "0", 0, 1000, "dependent reads of 64 bytes of an MTT miss"),
     COUNT(icm.misses, "1", 1, ICM_MISSES_MAX, "misses served at a time"),
+    YES_NO(icm.in_order, "no", "contexts are looked up in order: behind a miss, hits wait, too"),
     COUNT(icm.write_back_accesses, "0", 0, 1000, "writes of 64 bytes for an evicted QPC"),
     BYTES(icm.chunk, "0 B", 0,
           "host memory that the driver adds to a table of the ICM at a time; 0: what the objects take"),

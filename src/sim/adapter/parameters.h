@@ -98,6 +98,7 @@ struct parameters {
         double access_time;   /* to memory of the adapter; in the host, an access crosses the bus */
         uint64_t qpc_accesses, mtt_accesses, write_back_accesses;
         uint64_t misses; /* served at a time */
+        bool in_order;   /* a hit waits for the misses before it */
         uint64_t chunk;  /* bytes by which a table in the host grows */
     } icm;
 

@@ -102,6 +102,7 @@ uint64_t hca_atomic(struct sim_qp *qp, uint64_t address, uint64_t now);
 /* ---- send_engine.c: from posted WQEs to packets ---- */
 /* A doorbell for 'count' further WQEs has arrived. */
 void send_engine_doorbell(struct sim_qp *qp, uint32_t count);
+void send_engine_context(struct sim_qp *qp);
 void send_engine_wqe_fetched(struct sim_qp *qp, uint32_t count);
 /* Queues the QP for an engine if it may have something to send. */
 void send_engine_kick(struct sim_qp *qp);

@@ -102,11 +102,18 @@ uint64_t icm_new_context(struct icm *icm)
 uint64_t icm_qpc(struct icm *icm, uint64_t context, uint64_t now)
 {
     const struct parameters *p = icm->parameters;
+    uint64_t end = now;
     bool evicted;
 
-    if (!icm->qpc.capacity || cache_use(&icm->qpc, context, &evicted))
+    if (!icm->qpc.capacity)
         return now;
-    return serve_miss(icm, now, p->icm.qpc_accesses, evicted ? p->icm.write_back_accesses : 0);
+    if (!cache_use(&icm->qpc, context, &evicted))
+        end = serve_miss(icm, now, p->icm.qpc_accesses, evicted ? p->icm.write_back_accesses : 0);
+    if (!p->icm.in_order)
+        return end;
+    if (icm->answered_at < end)
+        icm->answered_at = end;
+    return icm->answered_at;
 }
 
 static struct page **bucket_of(const struct icm *icm, uint32_t proc, uint64_t page)

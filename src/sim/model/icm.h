@@ -15,6 +15,7 @@ struct icm {
     struct bus *bus;
     struct server fetcher; /* serves misses, icm.misses at a time; busy if all of them are */
     uint64_t free_at[ICM_MISSES_MAX]; /* each of these */
+    uint64_t answered_at;             /* the last lookup of a context, if they are in order */
     struct cache qpc;
     struct cache mtt;
     uint64_t contexts, contexts_in_use; /* the next number; QPs that have one */

@@ -36,6 +36,10 @@ void model_dispatch(const struct event *event)
         send_engine_doorbell(qp, event->argument);
         sim_qp_put(qp);
         break;
+    case EVENT_CONTEXT:
+        send_engine_context(qp);
+        sim_qp_put(qp);
+        break;
     case EVENT_WQE_FETCHED:
         send_engine_wqe_fetched(qp, event->argument);
         sim_qp_put(qp);

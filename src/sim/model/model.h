@@ -16,6 +16,7 @@
 
 enum event_kind {
     EVENT_DOORBELL,         /* sim_qp: 'argument' WQEs were posted */
+    EVENT_CONTEXT,          /* sim_qp: its context is there, for its doorbells */
     EVENT_WQE_FETCHED,      /* sim_qp: 'argument' WQEs are on the adapter */
     EVENT_ENGINE,           /* send_engine: continues with its message */
     EVENT_PACKET_READ,      /* sim_packet: host memory returns the first data */

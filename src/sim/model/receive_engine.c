@@ -131,7 +131,7 @@ static void process_arrivals(struct sim_packet *pkt, enum stage stage)
             qp->arrived_last = NULL;
         process(pkt);
         pkt = qp->arrived_first;
-        stage = STAGE_NEW;
+        stage = model->parameters.icm.in_order ? STAGE_QPC : STAGE_NEW; /* the context is there */
     }
 }
 

@@ -68,7 +68,7 @@ static void fetch_next(struct sim_qp *qp)
         for (uint32_t i = 0; i < count; i++)
             bytes += wqe_fetch_bytes(sim_qp_wqe(qp, qp->requested + i));
         model_set_activity(qp, NULL);
-        time = icm_qpc(&hca->icm, qp->context, sched->now);
+        time = p->icm.in_order ? sched->now : icm_qpc(&hca->icm, qp->context, sched->now);
         request(qp, count, bus_fetch_wqe(&hca->bus, time, bytes));
     }
 }
@@ -87,6 +87,29 @@ static bool take_from_doorbell(struct sim_qp *qp, const struct sim_wqe *wqe)
     return true;
 }
 
+/* Where lookups are in order, a doorbell waits for its turn, and for those that ring meanwhile. */
+static bool waits_for_context(struct sim_qp *qp)
+{
+    uint64_t time;
+
+    if (qp->waits_for_context)
+        return true;
+    model_set_activity(qp, NULL);
+    time = icm_qpc(&qp->port->hca->icm, qp->context, sched->now);
+    if (time <= sched->now)
+        return false;
+    qp->waits_for_context = true;
+    qp->refcount++;
+    event_at(time, EVENT_CONTEXT, qp, 0);
+    return true;
+}
+
+void send_engine_context(struct sim_qp *qp)
+{
+    qp->waits_for_context = false;
+    fetch_next(qp);
+}
+
 void send_engine_doorbell(struct sim_qp *qp, uint32_t count)
 {
     if (qp->dead)
@@ -97,7 +120,8 @@ void send_engine_doorbell(struct sim_qp *qp, uint32_t count)
         return;
     if (model->parameters.hca.doorbell_bytes)
         bus_store(&qp->port->hca->bus, sched->now, model->parameters.hca.doorbell_bytes);
-    fetch_next(qp);
+    if (!model->parameters.icm.in_order || !waits_for_context(qp))
+        fetch_next(qp);
 }
 
 void send_engine_wqe_fetched(struct sim_qp *qp, uint32_t count)
@@ -190,7 +214,10 @@ static void assign(struct sim_port *port)
             engine->messages += starts_message(pkt);
             engine->quantum_used = 0;
             model_set_activity(qp, pkt);
-            time = icm_qpc(&port->hca->icm, qp->context, sched->now);
+            /* Where lookups are in order, the doorbell or packet has brought the context along. */
+            time = model->parameters.icm.in_order
+                       ? sched->now
+                       : icm_qpc(&port->hca->icm, qp->context, sched->now);
             event_at(time + ns_of(wqe_service_time(pkt)), EVENT_ENGINE, engine, 0);
         }
     }

@@ -84,6 +84,7 @@ struct sim_qp {
     uint32_t mask;
     uint32_t posted, rung, requested, fetched, completed;
     uint32_t announced; /* posted WQEs for which a doorbell is on its way or has arrived */
+    uint64_t locked_until; /* by the call of a thread that posts */
     uint32_t fetches;   /* under way; together they bring WQEs up to 'requested' */
     uint64_t fetched_at; /* fetches end in order, none before this time */
     uint32_t max_send_sge, max_recv_sge;
@@ -96,6 +97,7 @@ struct sim_qp {
     bool draining;           /* its engine waits until its packets have left */
     bool response_ready;     /* a read or atomic response may be sent now */
     bool response_scheduled; /* EVENT_RESPOND is in the event queue */
+    bool waits_for_context; /* a doorbell */
     bool waits_for_ack;
     uint64_t translated_at; /* payload is written in order, and acknowledged, from this time on */
     bool ack_scheduled;     /* EVENT_ACK is in the event queue */
