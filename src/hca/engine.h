@@ -73,6 +73,8 @@ struct hca_engine {
     bool (*send_mad)(const struct hca_mad *mad);
     /* Charges a call's duration to the calling thread. */
     void (*charge)(enum hca_call call, uint64_t amount);
+    /* The same for a call that posts a list of sends: threads that post to one QP take turns. */
+    void (*charge_sends)(struct hca_qp *qp, const struct ibv_send_wr *list);
     /* Called around every poll, which found `count` completions. */
     void (*poll_begin)(void);
     void (*poll_end)(int count);

@@ -71,6 +71,29 @@ static void sim_charge(enum hca_call call, uint64_t amount)
     sched_charge(cost_of(call, amount));
 }
 
+static enum hca_call call_of(const struct ibv_send_wr *wr, bool first)
+{
+    if (wr->opcode == IBV_WR_BIND_MW)
+        return CALL_BIND_WINDOW;
+    return first ? CALL_POST_SEND : CALL_POST_NEXT_SEND;
+}
+
+/* A driver holds the lock of the send queue while it writes the WQEs of a call. */
+static void sim_charge_sends(struct hca_qp *hqp, const struct ibv_send_wr *list)
+{
+    struct sim_qp *qp = sim_qp_find(hqp->ibv.qp_num);
+    uint64_t cost = 0;
+
+    for (const struct ibv_send_wr *wr = list; wr; wr = wr->next)
+        cost += ns_of(cost_of(call_of(wr, wr == list), wr->num_sge));
+    while (qp && sched_now() < qp->locked_until)
+        sched_charge(qp->locked_until - sched_now());
+    if (qp)
+        qp->locked_until = sched_now() + cost;
+    for (const struct ibv_send_wr *wr = list; wr; wr = wr->next)
+        sim_charge(call_of(wr, wr == list), wr->num_sge);
+}
+
 static void sim_poll_begin(void)
 {
     sched_sync();
@@ -245,6 +268,7 @@ const struct hca_engine sim_engine = {
     .detach_memory = sim_detach_memory,
     .port_traffic = sim_port_traffic,
     .charge = sim_charge,
+    .charge_sends = sim_charge_sends,
     .poll_begin = sim_poll_begin,
     .poll_end = sim_poll_end,
     .sleep = sim_sleep,

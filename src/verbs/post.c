@@ -175,12 +175,10 @@ static inline int send_one(struct hca_qp *qp, struct ibv_send_wr *wr, const void
 }
 
 /* Call without locks: other threads run while virtual time passes. */
-static inline void charge_sends(const struct ibv_send_wr *wr)
+static inline void charge_sends(struct hca_qp *qp, const struct ibv_send_wr *list)
 {
-    if (likely(!hca_engine->charge))
-        return;
-    for (enum hca_call post = CALL_POST_SEND; wr; wr = wr->next, post = CALL_POST_NEXT_SEND)
-        hca_engine->charge(wr->opcode == IBV_WR_BIND_MW ? CALL_BIND_WINDOW : post, wr->num_sge);
+    if (unlikely(hca_engine->charge_sends != NULL))
+        hca_engine->charge_sends(qp, list);
 }
 
 static inline void end_sends(struct hca_qp *qp)
@@ -208,7 +206,7 @@ int verbs_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_
             check_explain_post(qp, wr, EINVAL);
         return EINVAL;
     }
-    charge_sends(wr);
+    charge_sends(qp, wr);
     spin_lock(&qp->sq_lock);
     for (; wr && !(err = send_one(qp, wr, __builtin_return_address(0))); wr = wr->next)
         ;
@@ -279,7 +277,7 @@ static int post_checked(struct hca_qp *qp, struct ibv_send_wr **wr, const char *
 
     if (td)
         check_enters(CHECK_TD, td, call);
-    charge_sends(*wr);
+    charge_sends(qp, *wr);
     for (; *wr; *wr = (*wr)->next) {
         if (check_injects) {
             inject_post((*wr)->opcode, &injection);
@@ -333,7 +331,7 @@ int verbs_post_send_all(struct hca_qp *qp, struct ibv_send_wr *list, const void 
     int err = may_post_send(qp) ? 0 : EINVAL;
 
     if (likely(!records))
-        charge_sends(list);
+        charge_sends(qp, list);
     spin_lock(&qp->sq_lock);
     for (; bad && !err && !(err = check_send(qp, bad)); bad = bad->next)
         count++;

@@ -190,7 +190,8 @@ static struct ibv_mr *register_buffer(struct flow *flow, const struct region *re
     struct ibv_mr *mr =
         ibv_reg_mr(flow->bench->adapter->pd, (char *)region->address + start,
                    length < flow->spec.buffer_stride ? length : flow->spec.buffer_stride,
-                   adapter_access(flow->bench->adapter));
+                   adapter_access(flow->bench->adapter) |
+                       (flow->spec.relaxed ? IBV_ACCESS_RELAXED_ORDERING : 0));
 
     if (!mr)
         bench_fail(flow->bench, "ibv_reg_mr, region %u of %u: %s", buffer + 1, flow->buffers,

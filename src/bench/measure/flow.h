@@ -46,7 +46,8 @@ struct flow_spec {
     unsigned int buffers;              /* used in turn; 0: one */
     size_t buffer_stride;              /* between buffers; 0: the size, in whole pages */
     size_t offset;                     /* of each message in its buffer */
-    bool mr_per_buffer;                /* register each buffer separately */
+    bool mr_per_buffer;                /* register each buffer separately, */
+    bool relaxed;                      /* for accesses that may pass each other on the bus */
 
     unsigned int send_segments; /* equal parts of the message; 0: one */
     unsigned int receive_segments;

@@ -5,6 +5,7 @@
 
 struct bench;
 
+int post_list_run(struct bench *bench);
 int registration_cache_run(struct bench *bench);
 int service_run(struct bench *bench);
 int sl_run(struct bench *bench);

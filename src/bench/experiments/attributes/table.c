@@ -5,6 +5,7 @@
 #include "bench/measure/rate_sweep.h"
 #include "bench/measure/variants.h"
 #include "runs.h"
+#include "util/vtime.h"
 
 static int mtu_run(struct bench *bench)
 {
@@ -30,6 +31,22 @@ static int event_run(struct bench *bench)
 
         spec->wait = modes[i];
         spec->send_wait = modes[i];
+    }
+    return variants_measure(&variants);
+}
+
+static int relaxed_order_run(struct bench *bench)
+{
+    struct variants variants = { .bench = bench };
+
+    if (vtime.on)
+        return bench_skip(bench, "the bus of a model keeps no order that could be relaxed: run it "
+                                 "on hardware");
+    for (int relaxed = 0; relaxed <= 1; relaxed++) {
+        struct flow_spec *spec = variants_add(&variants, relaxed ? "relaxed" : "strict");
+
+        spec->mr_per_buffer = true;
+        spec->relaxed = relaxed;
     }
     return variants_measure(&variants);
 }
@@ -83,6 +100,25 @@ const struct experiment experiments_attributes[] = {
         .quick = "--intervals 1,8,64 --iterations 5000 --repetitions 3",
         .ranks = 2,
         .run = signal_run,
+    },
+    {
+        .name = "post-list",
+        .title = "Do requests that are posted in lists reach a higher rate?",
+        .source = "Design Guidelines for High Performance RDMA Systems (USENIX ATC 2016)",
+        .options = "--sizes 8 --ops write,read --inline 64 --batches 1..32 --window 128 "
+                   "--iterations 20000",
+        .quick = "--batches 1,4,16 --iterations 4000 --repetitions 3",
+        .ranks = 2,
+        .run = post_list_run,
+    },
+    {
+        .name = "relaxed-order",
+        .title = "What is gained if accesses to memory may pass each other on the bus?",
+        .source = "PCI Express, relaxed ordering (IBV_ACCESS_RELAXED_ORDERING)",
+        .options = "--sizes 64..1M --ops write --iterations 1000",
+        .quick = "--sizes 64,64K --iterations 200 --repetitions 3",
+        .ranks = 2,
+        .run = relaxed_order_run,
     },
     {
         .name = "srq",

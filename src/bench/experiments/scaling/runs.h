@@ -14,6 +14,7 @@ int icm_scatter_run(struct bench *bench);
 int incast_run(struct bench *bench);
 int multi_thread_run(struct bench *bench);
 int multi_vi_run(struct bench *bench);
+int shared_qp_run(struct bench *bench);
 int swarm_run(struct bench *bench);
 int victim_ranks(const struct settings *settings);
 int victim_run(struct bench *bench);

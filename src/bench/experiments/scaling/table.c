@@ -183,6 +183,15 @@ const struct experiment experiments_scaling[] = {
         .run = multi_thread_run,
     },
     {
+        .name = "shared-qp",
+        .title = "What do threads lose that share a queue pair?",
+        .source = "FaRM (NSDI 2014), Design Guidelines for High Performance RDMA Systems (2016)",
+        .options = "--threads 1..8 --sizes 8 --inline 64 --window 32 --iterations 10000 --pin none",
+        .quick = "--threads 1,2,4 --iterations 2000 --repetitions 3",
+        .ranks = 2,
+        .run = shared_qp_run,
+    },
+    {
         .name = "swarm",
         .title = "How many reads per second does a machine do if all read from all at random?",
         .source = "FaSST (OSDI 2016), rc-swarm of rdma_bench",
