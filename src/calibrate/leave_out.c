@@ -2,6 +2,7 @@
 #include "calibrate/leave_out.h"
 
 #include "calibrate/data.h"
+#include "calibrate/kept_runs.h"
 #include "calibrate/keys.h"
 #include "calibrate/runs.h"
 #include "calibrate/surrogate.h"
@@ -9,6 +10,7 @@
 #include "results/allocate.h"
 #include "sim/adapter/adapter_file.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,13 +21,15 @@
 #define SPREAD_LEAST 1.0  /* a factor of e: few adapters do not tell how far others may be */
 #define ADAPTERS_MAX 16
 #define REFITS       3     /* rounds of real runs */
+#define ENTRIES      "_entries" /* of a cache: as good as smooth if they are many */
+#define MANY         16
 #define SLOWEST_RUN  1800  /* seconds; a run that takes longer hangs */
 #define NOTHING_S    1.0   /* ns that stand for a time of 0, */
 #define NO_LIMIT_R   100.0 /* GB/s that stand for a rate of 0 */
 
 struct session {
     struct leave_out *out;
-    unsigned int at_once;
+    const struct leave_out_spec *spec;
     unsigned int adapter_count; /* of the rows */
     const char *adapters[ADAPTERS_MAX];
     struct origins *origins[ADAPTERS_MAX];
@@ -75,6 +79,15 @@ static bool is_smooth(const struct parameter_row *row)
     return row->unit == UNIT_TIME || row->unit == UNIT_RATE || row->unit == UNIT_REAL;
 }
 
+/* A curve by queue pairs tells how many contexts fit: without it, that must not be known. */
+static bool varies(const struct session *session, const struct parameter_row *row, double value)
+{
+    size_t length = strlen(row->key);
+
+    return is_smooth(row) || (session->spec->curves && value >= MANY && length > strlen(ENTRIES) &&
+                              !strcmp(row->key + length - strlen(ENTRIES), ENTRIES));
+}
+
 /* Counts, sizes and switches are structure, and so is a 0: they stay. */
 static void add_parameters(struct session *session, unsigned int adapter,
                            const struct parameters *parameters)
@@ -87,8 +100,8 @@ static void add_parameters(struct session *session, unsigned int adapter,
         struct leave_out_parameter *parameter;
         double value;
 
-        if (!file || !is_smooth(row) || parameter_number(parameters, row->key, &value) ||
-            value <= 0 || !fits_some_row(out, origins_text(origins, row->key)) ||
+        if (!file || parameter_number(parameters, row->key, &value) || value <= 0 ||
+            !varies(session, row, value) || !fits_some_row(out, origins_text(origins, row->key)) ||
             has_parameter(out, row->key, file))
             continue;
         out->parameters =
@@ -273,13 +286,19 @@ static void trial_close(const struct session *session, struct trial *trial)
         free((char *)trial->settings[i].set);
 }
 
+/* jobs_run() reports progress without a context. */
 static const char *stage;
+static const struct session *running;
 
 static void show_progress(unsigned int done, unsigned int all, double seconds,
                           const struct job *last)
 {
+    const char *keep = running->spec->keep;
+
     if (last->failure)
         fprintf(stderr, "%s failed: %s\n", last->name, last->failure);
+    else if (keep && kept_runs_put(keep, running->runs.directory, last))
+        fprintf(stderr, "%s: %s\n", keep, strerror(errno));
     if (!isatty(STDERR_FILENO) && done % 50 && done < all)
         return;
     fprintf(stderr,
@@ -323,7 +342,7 @@ static int run_trials(struct session *session, const double *x, unsigned int cou
     struct leave_out *out = session->out;
     struct trial *trials = allocate_zeroed(count * sizeof(*trials));
     struct jobs_spec spec = { .directory = session->runs.directory,
-                              .at_once = session->at_once,
+                              .at_once = session->spec->at_once,
                               .limit = SLOWEST_RUN,
                               .progress = show_progress };
     struct evaluation evaluation = { .quick = true, .tolerance = 5 };
@@ -338,6 +357,9 @@ static int run_trials(struct session *session, const double *x, unsigned int cou
         for (unsigned int k = 0; k < out->row_count; k++)
             reproduce_add_row_jobs(out->rows[k].row, &evaluation, &jobs);
     }
+    running = session;
+    if (session->spec->keep)
+        kept_runs_take(session->spec->keep, &jobs);
     status = jobs_run(&jobs, &spec);
     for (unsigned int i = 0; !status && i < count; i++) {
         evaluation.variation = &trials[i].variation;
@@ -369,6 +391,12 @@ static void choose_samples(struct session *session)
     }
 }
 
+/* A fit without a curve stays where the other curves hold it: a small step tells enough. */
+static unsigned int samples_of(const struct session *session)
+{
+    return session->spec->curves ? 1 : 2;
+}
+
 static void take_samples(struct session *session, const double *residuals)
 {
     const struct leave_out *out = session->out;
@@ -378,11 +406,14 @@ static void take_samples(struct session *session, const double *residuals)
     for (unsigned int k = 0; k < out->row_count; k++) {
         surrogate->residual[k] = residuals[k];
         for (unsigned int i = 0; i < n; i++) {
-            double near = residuals[(2 * i + 1) * out->row_count + k] - residuals[k];
-            double far = residuals[(2 * i + 2) * out->row_count + k] - residuals[k];
+            unsigned int first = samples_of(session) * i + 1;
+            double near = expm1(residuals[first * out->row_count + k] - residuals[k]);
 
-            surrogate->near[k * n + i] = expm1(near);
-            surrogate->far[k * n + i] = expm1(far);
+            surrogate->near[k * n + i] = near;
+            surrogate->far[k * n + i] =
+                samples_of(session) > 1
+                    ? expm1(residuals[(first + 1) * out->row_count + k] - residuals[k])
+                    : near * expm1(surrogate->far_x[i]) / expm1(surrogate->near_x[i]);
         }
     }
 }
@@ -390,7 +421,8 @@ static void take_samples(struct session *session, const double *residuals)
 static int measure(struct session *session)
 {
     struct leave_out *out = session->out;
-    unsigned int n = out->parameter_count, trials = 2 * n + 1;
+    unsigned int n = out->parameter_count, samples = samples_of(session);
+    unsigned int trials = samples * n + 1;
     double *x = allocate_zeroed(((size_t)trials * n + 1) * sizeof(*x));
     double *residuals = allocate_zeroed(((size_t)trials * out->row_count + 1) * sizeof(*x));
     int status;
@@ -398,8 +430,9 @@ static int measure(struct session *session)
     surrogate_open(&session->surrogate, out->row_count, n);
     choose_samples(session);
     for (unsigned int i = 0; i < n; i++) {
-        x[(2 * i + 1) * n + i] = session->surrogate.near_x[i];
-        x[(2 * i + 2) * n + i] = session->surrogate.far_x[i];
+        x[(samples * i + 1) * n + i] = session->surrogate.near_x[i];
+        if (samples > 1)
+            x[(samples * i + 2) * n + i] = session->surrogate.far_x[i];
     }
     stage = "finite differences";
     status = run_trials(session, x, trials, residuals);
@@ -417,16 +450,17 @@ static int measure(struct session *session)
 
 /* Corrects the surrogate by what the model does at its solution, and fits again. 'real' gets the
  * residuals of the last run. */
-static int refit(struct session *session, unsigned int left_out, double *x, double *real)
+static int refit(struct session *session, const char *name, const bool *left_out, double *x,
+                 double *real)
 {
     struct leave_out *out = session->out;
     struct surrogate *surrogate = &session->surrogate;
     double *kept = allocate_zeroed((out->row_count + 1) * sizeof(*kept));
-    int status = 0;
+    int status = 0, rounds = session->spec->curves ? 1 : REFITS;
 
     memcpy(kept, surrogate->residual, out->row_count * sizeof(*kept));
-    stage = left_out < out->row_count ? out->rows[left_out].row->fields[FIELD_ID] : "fit";
-    for (int round = 0; !status && round < REFITS; round++) {
+    stage = name;
+    for (int round = 0; !status && round < rounds; round++) {
         if (round)
             surrogate_fit(surrogate, left_out, x);
         status = run_trials(session, x, 1, real);
@@ -438,31 +472,64 @@ static int refit(struct session *session, unsigned int left_out, double *x, doub
     return status;
 }
 
-static int fit_without_each(struct session *session, const struct leave_out_spec *spec)
+bool leave_out_same_curve(const struct leave_out_row *one, const struct leave_out_row *other)
 {
+    const char *figure = paper_db_text(one->row->spec, "figure");
+    const char *others = paper_db_text(other->row->spec, "figure");
+
+    return one == other || (figure && others && !strcmp(figure, others));
+}
+
+/* Fits to all rows but row k, or its curve, beginning with the fit to all of them. */
+static int fit_without(struct session *session, unsigned int k, const double *all)
+{
+    const struct leave_out_spec *spec = session->spec;
     struct leave_out *out = session->out;
+    const struct leave_out_row *one = &out->rows[k];
+    const char *id = one->row->fields[FIELD_ID], *figure = paper_db_text(one->row->spec, "figure");
     size_t size = (out->parameter_count + 1) * sizeof(double);
-    double *all = allocate_zeroed(size), *x = allocate_zeroed(size);
+    bool *left_out = allocate_zeroed((out->row_count + 1) * sizeof(*left_out));
+    bool again = spec->curves || data_is_listed(spec->refit, id);
+    double *x = allocate_zeroed(size);
     double *real = allocate_zeroed((out->row_count + 1) * sizeof(double));
     int status = 0;
 
-    surrogate_fit(&session->surrogate, out->row_count, all);
-    for (unsigned int k = 0; !status && k < out->row_count; k++) {
-        struct leave_out_row *row = &out->rows[k];
-
-        row->again = NAN;
-        memcpy(x, all, size);
-        surrogate_fit(&session->surrogate, k, x);
-        row->seen = surrogate_residual(&session->surrogate, k, all);
-        row->unseen = surrogate_residual(&session->surrogate, k, x);
-        if (data_is_listed(spec->refit, row->row->fields[FIELD_ID])) {
-            status = refit(session, k, x, real);
-            row->again = real[k];
+    memcpy(x, all, size);
+    for (unsigned int i = 0; i < out->row_count; i++)
+        left_out[i] = i == k || (spec->curves && leave_out_same_curve(one, &out->rows[i]));
+    surrogate_fit(&session->surrogate, left_out, x);
+    for (unsigned int i = 0; i < out->row_count; i++) {
+        if (left_out[i]) {
+            out->rows[i].seen = surrogate_residual(&session->surrogate, i, all);
+            out->rows[i].unseen = surrogate_residual(&session->surrogate, i, x);
         }
     }
-    free(all);
+    if (again)
+        status = refit(session, spec->curves && figure ? figure : id, left_out, x, real);
+    for (unsigned int i = 0; i < out->row_count; i++) {
+        if (left_out[i])
+            out->rows[i].again = again ? real[i] : NAN;
+    }
+    free(left_out);
     free(x);
     free(real);
+    return status;
+}
+
+static int fit_without_each(struct session *session)
+{
+    struct leave_out *out = session->out;
+    double *all = allocate_zeroed((out->parameter_count + 1) * sizeof(double));
+    int status = 0;
+
+    surrogate_fit(&session->surrogate, NULL, all);
+    for (unsigned int k = 0; k < out->row_count; k++)
+        out->rows[k].unseen = NAN;
+    for (unsigned int k = 0; !status && k < out->row_count; k++) {
+        if (isnan(out->rows[k].unseen))
+            status = fit_without(session, k, all);
+    }
+    free(all);
     return status;
 }
 
@@ -474,8 +541,8 @@ static int fit_to_all(struct session *session)
     double *real = allocate_zeroed((out->row_count + 1) * sizeof(double));
     int status;
 
-    surrogate_fit(&session->surrogate, out->row_count, x);
-    status = refit(session, out->row_count, x, real);
+    surrogate_fit(&session->surrogate, NULL, x);
+    status = refit(session, "fit", NULL, x, real);
     surrogate_errors(&session->surrogate, x, errors);
     for (unsigned int i = 0; i < out->parameter_count; i++) {
         struct leave_out_parameter *parameter = &out->parameters[i];
@@ -530,10 +597,10 @@ static int check_refit(const struct leave_out *out, const char *list, char *erro
 int leave_out_run(const struct paper_db *db, const struct leave_out_spec *spec,
                   struct leave_out *out, char *error, size_t size)
 {
-    struct session session = { .out = out, .at_once = spec->at_once, .error = error, .size = size };
+    struct session session = { .out = out, .spec = spec, .error = error, .size = size };
     int status = 0;
 
-    *out = (struct leave_out){ .all = spec->all };
+    *out = (struct leave_out){ .all = spec->all, .curves = spec->curves };
     take_rows(db, out);
     if (out->row_count < 2) {
         snprintf(error, size, "a fit needs at least two values that count");
@@ -550,7 +617,7 @@ int leave_out_run(const struct paper_db *db, const struct leave_out_spec *spec,
     if (!status)
         status = measure(&session);
     if (!status)
-        status = spec->all ? fit_to_all(&session) : fit_without_each(&session, spec);
+        status = spec->all ? fit_to_all(&session) : fit_without_each(&session);
     surrogate_close(&session.surrogate);
     runs_close(&session.runs);
     for (unsigned int i = 0; i < session.adapter_count; i++)

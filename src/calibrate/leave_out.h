@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Fits the numbers of a paper's adapters to its values: to all of them, or to all but one, to see
- * how far that one is if the model has not seen it. */
+/* Fits the numbers of a paper's adapters to its values: to all of them, or to all but one, or but
+ * those of a curve, to see how far these are if the model has not seen them. */
 #ifndef CALIBRATE_LEAVE_OUT_H
 #define CALIBRATE_LEAVE_OUT_H
 
@@ -13,7 +13,7 @@ struct leave_out_row {
     /* Relative errors of times, as logarithms: */
     double now;    /* of the adapter files as they are */
     double seen;   /* fitted to all rows */
-    double unseen; /* fitted to all others; NAN: none was left out */
+    double unseen; /* fitted to all others, or all other curves; NAN: none was left out */
     double again;  /* the same with real runs instead of the surrogate; NAN: not asked for */
 };
 
@@ -28,12 +28,15 @@ struct leave_out_parameter {
 
 struct leave_out_spec {
     bool all; /* fit to all rows, beginning with the files as they are, and leave none out */
+    bool curves; /* leave out all values of a figure at once, and run the solutions */
     const char *refit;    /* ids of rows to repeat with real runs, separated by commas, or NULL */
+    const char *keep;     /* directory for the results of runs, or NULL */
     unsigned int at_once; /* runs in parallel; 0: one for each core */
 };
 
 struct leave_out {
     bool all; /* 'again' is the error after the fit to all rows */
+    bool curves;
     unsigned int row_count;
     struct leave_out_row *rows;
     unsigned int parameter_count;
@@ -46,6 +49,9 @@ struct leave_out {
 int leave_out_run(const struct paper_db *db, const struct leave_out_spec *spec,
                   struct leave_out *out, char *error, size_t size);
 void leave_out_free(struct leave_out *result);
+
+/* Whether both rows are points of one curve: of one figure. */
+bool leave_out_same_curve(const struct leave_out_row *one, const struct leave_out_row *other);
 
 /* Whether the value of a row is an inverse time. */
 bool leave_out_is_rate(const struct paper_row *row);

@@ -31,17 +31,32 @@ static int by_size(const void *a, const void *b)
 
 struct total {
     unsigned int count, near, far;
-    double median, nine_in_ten;
+    double median, nine_in_ten, worst;
 };
 
-static struct total total_of(const struct leave_out *result)
+static double now_of(const struct leave_out_row *row)
+{
+    return row->now;
+}
+
+/* What real runs have shown counts more than the estimate. */
+static double unseen_of(const struct leave_out_row *row)
+{
+    return isnan(row->again) ? row->unseen : row->again;
+}
+
+/* Of all rows, or those of one curve. */
+static struct total total_of(const struct leave_out *result, const struct leave_out_row *curve,
+                             double (*residual_of)(const struct leave_out_row *row))
 {
     double *errors = allocate_zeroed((result->row_count + 1) * sizeof(*errors));
     struct total total = { 0 };
 
     for (unsigned int i = 0; i < result->row_count; i++) {
-        if (!isnan(result->rows[i].unseen))
-            errors[total.count++] = fabs(error_of(&result->rows[i], result->rows[i].unseen));
+        const struct leave_out_row *row = &result->rows[i];
+
+        if ((!curve || leave_out_same_curve(curve, row)) && !isnan(residual_of(row)))
+            errors[total.count++] = fabs(error_of(row, residual_of(row)));
     }
     qsort(errors, total.count, sizeof(*errors), by_size);
     for (unsigned int i = 0; i < total.count; i++) {
@@ -51,6 +66,7 @@ static struct total total_of(const struct leave_out *result)
     if (total.count) {
         total.median = (errors[(total.count - 1) / 2] + errors[total.count / 2]) / 2;
         total.nine_in_ten = errors[(unsigned int)ceil(0.9 * total.count) - 1];
+        total.worst = errors[total.count - 1];
     }
     free(errors);
     return total;
@@ -120,9 +136,42 @@ static void print_fit(const struct leave_out *result, FILE *out)
     print_fitted(result, out);
 }
 
+static bool is_first_of_curve(const struct leave_out *result, unsigned int index)
+{
+    for (unsigned int i = 0; i < index; i++) {
+        if (leave_out_same_curve(&result->rows[i], &result->rows[index]))
+            return false;
+    }
+    return true;
+}
+
+static const char *name_of_curve(const struct leave_out_row *row)
+{
+    const char *figure = paper_db_text(row->row->spec, "figure");
+
+    return figure ? figure : row->row->fields[FIELD_ID];
+}
+
+static void print_curves(const struct leave_out *result, FILE *out)
+{
+    fprintf(out, "\n%-24s %10s %18s %18s\n", "CURVE", "VALUES", "NOW median, worst",
+            "LEFT OUT");
+    for (unsigned int i = 0; i < result->row_count; i++) {
+        struct total now, unseen;
+
+        if (!is_first_of_curve(result, i))
+            continue;
+        now = total_of(result, &result->rows[i], now_of);
+        unseen = total_of(result, &result->rows[i], unseen_of);
+        fprintf(out, "%-24s %10u %9.1f%% %6.1f%% %9.1f%% %6.1f%%\n",
+                name_of_curve(&result->rows[i]), now.count, 100 * now.median, 100 * now.worst,
+                100 * unseen.median, 100 * unseen.worst);
+    }
+}
+
 void leave_out_print(const struct leave_out *result, FILE *out)
 {
-    struct total total = total_of(result);
+    struct total total = total_of(result, NULL, unseen_of);
 
     if (result->all) {
         print_fit(result, out);
@@ -147,6 +196,8 @@ void leave_out_print(const struct leave_out *result, FILE *out)
         "(median), nine in ten by at most %.1f%%; %u are within %.0f%%, %u within %.0f%%\n",
         result->row_count, result->parameter_count, result->run_count, 100 * total.median,
         100 * total.nine_in_ten, total.near, 100 * NEAR, total.far, 100 * FAR);
+    if (result->curves)
+        print_curves(result, out);
 }
 
 static json_t *percent_json(const struct leave_out_row *row, double residual)
@@ -190,13 +241,37 @@ static json_t *parameters_json(const struct leave_out *result)
     return parameters;
 }
 
+static json_t *total_json(struct total total)
+{
+    return json_pack("{sf sf}", "median", 100 * total.median, "worst", 100 * total.worst);
+}
+
+static json_t *curves_json(const struct leave_out *result)
+{
+    json_t *curves = json_array();
+
+    for (unsigned int i = 0; i < result->row_count; i++) {
+        const struct leave_out_row *row = &result->rows[i];
+
+        if (is_first_of_curve(result, i))
+            json_array_append_new(
+                curves, json_pack("{ss so so}", "curve", name_of_curve(row), "now",
+                                  total_json(total_of(result, row, now_of)), "unseen",
+                                  total_json(total_of(result, row, unseen_of))));
+    }
+    return curves;
+}
+
 json_t *leave_out_json(const struct leave_out *result, const char *command)
 {
-    struct total total = total_of(result);
-
-    return json_pack("{ss ss si sf sf si si so so}", "schema", LEFT_OUT_SCHEMA, "command", command,
+    struct total total = total_of(result, NULL, unseen_of);
+    json_t *document = json_pack("{ss ss si sf sf si si so so}", "schema", LEFT_OUT_SCHEMA, "command", command,
                      "runs", (int)result->run_count, "median", 100 * total.median, "nine_in_ten",
                      100 * total.nine_in_ten, "within_5", (int)total.near, "within_10",
                      (int)total.far, "rows", rows_json(result), "parameters",
                      parameters_json(result));
+
+    if (result->curves)
+        json_object_set_new(document, "curves", curves_json(result));
+    return document;
 }

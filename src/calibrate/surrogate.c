@@ -13,7 +13,7 @@
 
 struct problem {
     const struct surrogate *surrogate;
-    unsigned int left_out;
+    const bool *left_out; /* by row; NULL: none */
 };
 
 void surrogate_open(struct surrogate *surrogate, unsigned int rows, unsigned int parameters)
@@ -69,13 +69,18 @@ double surrogate_residual(const struct surrogate *surrogate, unsigned int row, c
     return surrogate->residual[row] + log(fmax(time_of(surrogate, row, x), LEAST));
 }
 
+static bool is_left_out(const struct problem *problem, unsigned int row)
+{
+    return problem->left_out && problem->left_out[row];
+}
+
 static void put_residuals(const struct problem *problem, const double *x, double *out)
 {
     const struct surrogate *surrogate = problem->surrogate;
     unsigned int rows = surrogate->row_count;
 
     for (unsigned int i = 0; i < rows; i++)
-        out[i] = i == problem->left_out ? 0 : surrogate_residual(surrogate, i, x) / SIGMA;
+        out[i] = is_left_out(problem, i) ? 0 : surrogate_residual(surrogate, i, x) / SIGMA;
     for (unsigned int k = 0; k < surrogate->parameter_count; k++)
         out[rows + k] = (x[k] - surrogate->prior[k]) / surrogate->spread[k];
 }
@@ -93,7 +98,7 @@ static void put_jacobian(const struct problem *problem, const double *x, double 
 
             change_at(surrogate, i, k, exp(x[k]), &slope);
             out[k * stride + i] =
-                i == problem->left_out || time < LEAST ? 0 : slope * exp(x[k]) / time / SIGMA;
+                is_left_out(problem, i) || time < LEAST ? 0 : slope * exp(x[k]) / time / SIGMA;
         }
     }
     for (unsigned int k = 0; k < columns; k++) {
@@ -112,7 +117,7 @@ static int serve_lmder(void *context, int rows, int columns, const double *x, do
     return 0;
 }
 
-void surrogate_fit(const struct surrogate *surrogate, unsigned int left_out, double *x)
+void surrogate_fit(const struct surrogate *surrogate, const bool *left_out, double *x)
 {
     struct problem problem = { surrogate, left_out };
     int n = (int)surrogate->parameter_count, m = (int)surrogate->row_count + n;
@@ -146,7 +151,7 @@ static void factorise(double *a, unsigned int n)
 
 void surrogate_errors(const struct surrogate *surrogate, const double *x, double *errors)
 {
-    struct problem problem = { surrogate, surrogate->row_count };
+    struct problem problem = { surrogate, NULL };
     unsigned int n = surrogate->parameter_count, m = surrogate->row_count + n;
     double *jacobian = allocate_zeroed(((size_t)m * n + 1) * sizeof(double));
     double *information = allocate_zeroed(((size_t)n * n + 1) * sizeof(double));

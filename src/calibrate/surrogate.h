@@ -4,6 +4,8 @@
 #ifndef CALIBRATE_SURROGATE_H
 #define CALIBRATE_SURROGATE_H
 
+#include <stdbool.h>
+
 /* Latencies, and the inverse of bandwidths, are sums of times: the changes by all parameters add
  * up, each interpolated between its samples. Where another bottleneck takes over, the far sample
  * knows. */
@@ -22,9 +24,9 @@ void surrogate_close(struct surrogate *surrogate);
 /* The residual of a row at x, the logs of the parameters' times over those of the point. */
 double surrogate_residual(const struct surrogate *surrogate, unsigned int row, const double *x);
 
-/* Least squares over all rows but 'left_out' (row_count: none), and the prior. 'x' is where to
- * begin, and the result. */
-void surrogate_fit(const struct surrogate *surrogate, unsigned int left_out, double *x);
+/* Least squares over all rows but those that are left out (by row; NULL: none), and the prior. 'x'
+ * is where to begin, and the result. */
+void surrogate_fit(const struct surrogate *surrogate, const bool *left_out, double *x);
 
 /* Standard errors of the solution x, on the same scale. */
 void surrogate_errors(const struct surrogate *surrogate, const double *x, double *errors);

@@ -13,6 +13,7 @@
 #include <libgen.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static int write_adapter(const struct invocation *invocation, const struct calibration *calibration,
@@ -108,6 +109,14 @@ static int check_directory(const char *output)
 
 /* ---- the values of a paper ---- */
 
+static int make_directory(const char *path)
+{
+    if (!path || ((!mkdir(path, 0777) || errno == EEXIST) && !access(path, W_OK | X_OK)))
+        return CLI_OK;
+    cli_error("%s: %s", path, strerror(errno));
+    return CLI_FAILED;
+}
+
 static int select_rows(struct paper_db *db, const char *paper, const char *rows, char *error,
                        size_t size)
 {
@@ -147,7 +156,9 @@ static int write_json(const json_t *document, const char *path)
 static int leave_out(const struct invocation *invocation, const struct paper_db *db)
 {
     const struct leave_out_spec spec = { .all = !option_value(invocation, "leave-one-out"),
+                                         .curves = option_value(invocation, "by-curve"),
                                          .refit = option_value(invocation, "refit"),
+                                         .keep = option_value(invocation, "keep-runs"),
                                          .at_once = option_number(invocation, "jobs", 0) };
     const char *output = option_value(invocation, "output");
     char *command, error[PATH_MAX + 512];
@@ -187,7 +198,10 @@ static int calibrate_paper(const struct invocation *invocation, const char *pape
     }
     if (invocation->operand_count)
         return cli_usage_error(invocation->command, "give result files or --paper, not both");
-    if (check_directory(option_value(invocation, "output")) || papers_read(invocation, &db))
+    if (option_value(invocation, "by-curve") && !option_value(invocation, "leave-one-out"))
+        return cli_usage_error(invocation->command, "--by-curve needs --leave-one-out");
+    if (check_directory(option_value(invocation, "output")) ||
+        make_directory(option_value(invocation, "keep-runs")) || papers_read(invocation, &db))
         return CLI_FAILED;
     if (select_rows(&db, paper, option_value(invocation, "rows"), error, sizeof(error)))
         status = cli_usage_error(invocation->command, "%s", error);
@@ -202,7 +216,8 @@ static int calibrate_paper(const struct invocation *invocation, const char *pape
 /* Rejects mistakes before anything runs. */
 static int check(const struct invocation *invocation)
 {
-    static const char *const of_papers[] = { "leave-one-out", "rows", "refit" };
+    static const char *const of_papers[] = { "leave-one-out", "by-curve", "rows", "refit",
+                                             "keep-runs" };
     const char *start = option_value(invocation, "start"),
                *output = option_value(invocation, "output");
     char error[PATH_MAX + 512];

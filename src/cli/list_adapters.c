@@ -27,11 +27,15 @@ static json_t *number_or_null(double number)
 
 static json_t *trust_json(const struct trust *trust)
 {
-    return json_pack("{s:I, s:I, s:I, s:s, s:I, s:o, s:o}", "known", (json_int_t)trust->known,
-                     "fitted", (json_int_t)trust->fitted, "assumed", (json_int_t)trust->assumed,
-                     "fitted_to", trust->fitted_to, "left_out", (json_int_t)trust->left_out,
-                     "left_out_median_percent", number_or_null(trust->median),
-                     "left_out_nine_in_ten_percent", number_or_null(trust->nine_in_ten));
+    return json_pack("{s:I, s:I, s:I, s:s, s:s, s:I, s:o, s:o, s:I, s:o, s:o}", "known",
+                     (json_int_t)trust->known, "fitted", (json_int_t)trust->fitted, "assumed",
+                     (json_int_t)trust->assumed, "assumed_in", trust->assumed_in, "fitted_to",
+                     trust->fitted_to, "fitted_values", (json_int_t)trust->seen.count,
+                     "fitted_median_percent", number_or_null(trust->seen.median),
+                     "fitted_nine_in_ten_percent", number_or_null(trust->seen.nine_in_ten),
+                     "left_out", (json_int_t)trust->unseen.count, "left_out_median_percent",
+                     number_or_null(trust->unseen.median), "left_out_nine_in_ten_percent",
+                     number_or_null(trust->unseen.nine_in_ten));
 }
 
 static json_t *adapter_json(const struct parameters *adapter, const struct trust *trust)
@@ -43,17 +47,24 @@ static json_t *adapter_json(const struct parameters *adapter, const struct trust
                      trust_json(trust));
 }
 
+static void print_errors(const char *what, const struct trust_errors *errors)
+{
+    if (errors->count)
+        printf("  %s: %u, median %.1f%% off, nine in ten within %.0f%%\n", what, errors->count,
+               errors->median, errors->nine_in_ten);
+    else
+        printf("  %s: none\n", what);
+}
+
 static void print_trust(const struct trust *trust)
 {
     printf("  parameters: %u known, %u fitted", trust->known, trust->fitted);
     if (*trust->fitted_to)
         printf(" (%s)", trust->fitted_to);
-    printf(", %u assumed\n", trust->assumed);
-    if (trust->left_out)
-        printf("  values left out of the fit: %u, median %.1f%% off, nine in ten within %.0f%%\n",
-               trust->left_out, trust->median, trust->nine_in_ten);
-    else
-        puts("  values left out of a fit: none");
+    printf(", %u assumed", trust->assumed);
+    printf(*trust->assumed_in ? " (%s)\n" : "\n", trust->assumed_in);
+    print_errors("values fitted to, with a record", &trust->seen);
+    print_errors("values that no fit has seen, or left out of it", &trust->unseen);
 }
 
 static void print_row_table(const struct listing *listing, const struct trust *trust)
@@ -101,7 +112,7 @@ int list_adapters(const struct invocation *invocation)
     struct listing listing = { 0 };
     char error[PATH_MAX + 512];
 
-    if (papers_read(invocation, &listing.papers))
+    if (papers_read_all(invocation, &listing.papers))
         return CLI_FAILED;
     if (option_value(invocation, "json"))
         listing.json = json_array();

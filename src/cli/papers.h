@@ -9,4 +9,8 @@
  * after printing the reason. */
 int papers_read(const struct invocation *invocation, struct paper_db *db);
 
+/* The same, and those that are installed but not reproduced unless they are named: public figures of
+ * single adapters. */
+int papers_read_all(const struct invocation *invocation, struct paper_db *db);
+
 #endif

@@ -60,10 +60,17 @@ static double number_of(const json_t *object, const char *name)
 
 double left_out_recorded(const struct paper_row *row)
 {
-    return number_of(entry_of(row), "unseen");
+    double refitted = number_of(entry_of(row), "refitted");
+
+    return isnan(refitted) ? number_of(entry_of(row), "unseen") : refitted;
+}
+
+double left_out_now(const struct paper_row *row)
+{
+    return number_of(entry_of(row), "now");
 }
 
 double left_out_error(const struct paper_row *row, double error)
 {
-    return fabs(number_of(entry_of(row), "now") - error) <= SAME ? left_out_recorded(row) : NAN;
+    return fabs(left_out_now(row) - error) <= SAME ? left_out_recorded(row) : NAN;
 }

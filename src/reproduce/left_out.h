@@ -11,8 +11,10 @@
  * NULL), or -1 with the reason in 'error'. */
 int left_out_read(const char *path, json_t **out, char *error, size_t size);
 
-/* The error in percent that the row has if the model has not seen it. NAN if it was not recorded. */
+/* Errors in percent that were recorded of the row; NAN if none was: if the model has not seen it, and
+ * with the adapter file as it was. */
 double left_out_recorded(const struct paper_row *row);
+double left_out_now(const struct paper_row *row);
 
 /* The same, and NAN if it was recorded with a model whose error of the row was another than
  * 'error'. */

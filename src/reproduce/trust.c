@@ -2,6 +2,7 @@
 #include "trust.h"
 #include "left_out.h"
 #include "origins.h"
+#include "role.h"
 #include "sim/adapter/parameters.h"
 
 #include <math.h>
@@ -14,16 +15,24 @@ static bool begins(const char *text, const char *word)
     return !strncmp(text, word, strlen(word));
 }
 
+static bool is_assumed(const struct origins *origins, const char *key)
+{
+    const char *origin = origins_text(origins, key);
+
+    return strcmp(key, "title") && origins_file(origins, key) &&
+           (begins(origin, "assumed") || !*origin);
+}
+
 static void count_origins(const struct origins *origins, struct trust *out)
 {
     for (const struct parameter_row *row = parameter_rows; row->key; row++) {
         const char *origin = origins_text(origins, row->key);
 
-        if (!origins_file(origins, row->key))
+        if (!origins_file(origins, row->key) || !strcmp(row->key, "title"))
             continue;
         if (begins(origin, "fitted"))
             out->fitted++;
-        else if (begins(origin, "assumed") || !*origin)
+        else if (is_assumed(origins, row->key))
             out->assumed++;
         else
             out->known++;
@@ -60,6 +69,30 @@ static char *list_papers_of(const struct paper_db *db, const struct origins *ori
     return text;
 }
 
+/* How many assumed parameters each group has. */
+static char *list_assumed(const struct origins *origins)
+{
+    size_t size;
+    char *text;
+    FILE *file = open_memstream(&text, &size);
+
+    if (!file)
+        abort();
+    for (const struct parameter_row *row = parameter_rows, *end; row->key; row = end) {
+        size_t length = strcspn(row->key, ".");
+        unsigned int count = 0;
+
+        for (end = row; end->key && !strncmp(end->key, row->key, length) &&
+                        strcspn(end->key, ".") == length;
+             end++)
+            count += is_assumed(origins, end->key);
+        if (count)
+            fprintf(file, "%s%.*s %u", ftell(file) ? ", " : "", (int)length, row->key, count);
+    }
+    fclose(file);
+    return text;
+}
+
 static int is_on_adapter(const struct reference *reference, void *adapter)
 {
     return !strcmp(reference->adapter, adapter);
@@ -72,26 +105,33 @@ static int by_size(const void *a, const void *b)
     return (one > other) - (one < other);
 }
 
-static void judge_left_out(const struct paper_db *db, const char *adapter, struct trust *out)
+static double seen_error(const struct paper_row *row)
+{
+    return role_of(row) == ROLE_FITTED ? left_out_now(row) : NAN;
+}
+
+static struct trust_errors judge(const struct paper_db *db, const char *adapter,
+                                 double (*error_of)(const struct paper_row *row))
 {
     double *errors = malloc((db->row_count + 1) * sizeof(*errors));
-    unsigned int count = 0;
+    struct trust_errors out = { 0, NAN, NAN };
 
     if (!errors)
         abort();
     for (unsigned int i = 0; i < db->row_count; i++) {
         const struct paper_row *row = &db->rows[i];
-        double error = left_out_recorded(row);
 
-        if (!isnan(error) &&
-            paper_db_visit_references(row, is_on_adapter, (void *)adapter, NULL, 0))
-            errors[count++] = fabs(error);
+        if (paper_db_visit_references(row, is_on_adapter, (void *)adapter, NULL, 0) &&
+            !isnan(error_of(row)))
+            errors[out.count++] = fabs(error_of(row));
     }
-    qsort(errors, count, sizeof(*errors), by_size);
-    out->left_out = count;
-    out->median = count ? (errors[(count - 1) / 2] + errors[count / 2]) / 2 : NAN;
-    out->nine_in_ten = count ? errors[(9 * count + 9) / 10 - 1] : NAN;
+    qsort(errors, out.count, sizeof(*errors), by_size);
+    if (out.count) {
+        out.median = (errors[(out.count - 1) / 2] + errors[out.count / 2]) / 2;
+        out.nine_in_ten = errors[(9 * out.count + 9) / 10 - 1];
+    }
     free(errors);
+    return out;
 }
 
 int trust_read(const struct paper_db *db, const char *adapter, struct trust *out)
@@ -103,7 +143,9 @@ int trust_read(const struct paper_db *db, const char *adapter, struct trust *out
         return -1;
     count_origins(origins, out);
     out->fitted_to = list_papers_of(db, origins);
-    judge_left_out(db, adapter, out);
+    out->assumed_in = list_assumed(origins);
+    out->seen = judge(db, adapter, seen_error);
+    out->unseen = judge(db, adapter, left_out_recorded);
     origins_free(origins);
     return 0;
 }
@@ -111,4 +153,5 @@ int trust_read(const struct paper_db *db, const char *adapter, struct trust *out
 void trust_free(struct trust *trust)
 {
     free(trust->fitted_to);
+    free(trust->assumed_in);
 }
