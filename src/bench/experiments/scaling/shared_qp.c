@@ -6,6 +6,7 @@
 #include "bench/measure/crew.h"
 #include "bench/measure/flow.h"
 #include "bench/measure/sampling.h"
+#include "bench/measure/sweep.h"
 
 #include <stdlib.h>
 
