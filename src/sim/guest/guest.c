@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "sim/guest/guest.h"
 
+#include "util/rank_env.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -37,6 +39,7 @@ __attribute__((constructor)) static void start(int argc, char **argv, char **env
     adapter = getenv("VERBENA_ADAPTER");
     if (!adapter || !*adapter || !strcmp(adapter, "live"))
         return;
+    rank_env_set(); /* before this process attaches to a node */
     guest_find_internal();
     guest_on_thread_start = spin_prepare;
     guest_on_thread_exit = spin_finish;
