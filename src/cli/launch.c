@@ -158,7 +158,7 @@ static int prepend_sanitizer(bool guest)
     return 0;
 }
 
-static int preload(const struct launch *launch, const char *name)
+int launch_preload(const struct launch *launch, const char *name)
 {
     char library[PATH_MAX];
 
@@ -178,10 +178,10 @@ int launch_environment(const struct launch *launch, const char *beside)
     }
     if (strchr(launch->directory, ' '))
         failed |= prepend("LD_LIBRARY_PATH", launch->directory);
-    failed |= preload(launch, LIBRARY);
+    failed |= launch_preload(launch, LIBRARY);
     failed |= prepend_sanitizer(beside);
     if (beside)
-        failed |= preload(launch, beside);
+        failed |= launch_preload(launch, beside);
     if (*launch->dropins)
         failed |= prepend("LD_LIBRARY_PATH", launch->dropins);
     return failed;

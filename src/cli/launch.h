@@ -24,6 +24,10 @@ bool launch_find(struct launch *launch);
  * one of the libraries above, or NULL. */
 int launch_environment(const struct launch *launch, const char *beside);
 
+/* Preloaded into guests whose copies take virtual time. */
+#define LAUNCH_COPIES "libverbena-copies.so"
+int launch_preload(const struct launch *launch, const char *name);
+
 /* Disables address randomisation: a modelled adapter caches translations by address, so equal
  * addresses give equal times. Where the system denies it, times differ slightly between runs. */
 void launch_fix_addresses(void);

@@ -27,6 +27,13 @@ static bool gains_privileges(const char *path)
     return getuid() && getxattr(path, "security.capability", NULL, 0) > 0;
 }
 
+static bool charges_copies(void)
+{
+    const char *compute = getenv("VERBENA_COMPUTE");
+
+    return compute && !strcmp(compute, "copies");
+}
+
 /* Only a warning: the program may do nothing but start others. */
 static void warn_if_not_preloadable(const char *path)
 {
@@ -85,7 +92,8 @@ int cli_run(const struct invocation *invocation)
     if (start_find(invocation->operands[0], path))
         warn_if_not_preloadable(path);
     modelled = getenv("VERBENA_ADAPTER") != NULL;
-    if (launch_environment(&launch, modelled ? LAUNCH_GUEST : NULL))
+    if (launch_environment(&launch, modelled ? LAUNCH_GUEST : NULL) ||
+        (modelled && charges_copies() && launch_preload(&launch, LAUNCH_COPIES)))
         return CLI_FAILED;
     if (modelled)
         launch_fix_addresses();

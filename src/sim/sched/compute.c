@@ -28,7 +28,7 @@ int compute_read(const char *text, double *factor, char *error, size_t size)
     char *end;
 
     *factor = 0;
-    if (!strcmp(text, "none"))
+    if (!strcmp(text, "none") || !strcmp(text, "copies"))
         return 0;
     if (!strncmp(text, MEASURED, length) && !text[length]) {
         *factor = 1;
@@ -40,7 +40,7 @@ int compute_read(const char *text, double *factor, char *error, size_t size)
             return 0;
     }
     snprintf(error, size,
-             "compute: unknown value '%s': use none, measured, or measured=FACTOR with a "
+             "compute: unknown value '%s': use none, copies, measured, or measured=FACTOR with a "
              "factor above 0",
              text);
     return -1;

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Parses "none" (factor 0), "measured" or "measured=FACTOR". Returns 0, or -1 with the reason in
+/* Parses "none" or "copies" (factor 0; sim/guest/copies.c charges for copies), "measured" or "measured=FACTOR". Returns 0, or -1 with the reason in
  * 'error'. */
 int compute_read(const char *text, double *factor, char *error, size_t size);
 
