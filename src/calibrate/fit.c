@@ -20,7 +20,7 @@
 #define OUTLIER     3.0  /* standard errors; farther away the distance counts, not its square */
 #define BRIEF_ERROR 0.1  /* of the difference between whole and brief runs, elsewhere */
 #define ROUNDS_MAX  8    /* of a fit that is still far away */
-#define FAR_AWAY    2.0  /* rms of the residuals */
+#define FAR_AWAY    3.0  /* rms of the residuals */
 #define FALLING     0.98 /* a fall of their norm to less than this, since the last Jacobian */
 #define USED_UP     5    /* lmder(): the number of trials is reached */
 
