@@ -339,7 +339,6 @@ EXPORT int ibv_get_cq_event(struct ibv_comp_channel *ibv, struct ibv_cq **cq, vo
         if (read(ibv->fd, &one, sizeof(one)) != sizeof(one))
             return -1;
     } while (!(found = find_fired(channel)));
-    keep_readable(channel);
     *cq = &found->ibv;
     *cq_context = found->ibv.cq_context;
     return 0;
