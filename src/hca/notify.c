@@ -129,7 +129,7 @@ static bool is_eventfd(int fd)
 /* Returns the descriptor or -1. */
 static int take_eventfd(int pidfd, int fd)
 {
-    int got = syscall(SYS_pidfd_getfd, pidfd, fd, 0);
+    int got = pidfd < 0 ? -1 : (int)syscall(SYS_pidfd_getfd, pidfd, fd, 0);
 
     if (got < 0 || is_eventfd(got))
         return got;
