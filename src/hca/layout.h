@@ -16,7 +16,7 @@
 #include "util/util.h"
 
 #define SEGMENT_MAGIC   0x616e65627265561aull
-#define SEGMENT_VERSION 4
+#define SEGMENT_VERSION 5
 
 #define MAX_PROCS        1024
 #define NEAR_PORTS       8 /* one for each GID */
