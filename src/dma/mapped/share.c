@@ -341,7 +341,7 @@ static uint64_t exchange_cost(uint64_t length)
 /* The published entry counts; the owner's copy only says that it does. */
 static bool is_used_enough(const struct shared_mr *mr, uint64_t *count)
 {
-    if (mr->kind != MR_USER || !load_acquire(&mr->key) ||
+    if (!load_acquire(&mr->key) || mr->kind != MR_USER ||
         !(load_relaxed(&mr->share) & SHARE_PENDING))
         return false;
     *count = load_relaxed(&mr_published(mr)->share);
