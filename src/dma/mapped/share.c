@@ -351,12 +351,12 @@ static bool is_used_enough(const struct shared_mr *mr, uint64_t *count)
 /* A region whose key is valid stays as it is while we hold the lock. */
 static void share_if_used(struct shared_mr *mr, void *context)
 {
-    struct shared_mr *entry = mr_published(mr);
     uint64_t count;
 
     (void)context;
     if (!is_used_enough(mr, &count))
         return;
+    struct shared_mr *entry = mr_published(mr);
     struct candidate c = { mr_mode(), mr->addr, mr->length, mr->access, true };
     enum share_reason reason = attach_locked(mr, &c, count & SHARE_EXAMINED);
     if (reason == WHY_UNUSED || reason == WHY_PINNED) {
