@@ -65,7 +65,7 @@
     { .name = "faults", .argument = "LIST", .kind = OPTION_TEXT, .environment = "VERBENA_FAULTS", \
       .help = "faults on the modelled links, as probabilities: drop=1e-3,corrupt=0,duplicate=0,reorder=0,flip=0,seed=7" }, \
     { .name = "compute", .argument = "MODE", .kind = OPTION_TEXT, .environment = "VERBENA_COMPUTE", \
-      .help = "virtual time of the program between its calls: none, what its memcpy() copies (copies), or the processor time it used (measured), times a factor (measured=2)" }, \
+      .help = "virtual time of the program between its calls: none, with verbena run what its memcpy() copies (copies), or the processor time it used (measured), times a factor (measured=2)" }, \
     { .name = "stats", .kind = OPTION_FLAG, .environment = "VERBENA_STATS", \
       .help = "at the end, print the utilisation of each part of the modelled adapters; live: how regions were registered, and dropped datagrams" }, \
     { .name = "stats-file", .argument = "FILE", .kind = OPTION_PATH, .writes = true, \

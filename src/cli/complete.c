@@ -120,7 +120,7 @@ static void offer_faults(const struct typed *typed)
 
 static void offer_compute(const struct typed *typed)
 {
-    offer_words(typed, "none measured");
+    offer_words(typed, "none copies measured");
 }
 
 /* Options whose kind does not tell what they take. */

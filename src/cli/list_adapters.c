@@ -62,7 +62,9 @@ static void print_trust(const struct trust *trust)
     if (*trust->fitted_to)
         printf(" (%s)", trust->fitted_to);
     printf(", %u assumed", trust->assumed);
-    printf(*trust->assumed_in ? " (%s)\n" : "\n", trust->assumed_in);
+    if (*trust->assumed_in)
+        printf(" (%s)", trust->assumed_in);
+    putchar('\n');
     print_errors("values fitted to, with a record", &trust->seen);
     print_errors("values that no fit has seen, or left out of it", &trust->unseen);
 }

@@ -63,9 +63,14 @@ static int check_compute(const struct invocation *invocation)
     char error[512];
     double factor;
 
-    if (!text || !compute_read(text, &factor, error, sizeof(error)))
+    if (!text)
         return CLI_OK;
-    return cli_usage_error(invocation->command, "%s", error);
+    if (compute_read(text, &factor, error, sizeof(error)))
+        return cli_usage_error(invocation->command, "%s", error);
+    if (!strcmp(text, "copies") && strcmp(invocation->command->name, "run"))
+        return cli_usage_error(invocation->command, "--compute copies is for verbena run: the MPI "
+                                                    "component and the suite charge for copies anyway");
+    return CLI_OK;
 }
 
 static const struct {

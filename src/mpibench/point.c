@@ -178,10 +178,10 @@ static double message_and_compute(const struct task_spec *spec, int computes, do
     return total;
 }
 
-/* In percent. */
-static double hidden_part(double alone, double computed, double overlapped)
+/* In percent, of a time that was 'overlapped' with computing for as long. */
+static double hidden_part(double alone, double overlapped)
 {
-    double hidden = (alone + computed - overlapped) / alone * 100;
+    double hidden = (2 * alone - overlapped) / alone * 100;
 
     return hidden < 0 ? 0 : hidden > 100 ? 100 : hidden;
 }
@@ -200,11 +200,10 @@ static double overlap(const struct task_spec *spec)
     exchange_and_compute(spec, 0, mpibench_warmup(spec, rounds));
     alone = exchange_and_compute(spec, 0, rounds);
     MPI_Bcast(&alone, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
-    return hidden_part(alone, alone, exchange_and_compute(spec, alone, rounds));
+    return hidden_part(alone, exchange_and_compute(spec, alone, rounds));
 }
 
-/* The same for one message, while one of its two ranks waits. Two ranks that wait may copy a message
- * together; the one that waits alone then takes twice as long, and the other computes as long. */
+/* The same for one message, while one of its two ranks waits. */
 static double overlap_of(const struct task_spec *spec, int computes)
 {
     uint64_t rounds = overlap_rounds(spec);
@@ -212,7 +211,7 @@ static double overlap_of(const struct task_spec *spec, int computes)
 
     message_and_compute(spec, computes, 0, mpibench_warmup(spec, rounds));
     alone = message_and_compute(spec, computes, 0, rounds);
-    return hidden_part(alone, 2 * alone, message_and_compute(spec, computes, 2 * alone, rounds));
+    return hidden_part(alone, message_and_compute(spec, computes, alone, rounds));
 }
 
 static double overlap_sender(const struct task_spec *spec)

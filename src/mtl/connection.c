@@ -172,8 +172,10 @@ struct connection *connection_new(struct endpoint *endpoint)
     if (connection->polls_slots) {
         connection->next_polled = connections_polled;
         connections_polled = connection;
+        polled_count++;
+    } else {
+        sending_count++;
     }
-    *(connection->polls_slots ? &polled_count : &sending_count) += 1;
     mtl.counters.connections++;
     return connection;
 free_connection:

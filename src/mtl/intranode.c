@@ -218,7 +218,7 @@ int intranode_send_fragments(struct transfer *transfer)
     while (transfer->sent < transfer->length) {
         struct wire_data body = { .recv_id = transfer->peer_id, .offset = transfer->sent };
         uint64_t left = transfer->length - transfer->sent;
-        uint64_t limit = mtl.parameters.shared_memory_limit;
+        uint64_t limit = protocol_shared_memory_limit();
         struct message message = { .header = { .type = WIRE_DATA },
                                    .body = &body,
                                    .body_length = sizeof(body),

@@ -48,13 +48,12 @@ void protocol_free(void)
 
 /* With more processes than cores, a sender that waits for the receiver loses more time than a
  * second copy takes. */
-static uint64_t shared_memory_limit(void)
+uint64_t protocol_shared_memory_limit(void)
 {
-    uint64_t limit = mtl.parameters.shared_memory_limit;
-
-    if (opal_progress_yield_when_idle && !vtime.on && limit < MTL_SHARED_MEMORY_LIMIT_MAX)
-        limit = MTL_SHARED_MEMORY_LIMIT_MAX;
-    return limit;
+    if (mtl.parameters.shared_memory_limit)
+        return mtl.parameters.shared_memory_limit;
+    return opal_progress_yield_when_idle && !vtime.on ? MTL_SHARED_MEMORY_LIMIT_MAX
+                                                      : MTL_SHARED_MEMORY_LIMIT;
 }
 
 static uint64_t eager_limit(const struct endpoint *endpoint)
@@ -63,7 +62,7 @@ static uint64_t eager_limit(const struct endpoint *endpoint)
     uint64_t limit;
 
     if (endpoint->transport != TRANSPORT_RAILS)
-        return shared_memory_limit();
+        return protocol_shared_memory_limit();
     limit = connection->slot_size - sizeof(struct wire_header) - sizeof(struct wire_ack) -
             2 * sizeof(uint32_t);
     if (limit > (uint64_t)mtl.parameters.eager_limit)

@@ -36,6 +36,8 @@ void protocol_arrived(struct endpoint *endpoint, const struct wire_header *heade
                       const void *body);
 
 uint32_t protocol_slot_size(void);
+/* Longest message that is copied through shared memory. */
+uint64_t protocol_shared_memory_limit(void);
 /* Whether peers write eager messages into slots that this process polls, instead of sending.
  * 'attachable': the slots are in memory that peers of this machine attach. */
 bool protocol_polls_slots(bool attachable);

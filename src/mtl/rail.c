@@ -116,7 +116,7 @@ static uint32_t mark_of(uint32_t count)
 
 static uint32_t *tail_of(char *slot, uint32_t length)
 {
-    return (uint32_t *)(slot + sizeof(struct wire_header) + round_up(length, 4));
+    return (uint32_t *)(slot + rail_message_length(length)) - 1;
 }
 
 static bool post(struct rail_link *link, struct ibv_send_wr *wr)
@@ -133,12 +133,6 @@ static bool post(struct rail_link *link, struct ibv_send_wr *wr)
 static uint64_t time_for(const struct rails_stripe *stripe)
 {
     return stripe->rated ? mtl_now() : 0;
-}
-
-/* Bytes of a message in its slot. */
-static uint32_t slot_length(uint32_t length)
-{
-    return sizeof(struct wire_header) + round_up(length, 4) + sizeof(uint32_t);
 }
 
 static char *staging_of(const struct rail_link *link, uint32_t slot, bool in_cell)
@@ -187,11 +181,11 @@ void rail_send(struct rail_link *link, struct message *message, const struct sen
 {
     struct connection *connection = link->connection;
     uint32_t slot = link->posted % connection->window, length = endpoint_message_length(message);
-    bool in_cell = connection->peer_polls_cells && slot_length(length) <= RAIL_CELL_SIZE;
+    bool in_cell = connection->peer_polls_cells && rail_message_length(length) <= RAIL_CELL_SIZE;
     struct wire_header *header = (struct wire_header *)staging_of(link, slot, in_cell);
     struct ibv_sge sge = {
         .addr = (uintptr_t)header,
-        .length = slot_length(length),
+        .length = rail_message_length(length),
         .lkey = connection->regions[link->path->device->index]->lkey,
     };
     struct ibv_send_wr wr;

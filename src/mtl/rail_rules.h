@@ -31,6 +31,12 @@ static inline uint64_t rail_eager_limit(uint32_t rails, uint64_t limit, uint64_t
     return rails > 1 && limit >= stripe_threshold ? stripe_threshold - 1 : limit;
 }
 
+/* Bytes of a message in its slot: header, body and a mark behind them. */
+static inline uint32_t rail_message_length(uint32_t body)
+{
+    return sizeof(struct wire_header) + round_up(body, 4) + sizeof(uint32_t);
+}
+
 /* Entries of a send queue. A process that writes does not read: the heads of stripes use the
  * entries of the reads. */
 static inline uint32_t rail_send_depth(uint32_t window)

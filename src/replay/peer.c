@@ -22,7 +22,7 @@ uint64_t peer_eager_limit(const struct peer *peer)
 {
     return peer->is_remote ? rail_eager_limit(replay_state.rails, replay_state.eager_limit,
                                               rails_default_limits.stripe_threshold)
-                           : DEFAULT_shared_memory_limit;
+                           : MTL_SHARED_MEMORY_LIMIT;
 }
 
 static struct peer **find_peer(const struct rank *rank, uint32_t number)

@@ -101,7 +101,7 @@ void peer_rail_write(struct cpu *cpu, struct peer_rail *rail, struct message *me
     struct owned_qp_write write = {
         .wr_id = (uintptr_t)message | WORK_MESSAGE,
         .sq_index = rail->posted,
-        .length = sizeof(struct wire_header) + round_up(body_length(message), 4) + sizeof(uint32_t),
+        .length = rail_message_length(body_length(message)),
         .local = slot_of(rail, replay_state.rails + rail->index, slot),
         .remote = slot_of(other_end(rail), rail->index, slot),
     };

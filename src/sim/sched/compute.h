@@ -7,8 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Parses "none" or "copies" (factor 0; sim/guest/copies.c charges for copies), "measured" or "measured=FACTOR". Returns 0, or -1 with the reason in
- * 'error'. */
+/* Parses "none" or "copies" (factor 0; sim/guest/copies.c charges for copies), "measured" or
+ * "measured=FACTOR". Returns 0, or -1 with the reason in 'error'. */
 int compute_read(const char *text, double *factor, char *error, size_t size);
 
 /* Sets the factor of this process. */

@@ -7,8 +7,10 @@
 #include "bench/measure/flow.h"
 #include "bench/measure/sampling.h"
 #include "bench/measure/sweep.h"
+#include "util/vtime.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 #define POLLED 16
 
@@ -42,6 +44,9 @@ static int take(struct sharing *sharing, struct flow *flow, struct bench_idle *i
         __atomic_fetch_add(&sharing->done[completions[i].wr_id], 1, __ATOMIC_RELAXED);
     if (count > 0)
         *idle = (struct bench_idle){ 0 };
+    /* In virtual time a thread that has polled an empty CQ sleeps, and must look at 'done' again. */
+    if (count > 0 && vtime.on)
+        vtime.memory_written(getpid());
     return count < 0 || (!count && bench_idle_expired(sharing->bench, idle)) ? BENCH_FAILED
                                                                            : BENCH_OK;
 }
