@@ -2,6 +2,7 @@
 #include "calibrate/fit.h"
 
 #include "results/allocate.h"
+#include "util/sorted.h"
 
 #include <cminpack.h>
 #include <math.h>
@@ -197,19 +198,6 @@ static void residuals_of(const struct fit *fit, const double *x, const double *o
         residuals[fit->point_count + i] = x[i] / PRIOR;
 }
 
-static int by_distance(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
-static double median_of(double *sorted, unsigned int count)
-{
-    qsort(sorted, count, sizeof(*sorted), by_distance);
-    return (sorted[(count - 1) / 2] + sorted[count / 2]) / 2;
-}
-
 double fit_loss(const struct fit *fit, const double *out, const bool *experiments, bool shape)
 {
     double *distances = new_vector(fit->point_count), total = 0;
@@ -227,8 +215,10 @@ double fit_loss(const struct fit *fit, const double *out, const bool *experiment
         }
         if (!experiments[first->experiment])
             continue;
-        if (shape)
-            middle = median_of(distances, next - i);
+        if (shape) {
+            sorted_make(distances, next - i);
+            middle = sorted_median(distances, next - i);
+        }
         for (unsigned int k = 0; k < next - i; k++)
             total += pow(tame(distances[k] - middle), 2);
     }

@@ -5,13 +5,11 @@
 #include "calibrate/keys.h"
 #include "results/allocate.h"
 #include "util/file.h"
+#include "util/hash.h"
 
 #include <limits.h>
 #include <stdlib.h>
 #include <unistd.h>
-
-#define FNV_OFFSET 0xcbf29ce484222325ull
-#define FNV_PRIME  0x100000001b3ull
 
 /* What decides the results of a run, besides the model itself: its command, and every number of its
  * adapter. */
@@ -32,12 +30,9 @@ static char *text_of(const struct job *job)
 static void path_of(const char *directory, const struct job *job, char *path, size_t size)
 {
     char *text = text_of(job);
-    uint64_t hash = FNV_OFFSET;
 
-    for (const char *at = text; *at; at++)
-        hash = (hash ^ (unsigned char)*at) * FNV_PRIME;
+    snprintf(path, size, "%s/%016llx.json", directory, (unsigned long long)hash_text(text));
     free(text);
-    snprintf(path, size, "%s/%016llx.json", directory, (unsigned long long)hash);
 }
 
 void kept_runs_take(const char *directory, struct jobs *jobs)

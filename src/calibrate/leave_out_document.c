@@ -6,6 +6,7 @@
 #include "reproduce/left_out.h"
 #include "results/allocate.h"
 #include "sim/adapter/parameters.h"
+#include "util/sorted.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -20,13 +21,6 @@
 static double error_of(const struct leave_out_row *row, double residual)
 {
     return expm1(leave_out_is_rate(row->row) ? -residual : residual);
-}
-
-static int by_size(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
 }
 
 struct total {
@@ -58,14 +52,14 @@ static struct total total_of(const struct leave_out *result, const struct leave_
         if ((!curve || leave_out_same_curve(curve, row)) && !isnan(residual_of(row)))
             errors[total.count++] = fabs(error_of(row, residual_of(row)));
     }
-    qsort(errors, total.count, sizeof(*errors), by_size);
+    sorted_make(errors, total.count);
     for (unsigned int i = 0; i < total.count; i++) {
         total.near += errors[i] <= NEAR;
         total.far += errors[i] <= FAR;
     }
     if (total.count) {
-        total.median = (errors[(total.count - 1) / 2] + errors[total.count / 2]) / 2;
-        total.nine_in_ten = errors[(unsigned int)ceil(0.9 * total.count) - 1];
+        total.median = sorted_median(errors, total.count);
+        total.nine_in_ten = sorted_nine_in_ten(errors, total.count);
         total.worst = errors[total.count - 1];
     }
     free(errors);

@@ -2,6 +2,7 @@
 #include "calibrate/search.h"
 
 #include "results/allocate.h"
+#include "util/sorted.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -149,13 +150,6 @@ static unsigned int next_values(const struct tries *tries, const double *wanted,
     return some;
 }
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
 /* Keeps the values of a sorted list that are new, each once. Returns how many. */
 static unsigned int keep_new(const struct tries *tries, double *wanted, unsigned int count)
 {
@@ -177,7 +171,7 @@ static int try_values(struct search *search, double *wanted, unsigned int count)
 
     for (unsigned int i = 0; i < count; i++)
         wanted[i] = keys_valid(key, wanted[i]);
-    qsort(wanted, count, sizeof(*wanted), by_value);
+    sorted_make(wanted, count);
     while (!status && (count = keep_new(&search->tries, wanted, count)))
         status = run_values(search, next, next_values(&search->tries, wanted, count, next));
     return status;

@@ -3,6 +3,7 @@
 
 #include "check/finding.h"
 #include "hca/segment.h"
+#include "util/hash.h"
 #include "util/log.h"
 #include "util/random.h"
 
@@ -25,15 +26,6 @@ static int64_t registered[LIMIT_COUNT];
 static atomic_bool device_gone;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-static uint64_t hash_of(const char *text)
-{
-    uint64_t hash = 0xcbf29ce484222325ull;
-
-    for (; *text; text++)
-        hash = (hash ^ (unsigned char)*text) * 0x100000001b3ull;
-    return hash;
-}
-
 static bool concerns_us(const struct plan_row *row)
 {
     return (!*row->program || !strcmp(row->program, program_invocation_short_name)) &&
@@ -50,7 +42,7 @@ bool inject_start(void)
         plan.count = 0;
     }
     for (unsigned i = 0; i < plan.count; i++)
-        state[i].random = plan.seed ^ hash_of(plan.rows[i].text);
+        state[i].random = plan.seed ^ hash_text(plan.rows[i].text);
     return plan.count;
 }
 

@@ -4,6 +4,7 @@
 #include "origins.h"
 #include "role.h"
 #include "sim/adapter/parameters.h"
+#include "util/sorted.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -98,13 +99,6 @@ static int is_on_adapter(const struct reference *reference, void *adapter)
     return !strcmp(reference->adapter, adapter);
 }
 
-static int by_size(const void *a, const void *b)
-{
-    double one = *(const double *)a, other = *(const double *)b;
-
-    return (one > other) - (one < other);
-}
-
 static double seen_error(const struct paper_row *row)
 {
     return role_of(row) == ROLE_FITTED ? left_out_now(row) : NAN;
@@ -125,10 +119,10 @@ static struct trust_errors judge(const struct paper_db *db, const char *adapter,
             !isnan(error_of(row)))
             errors[out.count++] = fabs(error_of(row));
     }
-    qsort(errors, out.count, sizeof(*errors), by_size);
+    sorted_make(errors, out.count);
     if (out.count) {
-        out.median = (errors[(out.count - 1) / 2] + errors[out.count / 2]) / 2;
-        out.nine_in_ten = errors[(9 * out.count + 9) / 10 - 1];
+        out.median = sorted_median(errors, out.count);
+        out.nine_in_ten = sorted_nine_in_ten(errors, out.count);
     }
     free(errors);
     return out;

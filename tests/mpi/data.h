@@ -14,7 +14,7 @@
         if (!(condition))             \
             case_failed(__VA_ARGS__); \
     } while (0)
-/* Defined by each program. */
+/* Defined by each program, or in alone.c. */
 void case_failed(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 
 /* Bytes derived from the seed. */

@@ -9,7 +9,6 @@
 
 #include <dlfcn.h>
 #include <infiniband/verbs.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,20 +21,6 @@
 #define TIMEOUT_SECONDS  30
 
 static int rank;
-
-void case_failed(const char *format, ...)
-{
-    va_list more;
-
-    va_start(more, format);
-    printf("FAIL failure: rank %d: ", rank);
-    vprintf(format, more);
-    va_end(more);
-    putchar('\n');
-    fflush(stdout);
-    MPI_Abort(MPI_COMM_WORLD, 1);
-    abort();
-}
 
 static struct ibv_context *adapter;
 static int port_count;

@@ -3,7 +3,6 @@
  * then accumulates itself must not wait for rank 0; it prints "accumulated". */
 #include "data.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -11,20 +10,6 @@
 #define BYTES (16 << 10) /* longer than a buffer of the component, too short for two rails */
 
 static int rank;
-
-void case_failed(const char *format, ...)
-{
-    va_list more;
-
-    printf("FAIL unmapped: rank %d: ", rank);
-    va_start(more, format);
-    vprintf(format, more);
-    va_end(more);
-    putchar('\n');
-    fflush(stdout);
-    MPI_Abort(MPI_COMM_WORLD, 1);
-    abort();
-}
 
 int main(int argc, char **argv)
 {

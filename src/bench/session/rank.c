@@ -4,6 +4,7 @@
 #include "bench/interrupt.h"
 #include "bench/pin.h"
 #include "bench/session/ranks.h"
+#include "util/hash.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -63,15 +64,12 @@ static uint64_t machine_id(void)
 {
     FILE *file = fopen("/proc/sys/kernel/random/boot_id", "r");
     char text[64] = "";
-    uint64_t mark = 14695981039346656037ull; /* FNV-1a */
 
     if (!file || !fgets(text, sizeof(text), file))
         gethostname(text, sizeof(text) - 1);
     if (file)
         fclose(file);
-    for (const char *letter = text; *letter; letter++)
-        mark = (mark ^ (unsigned char)*letter) * 1099511628211ull;
-    return mark;
+    return hash_text(text);
 }
 
 struct placement {
