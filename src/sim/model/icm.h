@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* InfiniHost context memory (ICM): QP contexts (QPC) and address translations (MTT). Caches on the
- * chip hold some of them; the rest is in memory of the adapter or of the host. Entry sizes are
- * those of the InfiniHost ("mthca" driver: a QPC takes 256 bytes, an MTT entry 8). A miss takes
- * several dependent accesses; the adapter serves icm.misses of them at a time. */
+ * chip hold some of them; the rest is in memory of the adapter or of the host. A miss takes several
+ * dependent accesses; the adapter serves icm.misses of them at a time. */
 #ifndef SIM_MODEL_ICM_H
 #define SIM_MODEL_ICM_H
 
