@@ -311,7 +311,7 @@ static void show_progress(unsigned int done, unsigned int all, double seconds,
 
 /* A row that a trial does not have is no row that does not move: its trial fails. */
 static int take_residuals(struct session *session, const struct evaluation *evaluation,
-                          double *residuals)
+                          const bool *wanted, double *residuals)
 {
     const struct leave_out *out = session->out;
 
@@ -319,6 +319,8 @@ static int take_residuals(struct session *session, const struct evaluation *eval
         const struct paper_row *row = out->rows[k].row;
         struct outcome outcome;
 
+        if (wanted && !wanted[k])
+            continue;
         evaluate_row(evaluation, row, &outcome);
         if (isnan(outcome.error)) {
             const char *set = evaluation->variation->settings[0].set;
@@ -334,10 +336,11 @@ static int take_residuals(struct session *session, const struct evaluation *eval
     return 0;
 }
 
-/* Runs the trials. 'residuals' gets the logs of ours over the paper's time, by trial and row.
- * Returns 0, the number of a signal, or -1 with the reason in session->error. */
+/* Runs the trials, with the wanted rows (NULL: all). 'residuals' gets the logs of ours over the
+ * paper's time, by trial and row. Returns 0, the number of a signal, or -1 with the reason in
+ * session->error. */
 static int run_trials(struct session *session, const double *x, unsigned int count,
-                      double *residuals)
+                      const bool *wanted, double *residuals)
 {
     struct leave_out *out = session->out;
     struct trial *trials = allocate_zeroed(count * sizeof(*trials));
@@ -354,8 +357,10 @@ static int run_trials(struct session *session, const double *x, unsigned int cou
         trial_open(session, x + (size_t)i * out->parameter_count, &trials[i]);
         trials[i].variation.settings = trials[i].settings;
         evaluation.variation = &trials[i].variation;
-        for (unsigned int k = 0; k < out->row_count; k++)
-            reproduce_add_row_jobs(out->rows[k].row, &evaluation, &jobs);
+        for (unsigned int k = 0; k < out->row_count; k++) {
+            if (!wanted || wanted[k])
+                reproduce_add_row_jobs(out->rows[k].row, &evaluation, &jobs);
+        }
     }
     running = session;
     if (session->spec->keep)
@@ -363,7 +368,8 @@ static int run_trials(struct session *session, const double *x, unsigned int cou
     status = jobs_run(&jobs, &spec);
     for (unsigned int i = 0; !status && i < count; i++) {
         evaluation.variation = &trials[i].variation;
-        status = take_residuals(session, &evaluation, residuals + (size_t)i * out->row_count);
+        status =
+            take_residuals(session, &evaluation, wanted, residuals + (size_t)i * out->row_count);
     }
     out->run_count += jobs.count;
     for (unsigned int i = 0; i < count; i++)
@@ -435,7 +441,7 @@ static int measure(struct session *session)
             x[(samples * i + 2) * n + i] = session->surrogate.far_x[i];
     }
     stage = "finite differences";
-    status = run_trials(session, x, trials, residuals);
+    status = run_trials(session, x, trials, NULL, residuals);
     if (!status) {
         take_samples(session, residuals);
         for (unsigned int k = 0; k < out->row_count; k++)
@@ -448,23 +454,25 @@ static int measure(struct session *session)
 
 /* ---- fits ---- */
 
-/* Corrects the surrogate by what the model does at its solution, and fits again. 'real' gets the
- * residuals of the last run. */
+/* Runs the solution with the rows of a curve that was left out: these are judged, nothing else is.
+ * Without curves, corrects the surrogate by what the model does there, and fits again. 'real' gets
+ * the residuals of the last run. */
 static int refit(struct session *session, const char *name, const bool *left_out, double *x,
                  double *real)
 {
     struct leave_out *out = session->out;
     struct surrogate *surrogate = &session->surrogate;
+    const bool *wanted = session->spec->curves ? left_out : NULL;
     double *kept = allocate_zeroed((out->row_count + 1) * sizeof(*kept));
-    int status = 0, rounds = session->spec->curves ? 1 : REFITS;
+    int status = 0, rounds = wanted ? 1 : REFITS;
 
     memcpy(kept, surrogate->residual, out->row_count * sizeof(*kept));
     stage = name;
     for (int round = 0; !status && round < rounds; round++) {
         if (round)
             surrogate_fit(surrogate, left_out, x);
-        status = run_trials(session, x, 1, real);
-        for (unsigned int k = 0; !status && k < out->row_count; k++)
+        status = run_trials(session, x, 1, wanted, real);
+        for (unsigned int k = 0; !status && !wanted && k < out->row_count; k++)
             surrogate->residual[k] += real[k] - surrogate_residual(surrogate, k, x);
     }
     memcpy(surrogate->residual, kept, out->row_count * sizeof(*kept));

@@ -5,6 +5,7 @@ import re
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 UNITS = {'B': 1, 'KB': 1 << 10, 'MB': 1 << 20, 'GB/s': 1, 'MB/s': 1e-3, 'Gbit/s': 0.125}
+NO_STEPS = {'link.mtu', 'pfc.xon', 'pfc.xoff'}  # one of a few sizes; thresholds that are two packets apart
 NOT_USED = re.compile(r'mpi|nas|host\.(create|destroy|modify|reg|dereg|alloc|bind|event|wake|copy)')  # by the sweep
 
 
@@ -63,5 +64,5 @@ class Adapter:
         """Parameters that can be changed by so little, up and down."""
         return [key for key, value in sorted(self.values.items())
                 if self.units.get(key) in ('a time', 'a rate', 'a size', 'a whole number') and
-                not NOT_USED.match(key) and key != 'link.mtu' and float(value.split()[0]) > 0 and
+                not NOT_USED.match(key) and key not in NO_STEPS and float(value.split()[0]) > 0 and
                 self.changed(key, 1 + step) and self.changed(key, 1 - step)]

@@ -14,6 +14,9 @@ TURNS = 'messages in and out take turns differently'
 BROKEN = {
     ('clan-pentium', RIGHT, 'bibw write reply 8'): (0.02, POLLS),
     ('clan-pentium', RIGHT, 'bw write reply 8'): (0.02, POLLS),
+    ('connect-ib', 'both ways at most twice one way', 'bibw write refill 8'): (0.01, ALONE),
+    ('connect-ib', SMALL, 'bibw write refill 2048'): (0.06, RHYTHM),
+    ('connect-ib', RIGHT, 'bibw write refill 2048'): (0.06, RHYTHM),
     ('hdr100', 'bandwidth rises with size', 'bibw write refill 2048'): (0.13, RHYTHM),
     ('hdr100', SMALL, 'bibw write refill 2048'): (0.13, RHYTHM),
     ('hdr100', RIGHT, 'bibw write refill 2048'): (0.13, RHYTHM),
@@ -26,4 +29,5 @@ BROKEN = {
     ('ndr400', 'both ways at most twice one way', 'bibw write refill 4096'): (0.1, ALONE),
     ('ndr400', RIGHT, 'bibw write reply 2048'): (0.02, POLLS),
     ('ndr400', RIGHT, 'bw write reply 2048'): (0.02, POLLS),
+    ('roce40', RIGHT, 'bibw write refill 2048'): (0.02, TURNS),
 }

@@ -53,7 +53,7 @@ static double service_of(const struct sim_packet *pkt)
     if (pkt->payload)
         service += bus_writes(p, pkt->payload) * p->hca.write_time;
     if (pkt->response) {
-        service += pkt->packet.opcode == OPCODE_ACKNOWLEDGE ? p->hca.ack_time : 0;
+        service += pkt->first ? p->hca.ack_time : 0;
         return service + (needs_lost_wqe(pkt) ? p->hca.wqe_miss : 0);
     }
     if (pkt->first)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Machines that read from each other at random, as in rc-swarm of rdma_bench (Kalia, Kaminsky,
- * Andersen: FaSST, OSDI 2016): every thread has queue pairs to the thread of its number on every
- * other machine, one for each machine that the other one stands for. */
+/* Machines that read from, or write to, each other at random, as in rc-swarm of rdma_bench (Kalia,
+ * Kaminsky, Andersen: FaSST, OSDI 2016): every thread has queue pairs to the thread of its number
+ * on every other machine, one for each machine that the other one stands for. */
 #include "runs.h"
 #include "bench/adapter.h"
 #include "bench/measure/count_sweep.h"
@@ -24,12 +24,13 @@ struct swarm {
     unsigned int threads;
     unsigned int emulated; /* queue pairs of a thread to each other machine */
     size_t size;
+    bool writes;         /* instead of reads */
     unsigned int window; /* reads in flight, of a thread */
     uint64_t reads;      /* of a thread */
     struct endpoint *endpoints;      /* by machine, thread and emulated machine */
     struct completions *completions; /* of each endpoint */
-    struct region *sources;          /* of each thread: what the others read */
-    struct region *targets;          /* where its reads go */
+    struct region *sources;          /* of each thread: what the others read, or write */
+    struct region *targets;          /* where its reads go, or its writes come from */
     struct remote *remotes;          /* sources of all machines and threads */
     double *rates;                   /* of each thread: reads per ns */
     atomic_bool stops;               /* a thread has done its reads */
@@ -54,7 +55,7 @@ static int post_read(struct swarm *swarm, unsigned int thread, unsigned int slot
     struct ibv_sge segment = { (uintptr_t)target->address + slot * swarm->size, swarm->size,
                                target->mr->lkey };
     struct ibv_send_wr *bad, wr = {
-        .opcode = IBV_WR_RDMA_READ,
+        .opcode = swarm->writes ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ,
         .send_flags = IBV_SEND_SIGNALED,
         .sg_list = &segment,
         .num_sge = 1,
@@ -63,6 +64,8 @@ static int post_read(struct swarm *swarm, unsigned int thread, unsigned int slot
     };
     int error;
 
+    if (swarm->writes && swarm->size <= bench->settings->inline_limit)
+        wr.send_flags |= IBV_SEND_INLINE;
     *used = index_of(swarm, machine, thread, random_next(seed) % swarm->emulated);
     error = ibv_post_send(swarm->endpoints[*used].qp, &wr, &bad);
     return error ? bench_fail(bench, "ibv_post_send: %s", strerror(error)) : BENCH_OK;
@@ -114,9 +117,10 @@ static int create_endpoints(struct swarm *swarm)
 {
     struct bench *bench = swarm->bench;
     struct endpoint_spec spec = {
-        .transport = TRANSPORT_RC,
+        .transport = bench->settings->transport,
         .send_depth = swarm->window,
         .receive_depth = 1,
+        .inline_limit = bench->settings->inline_limit,
         .mtu = bench->settings->mtu,
         .sl = bench->settings->sl,
     };
@@ -215,6 +219,11 @@ static int run_once(void *context, double *rate)
     return BENCH_OK;
 }
 
+static bool has_operation(const struct bench *bench, enum operation operation)
+{
+    return bench->settings->operations & 1ull << operation;
+}
+
 static int measure(struct bench *bench, void *context, size_t size, unsigned int emulated,
                    struct summary *out)
 {
@@ -222,6 +231,7 @@ static int measure(struct bench *bench, void *context, size_t size, unsigned int
                            .threads = sweep_largest(&bench->settings->threads),
                            .emulated = emulated,
                            .size = size,
+                           .writes = !has_operation(bench, OPERATION_READ),
                            .window = bench->settings->window,
                            .reads = bench->settings->iterations };
     int status = open_swarm(&swarm);
@@ -246,6 +256,11 @@ int swarm_run(struct bench *bench)
                                  .limiter = "queue pairs for each thread and machine",
                                  .sizes = &settings->sizes };
 
+    if (!has_operation(bench, OPERATION_READ) && !has_operation(bench, OPERATION_WRITE))
+        return bench_skip(bench, "it reads or writes, and does nothing else");
+    if (settings->transport != TRANSPORT_RC &&
+        (settings->transport != TRANSPORT_UC || has_operation(bench, OPERATION_READ)))
+        return bench_skip(bench, "reads go by rc alone, writes by rc and uc");
     if (bench->ranks < 2)
         return bench_fail(bench, "a machine alone has nobody to read from: --nodes begins with 1");
     if (settings->ports > bench->adapter->limits.phys_port_cnt)

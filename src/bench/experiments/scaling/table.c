@@ -195,8 +195,8 @@ const struct experiment experiments_scaling[] = {
         .name = "swarm",
         .title = "How many reads per second does a machine do if all read from all at random?",
         .source = "FaSST (OSDI 2016), rc-swarm of rdma_bench",
-        .options = "--nodes 5 --threads 4 --qps 1,3,5,7 --sizes 32 --window 16 --iterations 500 "
-                   "--pin none",
+        .options = "--nodes 5 --threads 4 --qps 1,3,5,7 --sizes 32 --ops read --window 16 "
+                   "--iterations 500 --pin none",
         .quick = "--nodes 2 --threads 2 --qps 1,4 --iterations 200 --repetitions 3",
         .layout = LAYOUT_ALL_APART,
         .count = nodes_ranks,
