@@ -32,16 +32,6 @@ bool transport_has_response(const struct transport_qp *qp)
     return qp->responder.pending || qp->responder.acknowledge;
 }
 
-void transport_acknowledge_again(struct transport_qp *qp)
-{
-    struct responder *responder = &qp->responder;
-
-    if (responder->acknowledge || responder->gap_reported)
-        return;
-    responder->acknowledge = true;
-    responder->syndrome = ACK_NO_CREDITS;
-}
-
 /* IBA volume 1, 10.9.3: two limited members may not communicate. */
 static bool same_partition(uint16_t ours, uint16_t theirs)
 {

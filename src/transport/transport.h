@@ -154,8 +154,6 @@ void transport_init(struct transport_qp *qp, const struct transport_ops *ops,
 bool transport_pull_request(struct transport_qp *qp, uint64_t now, struct packet *packet);
 bool transport_pull_response(struct transport_qp *qp, struct packet *packet);
 bool transport_has_response(const struct transport_qp *qp);
-/* The next response acknowledges once more what has been acknowledged already. */
-void transport_acknowledge_again(struct transport_qp *qp);
 
 /* A packet has arrived for this QP. */
 void transport_receive(struct transport_qp *qp, uint64_t now, const struct packet *packet);

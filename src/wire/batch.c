@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #define SPARE_COUNT 8
 
@@ -75,7 +77,8 @@ static void send_datagram(struct wire_batch *batch, uint16_t segment)
         header->cmsg_len = CMSG_LEN(sizeof(segment));
         memcpy(CMSG_DATA(header), &segment, sizeof(segment));
     }
-    while (sendmsg(batch->from->fd, &message, MSG_NOSIGNAL) < 0) {
+    /* Not libc's sendmsg(): a thread that is cancelled there would keep its locks. */
+    while (syscall(SYS_sendmsg, batch->from->fd, &message, MSG_NOSIGNAL) < 0) {
         if (errno == EINTR)
             continue;
         if (segment && (errno == EIO || errno == EINVAL || errno == ENOPROTOOPT))

@@ -14,14 +14,18 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define FORWARD_TRIES 1000
+#define WAIT_NS     20000000
+#define SEND_BUFFER (8 << 20) /* the kernel grants less */
 
 /* The token shows that the sender can read the fabric's segment, so is a process of this user. */
 struct forwarded {
     uint64_t token;
     struct roce_flow flow;
-    uint8_t gid[16]; /* at which it arrived */
+    uint8_t gid[16];  /* at which they arrived */
+    uint32_t segment; /* the length of each packet but the last */
 };
+
+_Static_assert(sizeof(struct forwarded) == WIRE_FORWARD_HEAD, "the head of a message");
 
 static socklen_t name_of(unsigned proc, struct sockaddr_un *name)
 {
@@ -36,7 +40,7 @@ int wire_forward_open(void)
 {
     struct sockaddr_un name;
     socklen_t length = name_of(proc_self, &name);
-    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), size = SEND_BUFFER;
 
     if (fd < 0 || bind(fd, (struct sockaddr *)&name, length)) {
         int err = errno;
@@ -46,32 +50,36 @@ int wire_forward_open(void)
             close(fd);
         return err;
     }
+    setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
     wire_port.forward_fd = fd;
     return 0;
 }
 
-/* The socket takes only a few packets (net.unix.max_dgram_qlen): let the owner run. To wait for it
- * without a limit might be to wait for each other. A packet that is lost here is repeated by its
- * sender, if the service is reliable. */
+/* The socket takes only ten messages (net.unix.max_dgram_qlen): let the owner run. To wait for it
+ * without a limit might be to wait for each other, and among programs that spin, one call of
+ * sched_yield() can take several milliseconds. A packet that is lost here is repeated by its sender, if
+ * the service is reliable. */
 void wire_forward_send(unsigned proc, unsigned gid, const struct roce_flow *flow,
-                       const uint8_t *bytes, size_t length)
+                       const uint8_t *bytes, size_t length, size_t segment)
 {
+    uint64_t started = now_ns();
     struct sockaddr_un name;
-    struct forwarded head = { .token = segment_random(SEED_WIRE_TOKEN), .flow = *flow };
+    struct forwarded head = {
+        .token = segment_random(SEED_WIRE_TOKEN), .flow = *flow, .segment = segment
+    };
     struct iovec iov[] = { { &head, sizeof(head) }, { (void *)bytes, length } };
     struct msghdr message = {
         .msg_name = &name, .msg_namelen = name_of(proc, &name), .msg_iov = iov, .msg_iovlen = 2
     };
 
     memcpy(head.gid, wire_port.gids[gid].raw, sizeof(head.gid));
-    for (int tries = 0; tries < FORWARD_TRIES; tries++) {
-        if (sendmsg(wire_port.forward_fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
+    while (sendmsg(wire_port.forward_fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
+        if ((errno != EAGAIN && errno != EINTR) || now_ns() - started > WAIT_NS) {
+            log_debug("wire: cannot pass packets to process %u: %s", proc, strerror(errno));
             return;
-        if (errno != EAGAIN && errno != EINTR)
-            break;
+        }
         sched_yield();
     }
-    log_debug("wire: cannot pass a packet to process %u: %s", proc, strerror(errno));
 }
 
 static bool find_gid(const uint8_t raw[16], unsigned *gid)
@@ -83,7 +91,7 @@ static bool find_gid(const uint8_t raw[16], unsigned *gid)
 }
 
 size_t wire_forward_take(uint8_t *buffer, size_t size, unsigned *gid, struct roce_flow *flow,
-                         const uint8_t **frame)
+                         const uint8_t **frames, size_t *segment)
 {
     for (;;) {
         ssize_t length = recv(wire_port.forward_fd, buffer, size, MSG_DONTWAIT);
@@ -91,13 +99,15 @@ size_t wire_forward_take(uint8_t *buffer, size_t size, unsigned *gid, struct roc
 
         if (length < 0)
             return 0;
-        if ((size_t)length < sizeof(head) + BTH_BYTES + ICRC_BYTES)
+        if ((size_t)length < sizeof(head))
             continue;
         memcpy(&head, buffer, sizeof(head));
-        if (head.token != segment_random(SEED_WIRE_TOKEN) || !find_gid(head.gid, gid))
+        if (head.token != segment_random(SEED_WIRE_TOKEN) || !find_gid(head.gid, gid) ||
+            !head.segment)
             continue;
         *flow = head.flow;
-        *frame = buffer + sizeof(head);
+        *segment = head.segment;
+        *frames = buffer + sizeof(head);
         return length - sizeof(head);
     }
 }

@@ -73,7 +73,7 @@ void wire_mad_receive(const struct wire_arrival *arrival, const uint8_t *bytes, 
     if (owner == (unsigned)proc_self)
         hca_mad_agent->receive(&mad);
     else
-        wire_forward_send(owner, mad.gid_index, &arrival->flow, bytes, length);
+        wire_forward_send(owner, mad.gid_index, &arrival->flow, bytes, length, length);
 }
 
 void wire_mad_receive_forwarded(const struct wire_arrival *arrival)

@@ -30,13 +30,23 @@ static struct wire_qp *list;
 
 /* ---- states ---- */
 
+/* Packets of the middle of a message that fit into a batch. */
+static uint32_t frames_of_batch(uint32_t path_mtu)
+{
+    uint32_t frames = WIRE_BATCH_BYTES / (path_mtu + BTH_BYTES + ICRC_BYTES);
+
+    return frames < WIRE_BATCH_FRAMES ? frames : WIRE_BATCH_FRAMES;
+}
+
 static void start_transport(struct wire_qp *qp)
 {
     struct transport_attributes attributes = work_attributes(qp->hca, wire_port_mtu());
 
+    /* Each acknowledgement makes room for a full batch, and the window for a few of them: a short
+     * one at its end would return with each turn. */
+    attributes.ack_every = frames_of_batch(attributes.path_mtu);
     attributes.window = WINDOW_BYTES / attributes.path_mtu;
-    /* each acknowledgement makes room for a full batch */
-    attributes.ack_every = WIRE_BATCH_BYTES / (attributes.path_mtu + PACKET_MAX_HEADER_BYTES);
+    attributes.window -= attributes.window % attributes.ack_every;
     if (attributes.timeout && attributes.timeout < MIN_TIMEOUT)
         attributes.timeout = MIN_TIMEOUT;
     if (attributes.max_reads > WINDOW_BYTES / WIRE_READ_BYTES)
@@ -46,7 +56,6 @@ static void start_transport(struct wire_qp *qp)
     qp->full_reads = attributes.max_reads;
     qp->losses = 0;
     qp->refused = false;
-    qp->answered_by = NULL;
     transport_init(&qp->transport, &wire_transport_ops, &attributes);
 }
 
@@ -107,12 +116,8 @@ void wire_qp_modified(struct hca_qp *hca, enum ibv_qp_state from, enum ibv_qp_st
     }
     spin_unlock(&hca->sq_lock);
     if (qp && from == IBV_QPS_SQD) {
-        struct wire_batch responses;
-
         epoch_enter();
-        wire_batch_begin(&responses);
-        wire_qp_kick(hca, &responses);
-        wire_batch_end(&responses);
+        wire_qp_kick(hca);
         epoch_exit();
     }
 }
@@ -419,10 +424,8 @@ static void add_responses(struct wire_batch *batch, struct wire_qp *qp)
 {
     struct packet packet;
 
-    while (!qp->refused && transport_pull_response(&qp->transport, &packet)) {
+    while (!qp->refused && transport_pull_response(&qp->transport, &packet))
         add_frame(batch, qp, &packet, NULL);
-        qp->answered_by = epoch_line;
-    }
 }
 
 /* Sends what the peer waits for, before the QP is gone. */
@@ -489,47 +492,30 @@ static void wait_for_room(struct wire_qp *qp)
         wire_peer_wait(qp);
 }
 
-/* What two threads send may arrive in either order, and programs rely on the completion of a request
- * before the answer to it: an acknowledgement that another thread has sent goes with the answer once
- * more. */
-static void repeat_acknowledgement(struct wire_qp *qp)
+/* With the send queue's lock held, inside an epoch. */
+static void pump(struct wire_qp *qp)
 {
-    if (qp->answered_by && qp->answered_by != epoch_line && has_request(qp))
-        transport_acknowledge_again(&qp->transport);
-}
-
-/* With the send queue's lock held, inside an epoch. The payload of requests stays where it is until
- * the batch has been sent. */
-static void fill(struct wire_batch *batch, struct wire_qp *qp)
-{
+    struct wire_batch batch;
     struct packet packet;
     uint64_t now = now_ns();
     bool may_send = limit_requests(qp);
 
-    repeat_acknowledgement(qp);
+    wire_batch_begin(&batch);
     while (may_send && transport_pull_request(&qp->transport, now, &packet)) {
-        add_frame(batch, qp, &packet, (struct wire_wqe *)(uintptr_t)packet.route);
+        add_frame(&batch, qp, &packet, (struct wire_wqe *)(uintptr_t)packet.route);
         if (qp->sent)
             wire_qp_complete(qp, qp->sent,
                              qp->sent->unreadable ? IBV_WC_LOC_PROT_ERR : IBV_WC_SUCCESS);
         qp->sent = NULL;
         /* Behind the first request, the shorter acknowledgement fits into the same datagram, and the
          * peer takes it first. */
-        add_responses(batch, qp);
+        add_responses(&batch, qp);
     }
-    add_responses(batch, qp);
+    add_responses(&batch, qp);
+    wire_batch_end(&batch);
     note_in_flight(qp, now);
     wait_for_room(qp);
     set_deadline(qp, now);
-}
-
-static void pump(struct wire_qp *qp)
-{
-    struct wire_batch batch;
-
-    wire_batch_begin(&batch);
-    fill(&batch, qp);
-    wire_batch_end(&batch);
 }
 
 void wire_qp_post(struct hca_qp *hca, struct send_wqe *send)
@@ -590,16 +576,11 @@ void wire_qp_receive(struct hca_qp *hca, const struct wire_arrival *arrival)
     wire_peer_wake(peer);
 }
 
-void wire_qp_kick(struct hca_qp *hca, struct wire_batch *responses)
+void wire_qp_kick(struct hca_qp *hca)
 {
-    struct wire_qp *qp;
-
     spin_lock(&hca->sq_lock);
-    qp = hca->engine_qp;
-    if (qp && has_request(qp))
-        pump(qp);
-    else if (qp)
-        fill(responses, qp);
+    if (hca->engine_qp)
+        pump(hca->engine_qp);
     spin_unlock(&hca->sq_lock);
 }
 

@@ -13,12 +13,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #define MESSAGES      8
 #define MESSAGE_BYTES 65536
 #define LONG_DATAGRAM 8192
 #define TOUCHED       64
-#define QUIET_EVERY   16
+#define OTHERS_EVERY  16
+#define LATELY        4096 /* rounds */
 #define HOLD_BYTES    (100 << 10) /* a peer sends more than twice as much without an answer */
 #define HOLD_POLLS    2
 
@@ -32,7 +35,8 @@ static struct receive_message {
 } * buffers;
 static struct mmsghdr messages[MESSAGES];
 static unsigned expected = 1;        /* datagrams at once */
-static unsigned busy_source, rounds; /* the one that had something last */
+static unsigned busy_source;         /* the one that had something last */
+static unsigned rounds, last_found[2 * HCA_GIDS + 1]; /* the round in which each had something */
 /* Numbers of QPs that may have something to send now; they may be destroyed meanwhile. */
 static uint32_t touched[TOUCHED];
 static atomic_uint touched_count;
@@ -43,16 +47,13 @@ static atomic_uint held_bytes, held_polls; /* since the last answer, and since t
 static void kick_touched(void)
 {
     unsigned count = load_relaxed(&touched_count);
-    struct wire_batch responses;
 
-    wire_batch_begin(&responses);
     for (unsigned i = 0; i < count; i++) {
         struct hca_qp *qp = qp_by_number(touched[i]);
 
         if (qp)
-            wire_qp_kick(qp, &responses);
+            wire_qp_kick(qp);
     }
-    wire_batch_end(&responses);
     store_relaxed(&touched_count, 0);
     store_relaxed(&held_bytes, 0);
 }
@@ -82,6 +83,41 @@ static void to_own_qp(struct wire_arrival *arrival)
     wire_receive_touch(arrival->packet.destination_qpn);
 }
 
+/* Packets for one other process that lie behind each other in a datagram: its socket takes few
+ * messages, so they go in one. */
+static struct {
+    unsigned proc;
+    const uint8_t *bytes;
+    size_t length, segment;
+} foreign;
+
+static void pass_on(const struct wire_arrival *arrival)
+{
+    if (foreign.length)
+        wire_forward_send(foreign.proc, arrival->to - wire_port.gids, &arrival->flow, foreign.bytes,
+                          foreign.length, foreign.segment);
+    foreign.length = 0;
+}
+
+static void to_other_process(unsigned proc, const struct wire_arrival *arrival,
+                             const uint8_t *bytes, size_t length)
+{
+    bool joins = foreign.length && proc == foreign.proc &&
+                 bytes == foreign.bytes + foreign.length && length <= foreign.segment &&
+                 foreign.length % foreign.segment == 0 &&
+                 foreign.length + length <= MESSAGE_BYTES - WIRE_FORWARD_HEAD;
+
+    if (!joins) {
+        pass_on(arrival);
+        foreign.proc = proc;
+        foreign.bytes = bytes;
+        foreign.segment = length;
+    }
+    foreign.length += length;
+    if (unlikely(wire_injects))
+        pass_on(arrival); /* `bytes` may be a copy */
+}
+
 static void deliver(struct wire_arrival *arrival, const uint8_t *bytes, size_t length,
                     uint16_t identification)
 {
@@ -103,7 +139,7 @@ static void deliver(struct wire_arrival *arrival, const uint8_t *bytes, size_t l
     if (qp->proc == proc_self)
         to_own_qp(arrival);
     else
-        wire_forward_send(qp->proc, arrival->to - wire_port.gids, &arrival->flow, bytes, length);
+        to_other_process(qp->proc, arrival, bytes, length);
 }
 
 /* ---- datagrams ---- */
@@ -167,11 +203,14 @@ static unsigned take_datagram(const struct wire_gid *to, struct msghdr *message,
     const uint8_t *bytes = message->msg_iov->iov_base;
     size_t segment = segment_bytes(message, length);
     struct wire_arrival arrival = { .time = now_ns(), .to = to };
+    unsigned count;
 
     set_source(&arrival.flow, message->msg_name);
     memcpy(arrival.flow.destination, to->raw, 16);
     take_packets(&arrival, bytes, length, segment, true);
-    return take_packets(&arrival, bytes, length, segment, false);
+    count = take_packets(&arrival, bytes, length, segment, false);
+    pass_on(&arrival);
+    return count;
 }
 
 static bool make_buffers(void)
@@ -220,13 +259,25 @@ static void note_long_datagrams(int got)
     }
 }
 
+/* Not libc's functions: a thread that is cancelled there would keep its locks, and to allow that takes
+ * longer than what they add to the system calls. For one datagram, recvmsg() is faster. */
+static int receive_messages(int fd)
+{
+    ssize_t length;
+
+    reset_lengths();
+    if (expected > 1)
+        return syscall(SYS_recvmmsg, fd, messages, expected, MSG_DONTWAIT, NULL);
+    length = syscall(SYS_recvmsg, fd, &messages[0].msg_hdr, MSG_DONTWAIT);
+    messages[0].msg_len = length;
+    return length < 0 ? -1 : 1;
+}
+
 static unsigned take_from_socket(const struct wire_gid *gid, int fd)
 {
     unsigned count = 0;
-    int got;
+    int got = receive_messages(fd);
 
-    reset_lengths();
-    got = recvmmsg(fd, messages, expected, MSG_DONTWAIT, NULL);
     note_long_datagrams(got);
     for (int i = 0; i < got; i++)
         count += take_datagram(gid, &messages[i].msg_hdr, messages[i].msg_len);
@@ -234,25 +285,33 @@ static unsigned take_from_socket(const struct wire_gid *gid, int fd)
     return count;
 }
 
+static void take_forwarded_packet(struct wire_arrival *arrival, const uint8_t *frame, size_t length)
+{
+    if (length < BTH_BYTES + ICRC_BYTES ||
+        packet_decode(&arrival->packet, frame, length - ICRC_BYTES))
+        return;
+    if (arrival->packet.destination_qpn == WIRE_QP1)
+        wire_mad_receive_forwarded(arrival);
+    else
+        to_own_qp(arrival);
+}
+
 /* Other processes of this host have checked these. */
 static unsigned take_forwarded(void)
 {
     struct wire_arrival arrival;
-    const uint8_t *frame;
+    const uint8_t *frames;
     unsigned count = 0, gid;
-    size_t length;
+    size_t length, segment;
 
-    while (count < MESSAGES * 8 && (length = wire_forward_take(buffers[0].bytes, MESSAGE_BYTES,
-                                                               &gid, &arrival.flow, &frame))) {
+    while (count < MESSAGES * 8 &&
+           (length = wire_forward_take(buffers[0].bytes, MESSAGE_BYTES, &gid, &arrival.flow,
+                                       &frames, &segment))) {
         arrival.time = now_ns();
         arrival.to = &wire_port.gids[gid];
-        count++;
-        if (packet_decode(&arrival.packet, frame, length - ICRC_BYTES))
-            continue;
-        if (arrival.packet.destination_qpn == WIRE_QP1)
-            wire_mad_receive_forwarded(&arrival);
-        else
-            to_own_qp(&arrival);
+        for (size_t at = 0; at < length; at += segment, count++)
+            take_forwarded_packet(&arrival, frames + at,
+                                  length - at < segment ? length - at : segment);
     }
     return count;
 }
@@ -261,6 +320,7 @@ void wire_receive_forget(void)
 {
     receive_lock = (struct spinlock){ 0 };
     store_relaxed(&touched_count, 0);
+    foreign.length = 0;
 }
 
 static unsigned take_from(unsigned source)
@@ -274,21 +334,26 @@ static unsigned take_from(unsigned source)
             take_from_socket(&wire_port.gids[source - gids], wire_port.gids[source - gids].near_fd);
     else
         count = take_forwarded();
-    if (count)
+    if (count) {
         busy_source = source;
+        last_found[source] = rounds;
+    }
     return count;
 }
 
-/* A system call that finds nothing takes a fraction of a microsecond, and a port has several
- * sockets: most of the time, look only where something was found before. */
+/* A system call that finds nothing takes a fraction of a microsecond, and a port has several sockets:
+ * most of the time, look only where something was found last; now and then where something was found
+ * lately, and into one of the others. */
 static unsigned take_from_sources(bool all)
 {
-    unsigned sources = 2 * wire_port.count + 1, count = 0;
+    unsigned sources = 2 * wire_port.count + 1, busy = busy_source, count = 0;
+    unsigned other = ++rounds / OTHERS_EVERY % sources;
 
-    if (!all && rounds++ % QUIET_EVERY && busy_source < sources)
-        return take_from(busy_source);
+    if (!all && busy < sources && rounds % OTHERS_EVERY)
+        return take_from(busy);
     for (unsigned i = 0; i < sources; i++)
-        count += take_from(i);
+        if (all || i == busy || i == other || rounds - last_found[i] < LATELY)
+            count += take_from(i);
     return count;
 }
 

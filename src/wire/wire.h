@@ -105,14 +105,16 @@ void wire_receive_answer(void);
 /* With the receive lock held: that QP may have something to send. */
 void wire_receive_touch(uint32_t qpn);
 
-/* Passes a packet to the process that owns its QP. */
+/* Passes packets to the process that owns their QPs: `length` bytes, each packet but the last of
+ * `segment`. */
+#define WIRE_FORWARD_HEAD 64 /* bytes in front of them */
 void wire_forward_send(unsigned proc, unsigned gid, const struct roce_flow *flow,
-                       const uint8_t *bytes, size_t length);
+                       const uint8_t *bytes, size_t length, size_t segment);
 int wire_forward_open(void);
-/* Takes a forwarded packet from the socket. Returns the length of the frame, which has been
- * checked by the process that received it, or 0. */
+/* Takes forwarded packets from the socket. Returns their length, or 0. The process that received
+ * them has checked their ICRCs. */
 size_t wire_forward_take(uint8_t *buffer, size_t size, unsigned *gid, struct roce_flow *flow,
-                         const uint8_t **frame);
+                         const uint8_t **frames, size_t *segment);
 
 /* ---- queue pairs ---- */
 
@@ -174,7 +176,6 @@ struct wire_qp {
     const struct wire_arrival *arrival; /* while the transport processes it */
     struct deliver_target target;       /* of the message that is being received */
     bool refused;                       /* the last response was a NAK */
-    const void *answered_by;            /* the thread that has sent the last response */
 };
 
 /* ---- peers: hosts, each with one receive buffer for all QPs ---- */
@@ -199,9 +200,8 @@ void wire_qp_flush(struct hca_qp *qp);
 
 /* Passes a packet to its QP, inside an epoch. */
 void wire_qp_receive(struct hca_qp *qp, const struct wire_arrival *arrival);
-/* Sends what the QP has to send, inside an epoch. If these are responses only, they wait in a batch
- * for those of other QPs. */
-void wire_qp_kick(struct hca_qp *qp, struct wire_batch *responses);
+/* Sends what the QP has to send, inside an epoch. */
+void wire_qp_kick(struct hca_qp *qp);
 /* In a forked child: the QPs, and what other threads held, are the parent's. */
 void wire_qp_forget(void);
 void wire_receive_forget(void);

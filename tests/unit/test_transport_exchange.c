@@ -108,28 +108,6 @@ static void a_gap_is_reported_once(void **state)
     pair_free(pair);
 }
 
-static void an_acknowledgement_is_repeated_on_demand(void **state)
-{
-    struct pair *pair = pair_plain();
-    struct pair_end *end = &pair->ends[0];
-    struct transport_qp *responder = &pair->ends[1].qp;
-    struct packet packets[3];
-
-    for (unsigned i = 0; i < 3; i++) {
-        pair_post(end, TRANSPORT_SEND, 10);
-        assert_true(transport_pull_request(&end->qp, 0, &packets[i]));
-    }
-    give(pair, 1, &packets[0]);
-    expect_acknowledgement(pair, ACK_NO_CREDITS, packets[0].psn, 1);
-    transport_acknowledge_again(responder);
-    expect_acknowledgement(pair, ACK_NO_CREDITS, packets[0].psn, 1);
-    give(pair, 1, &packets[2]);
-    expect_acknowledgement(pair, NAK_SEQUENCE, packets[1].psn, 1);
-    transport_acknowledge_again(responder);
-    assert_false(transport_has_response(responder));
-    pair_free(pair);
-}
-
 static void an_old_send_is_acknowledged_and_not_received(void **state)
 {
     struct pair *pair = pair_plain();
@@ -550,6 +528,8 @@ static void the_last_answer_is_missed_by_the_clock(void **state)
         pair_check_all_done(pair);
         assert_int_equal(pair->ends[0].qp.counters.timeouts, 1);
         assert_int_equal(pair->ends[0].packets_sent, 2);
+        assert_int_equal(pair->ends[0].qp.counters.resent, 1);
+        assert_int_equal(pair->ends[1].qp.counters.duplicates, rows[i].lost != OPCODE_SEND_ONLY);
         pair_free(pair);
     }
 }
@@ -557,13 +537,31 @@ static void the_last_answer_is_missed_by_the_clock(void **state)
 static void a_lost_request_is_missed_by_the_peer(void **state)
 {
     struct pair *pair = pair_losing(OPCODE_WRITE_MIDDLE, 1);
+    const struct transport_counters *near = &pair->ends[0].qp.counters;
+    const struct transport_counters *far = &pair->ends[1].qp.counters;
 
-    pair_post(&pair->ends[0], TRANSPORT_WRITE, 10000);
+    pair_post(&pair->ends[0], TRANSPORT_WRITE, 10000); /* ten packets */
     pair_run(pair, PAIR_LONG_NS);
     pair_check_all_done(pair);
-    assert_int_equal(pair->ends[0].qp.counters.timeouts, 0);
-    assert_int_equal(pair->ends[0].qp.counters.rewinds, 1);
+    assert_int_equal(near->timeouts, 0);
+    assert_int_equal(near->rewinds, 1);
+    assert_int_equal(near->requests, pair->ends[0].packets_sent);
+    assert_int_equal(near->resent, near->requests - 10);
+    assert_int_equal(far->responses, pair->ends[1].packets_sent);
+    assert_int_equal(far->duplicates, 0);
+    assert_true(far->gaps > 0);
+    assert_int_equal(far->gaps, near->requests - 10 - 1); /* all that arrived, but ten */
     pair_free(pair);
+}
+
+static void counters_are_added(void **state)
+{
+    struct transport_counters sum = { 1, 2, 3, 4, 5, 6, 7, 8, 9 };
+    const struct transport_counters more = { 10, 20, 30, 40, 50, 60, 70, 80, 90 },
+                                    expected = { 11, 22, 33, 44, 55, 66, 77, 88, 99 };
+
+    transport_counters_add(&sum, &more);
+    assert_memory_equal(&sum, &expected, sizeof(sum));
 }
 
 int main(void)
@@ -571,7 +569,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(malformed_messages_are_invalid),
         cmocka_unit_test(a_gap_is_reported_once),
-        cmocka_unit_test(an_acknowledgement_is_repeated_on_demand),
         cmocka_unit_test(an_old_send_is_acknowledged_and_not_received),
         cmocka_unit_test(an_old_atomic_is_answered_from_memory_while_there_is_one),
         cmocka_unit_test(a_repetition_makes_room_for_a_new_request),
@@ -590,6 +587,7 @@ int main(void)
         cmocka_unit_test(a_later_answer_tells_of_a_lost_one),
         cmocka_unit_test(the_last_answer_is_missed_by_the_clock),
         cmocka_unit_test(a_lost_request_is_missed_by_the_peer),
+        cmocka_unit_test(counters_are_added),
     };
 
     return cmocka_run_group_tests_name("transport_exchange", tests, NULL, NULL);

@@ -88,6 +88,8 @@ static void a_receive_outlives_the_message_that_was_cut(void **state)
     pair_run(pair, PAIR_LONG_NS / 2);
     assert_int_equal(pair->ends[1].received, 1);
     assert_int_equal(pair->ends[1].receive_cursor, 2);
+    assert_int_equal(pair->ends[1].qp.counters.gaps, 1);
+    assert_int_equal(pair->ends[1].qp.counters.dropped, 2);
     pair_free(pair);
 }
 
