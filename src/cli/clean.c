@@ -3,9 +3,11 @@
 #include "commands.h"
 #include "json.h"
 #include "segment.h"
+#include "util/sysv_memory.h"
 
 #include <errno.h>
 #include <string.h>
+#include <sys/shm.h>
 #include <sys/stat.h>
 
 #define MEBIBYTE (1024.0 * 1024)
@@ -34,14 +36,25 @@ static const char *tell(struct cleaning *cleaning, enum segment_state before,
     return cleaning->dry_run ? "stale" : "removed";
 }
 
+/* The fabric is NULL if there is none; errno is the reason of a failure. */
+static void report(const struct cleaning *cleaning, const char *path, const char *fabric,
+                   const char *outcome, double bytes)
+{
+    if (!strcmp(outcome, "failed"))
+        cli_error("%s: %s", path, strerror(errno));
+    if (cleaning->json)
+        json_array_append_new(cleaning->json, json_pack("{s:s?, s:s, s:I, s:s}", "fabric", fabric,
+                                                        "path", path, "bytes", (json_int_t)bytes,
+                                                        "state", outcome));
+    else
+        printf("%-8s %8.1f MiB  %s\n", outcome, bytes / MEBIBYTE, path);
+}
+
 static void clean_one(const char *path, void *context)
 {
     struct cleaning *cleaning = context;
     enum segment_state before, after;
     struct stat status;
-    const char *outcome;
-    double bytes;
-    int error;
 
     if (cleaning->fabric && strcmp(segment_fabric(path), cleaning->fabric))
         return;
@@ -50,17 +63,21 @@ static void clean_one(const char *path, void *context)
         return;
     if (before == SEGMENT_STALE && !cleaning->dry_run)
         after = segment_remove(path);
-    error = errno;
-    bytes = status.st_blocks * 512.0;
-    outcome = tell(cleaning, before, after, bytes);
-    if (!strcmp(outcome, "failed"))
-        cli_error("%s: %s", path, strerror(error));
-    if (cleaning->json)
-        json_array_append_new(cleaning->json, json_pack("{s:s, s:s, s:I, s:s}", "fabric",
-                                                        segment_fabric(path), "path", path, "bytes",
-                                                        (json_int_t)bytes, "state", outcome));
-    else
-        printf("%-8s %8.1f MiB  %s\n", outcome, bytes / MEBIBYTE, path);
+    report(cleaning, path, segment_fabric(path), tell(cleaning, before, after, status.st_blocks * 512.0),
+           status.st_blocks * 512.0);
+}
+
+/* Memory of a rank that was killed: it has no name, and belongs to no fabric. */
+static void clean_sysv(int id, uint64_t bytes, void *context)
+{
+    struct cleaning *cleaning = context;
+    enum segment_state after = SEGMENT_STALE;
+    char name[64];
+
+    snprintf(name, sizeof(name), "System V segment %d", id);
+    if (!cleaning->dry_run && !shmctl(id, IPC_RMID, NULL))
+        after = SEGMENT_ABSENT;
+    report(cleaning, name, NULL, tell(cleaning, SEGMENT_STALE, after, bytes), bytes);
 }
 
 static void print_total(const struct cleaning *cleaning)
@@ -91,6 +108,8 @@ int cli_clean(const struct invocation *invocation)
         cli_error("%s: %s", segment_directory(), strerror(errno));
         return CLI_FAILED;
     }
+    if (!cleaning.fabric)
+        sysv_memory_each_stale(clean_sysv, &cleaning);
     if (cleaning.json)
         json_print(cleaning.json);
     else

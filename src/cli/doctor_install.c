@@ -6,6 +6,7 @@
 #include "probe.h"
 #include "probe_memory.h"
 #include "segment.h"
+#include "util/sysv_memory.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -145,11 +146,21 @@ static void count_stale(const char *path, void *context)
     stale->bytes += status.st_blocks * 512.0;
 }
 
+static void count_stale_sysv(int id, uint64_t bytes, void *context)
+{
+    struct stale *stale = context;
+
+    if (!stale->count++)
+        snprintf(stale->first, sizeof(stale->first), "System V segment %d", id);
+    stale->bytes += bytes;
+}
+
 void doctor_check_stale_segments(struct finding *finding)
 {
     struct stale stale = { 0 };
 
     segment_each(count_stale, &stale);
+    sysv_memory_each_stale(count_stale_sysv, &stale);
     if (!stale.count) {
         doctor_found(finding, VERDICT_YES, "none: nothing to clean up");
         return;

@@ -3,6 +3,7 @@
 #include "options.h"
 #include "orphans.h"
 #include "segment.h"
+#include "util/sysv_memory.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -76,6 +77,7 @@ void guardian_begin(void)
     int pipe_ends[2];
 
     segment_each(remove_if_stale, NULL);
+    sysv_memory_remove_stale();
     if (pipe2(pipe_ends, O_CLOEXEC))
         return;
     guardian = fork();

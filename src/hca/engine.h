@@ -41,6 +41,8 @@ struct hca_engine {
     /* Executes a plain send of one SGE of at most CQE_INLINE bytes, on an RC QP in RTS with nothing
      * queued. False: nothing was done, and the caller uses send(). */
     bool (*send_fast)(struct hca_qp *qp, const struct ibv_sge *sge, unsigned flags);
+    /* The same for an RDMA write of any length, which gives the work request. May be NULL. */
+    bool (*write_fast)(struct hca_qp *qp, const struct ibv_send_wr *wr, unsigned flags);
     /* Retries WQEs that are queued. */
     void (*progress)(void);
     /* The QP is reset, in error or destroyed: discards queued WQEs, in error with flush

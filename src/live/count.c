@@ -56,6 +56,11 @@ void count_short_send(struct hca_qp *qp, struct shared_qp *peer, uint32_t length
     count_request(qp->shared, peer, (struct amount){ 1, padded(length) + EVERY_PACKET });
 }
 
+void count_short_write(struct hca_qp *qp, struct shared_qp *peer, uint32_t length)
+{
+    count_request(qp->shared, peer, (struct amount){ 1, padded(length) + EVERY_PACKET + RETH_BYTES });
+}
+
 void count_message(struct hca_qp *qp, struct shared_qp *peer, const struct send_wqe *w,
                    uint32_t byte_len)
 {

@@ -245,6 +245,7 @@ const struct hca_engine live_engine = {
     .multicast = true,
     .send = sq_submit,
     .send_fast = send_fast,
+    .write_fast = write_fast,
     .progress = sq_progress,
     .sq_flush = sq_flush,
     .start = agent_init,

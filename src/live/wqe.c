@@ -18,8 +18,6 @@
 #include <sched.h>
 #include <string.h>
 
-#define SHORT_WRITE 256
-
 /* ---- local memory ---- */
 
 static char *own_pointer(const struct mem_ref *ref)
@@ -168,7 +166,7 @@ static int run_write(struct hca_qp *qp, const struct send_wqe *w, struct shared_
     *byte_len = local.length;
     if (!local.length)
         return IBV_WC_SUCCESS;
-    if (local.length <= SHORT_WRITE)
+    if (local.length <= LIVE_SHORT_WRITE)
         expect_next_write(qp, w, &ref);
     tail = hca_tail_of(ref.addr, local.length);
     return status_of_copy(unlikely(tail) ? write_tail_first(&local, &ref, tail)

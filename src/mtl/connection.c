@@ -4,11 +4,11 @@
 #include "mtl/log.h"
 #include "mtl/protocol.h"
 #include "mtl/rail_rules.h"
+#include "util/sysv_memory.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/shm.h>
 
 #define WIREUP_RETRY_NS 100000000ull
 
@@ -40,18 +40,6 @@ static size_t cells_offset(const struct connection *connection, uint32_t ring)
                              connection->slot_size);
 }
 
-/* On one machine the software adapter attaches System V memory of peers, and then copies into it
- * without system calls. The memory vanishes with the last process that has attached it. */
-static char *attachable_memory(size_t size)
-{
-    int id = shmget(IPC_PRIVATE, size, 0600);
-    char *memory = id < 0 ? MAP_FAILED : shmat(id, NULL, 0);
-
-    if (id >= 0)
-        shmctl(id, IPC_RMID, NULL);
-    return memory == MAP_FAILED ? NULL : memory;
-}
-
 static int allocate_memory(struct connection *connection)
 {
     const struct address *peer = &connection->endpoint->address;
@@ -70,8 +58,10 @@ static int allocate_memory(struct connection *connection)
     }
     connection->memory_size =
         cells_offset(connection, connection->has_cells ? 2 * connection->rail_count : 0);
+    /* On one machine the software adapter attaches System V memory of peers, and then copies into it
+     * without system calls. */
     if (connection->has_cells)
-        connection->memory = attachable_memory(connection->memory_size);
+        connection->memory = sysv_memory_map(connection->memory_size);
     connection->polls_slots = protocol_polls_slots(connection->memory) &&
                               polled_count < (uint32_t)mtl.parameters.polled_peers;
     if (!connection->memory)

@@ -2,6 +2,7 @@
 /* The functions of the MTL interface. */
 #include "mtl/bsend.h"
 #include "mtl/connection.h"
+#include "mtl/direct.h"
 #include "mtl/log.h"
 #include "mtl/openmpi.h"
 #include "mtl/progress.h"
@@ -410,6 +411,7 @@ static int module_del_procs(mca_mtl_base_module_t *module, size_t count, struct 
 static int module_add_comm(mca_mtl_base_module_t *module, struct ompi_communicator_t *comm)
 {
     bsend_install();
+    direct_install();
     return OMPI_SUCCESS;
 }
 
@@ -423,6 +425,7 @@ static int module_finalize(mca_mtl_base_module_t *module)
     if (recording)
         record_close();
     progress_stop();
+    direct_remove();
     bsend_remove();
     opal_progress_unregister(module_progress);
     if (mtl.parameters.report)

@@ -75,10 +75,10 @@ static bool is_eager(const struct mtl_request *request)
     return request->size <= eager_limit(request->endpoint);
 }
 
-static void count(const struct mtl_request *request)
+static void count(enum rails_class class, uint64_t size)
 {
-    mtl.counters.class_messages[request->class]++;
-    mtl.counters.class_bytes[request->class] += request->size;
+    mtl.counters.class_messages[class]++;
+    mtl.counters.class_bytes[class] += size;
 }
 
 static bool send_eager(struct mtl_request *request)
@@ -214,7 +214,7 @@ void protocol_send(struct mtl_request *request)
     struct endpoint *endpoint = request->endpoint;
 
     mtl_charge(mtl.costs.send);
-    count(request);
+    count(request->class, request->size);
     request->id = 0;
     if (unlikely(recording))
         record_operation(request, endpoint->name.vpid);
@@ -228,6 +228,25 @@ void protocol_send(struct mtl_request *request)
         if (!protocol_send_queued(request))
             endpoint_queue(endpoint, request);
     }
+}
+
+bool protocol_send_now(struct endpoint *endpoint, const struct match_key *key, const void *data,
+                       uint64_t size, enum rails_class class)
+{
+    struct message message = {
+        .header = { .context = key->context,
+                    .source = key->source,
+                    .tag = key->tag,
+                    .type = WIRE_EAGER },
+        .data = data,
+        .data_length = size,
+    };
+
+    if (endpoint->failed || endpoint->transport == TRANSPORT_SELF || size > eager_limit(endpoint) ||
+        !endpoint_try_send(endpoint, &message, class))
+        return false;
+    count(class, size);
+    return true;
 }
 
 /* ---- receiving ---- */

@@ -23,6 +23,10 @@ void protocol_free(void);
 
 void protocol_send(struct mtl_request *request);
 
+/* Sends contiguous data that are short enough to be copied. False: it has to be sent by a request. */
+bool protocol_send_now(struct endpoint *endpoint, const struct match_key *key, const void *data,
+                       uint64_t size, enum rails_class class);
+
 /* Sends the message of a queued request; false if there still is no free slot. */
 bool protocol_send_queued(struct mtl_request *request);
 

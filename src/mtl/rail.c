@@ -114,11 +114,6 @@ static uint32_t mark_of(uint32_t count)
     return count | FULL;
 }
 
-static uint32_t *tail_of(char *slot, uint32_t length)
-{
-    return (uint32_t *)(slot + rail_message_length(length)) - 1;
-}
-
 static bool post(struct rail_link *link, struct ibv_send_wr *wr)
 {
     struct ibv_send_wr *bad;
@@ -135,18 +130,48 @@ static uint64_t time_for(const struct rails_stripe *stripe)
     return stripe->rated ? mtl_now() : 0;
 }
 
-static char *staging_of(const struct rail_link *link, uint32_t slot, bool in_cell)
+/* ---- where a message is: in its slot or in its cell ---- */
+
+struct place {
+    struct wire_header *header;
+    char *body;
+};
+
+static struct place in_slot(const struct rail_link *link, char *ring, uint32_t index)
 {
-    if (in_cell)
-        return link->staging_cells + (uint64_t)slot * RAIL_CELL_SIZE;
-    return link->staging + (uint64_t)slot * link->connection->slot_size;
+    char *slot = ring + (uint64_t)index * link->connection->slot_size;
+
+    return (struct place){ (struct wire_header *)slot, slot + sizeof(struct wire_header) };
 }
 
-static uint64_t remote_of(const struct rail_link *link, uint32_t slot, bool in_cell)
+static struct wire_header *cell_header(char *cells, uint32_t index)
 {
-    if (in_cell)
-        return link->remote_cells + (uint64_t)slot * RAIL_CELL_SIZE;
-    return link->remote_ring + (uint64_t)slot * link->connection->slot_size;
+    return (struct wire_header *)(cells + (uint64_t)(index + 1) * RAIL_CELL_SIZE) - 1;
+}
+
+static struct place in_cell(struct wire_header *header, uint32_t length)
+{
+    return (struct place){ header, (char *)header - rail_cell_body(length) };
+}
+
+static uint32_t *tail_of(struct wire_header *slot, uint32_t length)
+{
+    return (uint32_t *)((char *)slot + rail_message_length(length)) - 1;
+}
+
+static uint64_t *head_of(const struct place *cell)
+{
+    return (uint64_t *)cell->body - 1;
+}
+
+static struct place staged(const struct rail_link *link, uint32_t index, bool cell)
+{
+    struct wire_header *header;
+
+    if (!cell)
+        return in_slot(link, link->staging, index);
+    header = cell_header(link->staging_cells, index);
+    return in_cell(header, header->length);
 }
 
 static void remember(struct rail_link *link, uint32_t slot, const struct sent *sent, bool in_cell)
@@ -165,15 +190,37 @@ static void remember(struct rail_link *link, uint32_t slot, const struct sent *s
         rails_given(&link->connection->set, &to->rails, time_for(&to->rails));
 }
 
-static void fill_header(struct rail_link *link, struct wire_header *header,
-                        const struct message *message, uint32_t length)
+/* Returns the first byte of the message. */
+static char *fill_slot(struct rail_link *link, uint32_t index, struct message *message,
+                       uint32_t length)
 {
-    wire_copy_header(header, &message->header);
-    header->length = length;
-    header->mark = mark_of(link->posted);
-    header->consumed = link->reported = link->consumed;
-    header->ack = link->connection->expected_sequence;
-    *tail_of((char *)header, length) = header->mark;
+    struct place place = in_slot(link, link->staging, index);
+
+    endpoint_write_message(place.body, message);
+    wire_copy_header(place.header, &message->header);
+    place.header->length = length;
+    place.header->consumed = link->consumed;
+    place.header->ack = link->connection->expected_sequence;
+    place.header->mark = mark_of(link->posted);
+    *tail_of(place.header, length) = place.header->mark;
+    return (char *)place.header;
+}
+
+static char *fill_cell(struct rail_link *link, uint32_t index, struct message *message,
+                       uint32_t length)
+{
+    struct place place = in_cell(cell_header(link->staging_cells, index), length);
+    uint32_t mark = mark_of(link->posted);
+
+    endpoint_write_message(place.body, message);
+    message->header.length = length;
+    message->header.consumed = link->consumed;
+    message->header.ack = link->connection->expected_sequence;
+    wire_store_header(place.header, &message->header, mark);
+    if (!rail_cell_has_head(length))
+        return place.body;
+    *head_of(&place) = mark;
+    return (char *)head_of(&place);
 }
 
 /* The fields of 'wr' are set one by one: to clear all of it takes as long as the rest. */
@@ -181,11 +228,13 @@ void rail_send(struct rail_link *link, struct message *message, const struct sen
 {
     struct connection *connection = link->connection;
     uint32_t slot = link->posted % connection->window, length = endpoint_message_length(message);
-    bool in_cell = connection->peer_polls_cells && rail_message_length(length) <= RAIL_CELL_SIZE;
-    struct wire_header *header = (struct wire_header *)staging_of(link, slot, in_cell);
+    bool cell = connection->peer_polls_cells && length <= RAIL_CELL_BODY_MAX;
+    char *start = cell ? fill_cell(link, slot, message, length)
+                       : fill_slot(link, slot, message, length);
     struct ibv_sge sge = {
-        .addr = (uintptr_t)header,
-        .length = rail_message_length(length),
+        .addr = (uintptr_t)start,
+        .length = cell ? link->staging_cells + (uint64_t)(slot + 1) * RAIL_CELL_SIZE - start
+                       : rail_message_length(length),
         .lkey = connection->regions[link->path->device->index]->lkey,
     };
     struct ibv_send_wr wr;
@@ -197,18 +246,18 @@ void rail_send(struct rail_link *link, struct message *message, const struct sen
     wr.opcode = connection->peer_polls_slots ? IBV_WR_RDMA_WRITE : IBV_WR_SEND;
     wr.send_flags = 0;
     wr.imm_data = 0;
-    wr.wr.rdma.remote_addr = remote_of(link, slot, in_cell);
+    wr.wr.rdma.remote_addr = cell ? link->remote_cells + (start - link->staging_cells)
+                                  : link->remote_ring + (start - link->staging);
     wr.wr.rdma.rkey = link->remote_rkey;
     wr.qp_type.xrc.remote_srqn = 0;
-    endpoint_write_message(header + 1, message);
-    fill_header(link, header, message, length);
     if (sge.length <= (uint32_t)mtl.parameters.inline_limit)
         wr.send_flags |= IBV_SEND_INLINE;
-    if (!connection->peer_polls_slots && wire_wants_answer(header->type))
+    if (!connection->peer_polls_slots && wire_wants_answer(message->header.type))
         wr.send_flags |= IBV_SEND_SOLICITED;
     if ((sent && sent->stripe) || (link->posted + 1) % connection->signal_interval == 0)
         wr.send_flags |= IBV_SEND_SIGNALED;
-    remember(link, slot, sent, in_cell);
+    remember(link, slot, sent, cell);
+    link->reported = link->consumed;
     link->posted++;
     mtl.counters.rail_messages[link->index]++;
     mtl.counters.rail_bytes[link->index] += length;
@@ -373,15 +422,13 @@ static void ack_until(struct connection *connection, uint16_t ack)
     }
 }
 
-static void consume(struct rail_link *link, char *slot)
+static void consume(struct rail_link *link, const struct wire_header *header, const void *body)
 {
-    const struct wire_header *header = (struct wire_header *)slot;
-
     rail_peer_connected(link);
     if ((int32_t)(header->consumed - link->peer_consumed) > 0)
         link->peer_consumed = header->consumed;
     ack_until(link->connection, header->ack);
-    connection_arrived(link->connection, header, header + 1);
+    connection_arrived(link->connection, header, body);
     link->consumed++;
 }
 
@@ -391,56 +438,54 @@ static void maybe_return_credit(struct rail_link *link)
         return_credit(link);
 }
 
-static bool slot_is_full(struct rail_link *link, char *slot)
+static bool has_mark(const void *word, uint32_t wanted)
 {
-    const _Atomic uint32_t *mark = (const _Atomic uint32_t *)&((struct wire_header *)slot)->mark;
-    uint32_t wanted = mark_of(link->consumed);
+    return load_acquire((const _Atomic uint32_t *)word) == wanted;
+}
 
-    if (load_acquire(mark) != wanted)
+static bool slot_is_full(struct wire_header *slot, uint32_t wanted)
+{
+    return has_mark(&slot->mark, wanted) && has_mark(tail_of(slot, slot->length), wanted);
+}
+
+static bool cell_is_full(struct place *cell, uint32_t wanted)
+{
+    if (!has_mark(&cell->header->mark, wanted))
         return false;
-    return load_acquire((const _Atomic uint32_t *)tail_of(
-               slot, ((struct wire_header *)slot)->length)) == wanted;
-}
-
-static char *slot_of(const struct rail_link *link, uint32_t number)
-{
-    const struct connection *connection = link->connection;
-
-    return link->ring + (uint64_t)(number % connection->window) * connection->slot_size;
-}
-
-static char *cell_of(const struct rail_link *link, uint32_t number)
-{
-    return link->cells + (uint64_t)(number % link->connection->window) * RAIL_CELL_SIZE;
+    *cell = in_cell(cell->header, cell->header->length);
+    return !rail_cell_has_head(cell->header->length) || has_mark(head_of(cell), wanted);
 }
 
 /* The next message is in its slot or in its cell. The other one may not have been used for long: its
  * mark is cleared, before the numbers come round to it again. */
-static char *next_full(struct rail_link *link)
+static bool next_full(struct rail_link *link, struct place *place)
 {
-    char *slot = slot_of(link, link->consumed), *cell;
+    uint32_t index = link->consumed % link->connection->window, wanted = mark_of(link->consumed);
+    struct place slot = in_slot(link, link->ring, index), cell;
 
+    *place = slot;
     if (!link->cells)
-        return slot_is_full(link, slot) ? slot : NULL;
-    cell = cell_of(link, link->consumed);
-    if (slot_is_full(link, cell)) {
-        if (((struct wire_header *)slot)->mark)
-            ((struct wire_header *)slot)->mark = 0;
-        return cell;
+        return slot_is_full(slot.header, wanted);
+    cell.header = cell_header(link->cells, index);
+    if (cell_is_full(&cell, wanted)) {
+        if (slot.header->mark)
+            slot.header->mark = 0;
+        *place = cell;
+        return true;
     }
-    if (!slot_is_full(link, slot))
-        return NULL;
-    ((struct wire_header *)cell)->mark = 0;
-    return slot;
+    if (!slot_is_full(slot.header, wanted))
+        return false;
+    cell.header->mark = 0;
+    return true;
 }
 
 static int poll_slots(struct rail_link *link)
 {
-    char *slot;
+    struct place place;
     int count = 0;
 
-    for (; (slot = next_full(link)); count++) {
-        consume(link, slot);
+    for (; next_full(link, &place); count++) {
+        consume(link, place.header, place.body);
         maybe_return_credit(link);
     }
     return count;
@@ -475,7 +520,9 @@ static void complete_until(struct rail_link *link, uint32_t end)
 
 static void received(struct rail_link *link, uint32_t slot)
 {
-    consume(link, link->ring + (uint64_t)slot * link->connection->slot_size);
+    struct place place = in_slot(link, link->ring, slot);
+
+    consume(link, place.header, place.body);
     if (link->connected)
         post_receive(link, slot);
     maybe_return_credit(link);
@@ -609,13 +656,12 @@ void rail_peer_drained(struct rail_link *link)
     for (; link->completed != link->posted; link->completed++) {
         uint32_t slot = link->completed % connection->window;
         struct sent *sent = &link->sent[slot];
-        const struct wire_header *header =
-            (struct wire_header *)staging_of(link, slot, sent->in_cell);
+        struct place place = staged(link, slot, sent->in_cell);
 
         mtl.counters.resent++;
         if (sent->stripe)
             rendezvous_stripe_lost(sent->stripe);
         else
-            endpoint_resend(connection->endpoint, header, header + 1);
+            endpoint_resend(connection->endpoint, place.header, place.body);
     }
 }

@@ -58,9 +58,22 @@ static inline uint64_t rail_memory_size(uint32_t rails, uint32_t window, uint32_
 }
 
 /* On the software adapter, short messages go into cells, which lie side by side: processors fetch the
- * next ones ahead. They follow the slots, in the same order. */
-#define RAIL_CELL_SIZE    128
-#define RAIL_CELL_WINDOWS 2 /* a sender needs no processor time of an adapter: it is soon ahead */
+ * next ones ahead. They follow the slots, in the same order. A message ends with its cell: the body,
+ * then the header, whose mark is written last. RDMA promises that within a cache line only, so a
+ * message in two of them begins with a mark, too. All parts are whole words. */
+#define RAIL_CELL_SIZE     128
+#define RAIL_CELL_BODY_MAX (RAIL_CELL_SIZE - sizeof(struct wire_header) - sizeof(uint64_t))
+#define RAIL_CELL_WINDOWS  2 /* a sender needs no processor time of an adapter: it is soon ahead */
+
+static inline uint32_t rail_cell_body(uint32_t body)
+{
+    return round_up(body, sizeof(uint64_t));
+}
+
+static inline bool rail_cell_has_head(uint32_t body)
+{
+    return rail_cell_body(body) + sizeof(struct wire_header) > CACHE_LINE;
+}
 
 static inline uint64_t rail_cells_offset(uint32_t rails, uint32_t ring, uint32_t window,
                                          uint32_t slot_size)

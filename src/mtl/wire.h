@@ -43,7 +43,6 @@ static inline bool wire_wants_answer(enum wire_type type)
 #define WIRE_IN_DATA_RING 2
 
 struct wire_header {
-    uint32_t mark;     /* tells a full slot from an empty one */
     uint32_t length;   /* of the body */
     uint32_t consumed; /* messages consumed so far from this rail's other direction */
     uint32_t sequence; /* of eager and RTS messages between two processes */
@@ -52,7 +51,8 @@ struct wire_header {
     int32_t tag;
     uint8_t type;
     uint8_t flags;
-    uint16_t ack; /* low bits of the next sequence number expected from the other side */
+    uint16_t ack;  /* low bits of the next sequence number expected from the other side */
+    uint32_t mark; /* tells a full slot from an empty one; last, for cells */
 };
 
 /* Everything but the mark. Reads each field as it was written: a wider load would have to wait for
@@ -70,6 +70,44 @@ static inline void wire_copy_header(struct wire_header *to, const struct wire_he
     to->type = fields->type;
     to->flags = fields->flags;
     to->ack = fields->ack;
+}
+
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+static inline uint64_t wire_pair(uint32_t first, uint32_t second)
+{
+    return (uint64_t)second << 32 | first;
+}
+
+static inline uint32_t wire_kind(uint8_t type, uint8_t flags, uint16_t ack)
+{
+    return (uint32_t)ack << 16 | (uint32_t)flags << 8 | type;
+}
+#else
+static inline uint64_t wire_pair(uint32_t first, uint32_t second)
+{
+    return (uint64_t)first << 32 | second;
+}
+
+static inline uint32_t wire_kind(uint8_t type, uint8_t flags, uint16_t ack)
+{
+    return (uint32_t)type << 24 | (uint32_t)flags << 16 | ack;
+}
+#endif
+
+/* The same by whole words, for whoever reads words soon. */
+static inline void wire_store_header(struct wire_header *to, const struct wire_header *from,
+                                     uint32_t mark)
+{
+    struct wire_words {
+        uint64_t word[4];
+    } __attribute__((may_alias)) *words = (struct wire_words *)to;
+    const volatile struct wire_header *fields = from;
+
+    _Static_assert(sizeof(*words) == sizeof(*to), "no padding");
+    words->word[0] = wire_pair(fields->length, fields->consumed);
+    words->word[1] = wire_pair(fields->sequence, fields->context);
+    words->word[2] = wire_pair(fields->source, fields->tag);
+    words->word[3] = wire_pair(wire_kind(fields->type, fields->flags, fields->ack), mark);
 }
 
 struct wire_rts {

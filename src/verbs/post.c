@@ -139,15 +139,38 @@ static inline uint32_t next_index(struct hca_qp *qp)
     return qp->sq_posted++;
 }
 
+static inline bool may_go_fast(const struct hca_qp *qp, const struct ibv_send_wr *wr,
+                               unsigned flags)
+{
+    return wr->num_sge == 1 && qp->ibv.qp_type == IBV_QPT_RC && !qp->pending &&
+           qp_state(qp) == IBV_QPS_RTS &&
+           !(flags & IBV_SEND_INLINE && wr->sg_list->length > qp->cap.max_inline_data) &&
+           qp->cap.max_send_sge;
+}
+
+static inline bool write_fast(struct hca_qp *qp, const struct ibv_send_wr *wr)
+{
+    unsigned flags = wr->send_flags | qp->every_send_flags;
+
+    if (!hca_engine->write_fast || !may_go_fast(qp, wr, flags) ||
+        !hca_engine->write_fast(qp, wr, flags))
+        return false;
+    uint32_t index = next_index(qp);
+    if (flags & IBV_SEND_SIGNALED)
+        cq_push_send((struct hca_cq *)qp->ibv.send_cq, qp, wr->wr_id, index, IBV_WC_SUCCESS,
+                     IBV_WC_RDMA_WRITE, wr->sg_list->length);
+    return true;
+}
+
 /* Fast path: most sends are short, and need no translation. */
 static inline bool send_fast(struct hca_qp *qp, const struct ibv_send_wr *wr)
 {
     unsigned flags = wr->send_flags | qp->every_send_flags;
 
-    if (wr->opcode != IBV_WR_SEND || wr->num_sge != 1 || wr->sg_list->length > CQE_INLINE ||
-        qp->ibv.qp_type != IBV_QPT_RC || qp->pending || qp_state(qp) != IBV_QPS_RTS ||
-        (flags & IBV_SEND_INLINE && wr->sg_list->length > qp->cap.max_inline_data) ||
-        !qp->cap.max_send_sge || !hca_engine->send_fast(qp, wr->sg_list, flags))
+    if (wr->opcode != IBV_WR_SEND)
+        return wr->opcode == IBV_WR_RDMA_WRITE && write_fast(qp, wr);
+    if (!may_go_fast(qp, wr, flags) || wr->sg_list->length > CQE_INLINE ||
+        !hca_engine->send_fast(qp, wr->sg_list, flags))
         return false;
     uint32_t index = next_index(qp);
     if (flags & IBV_SEND_SIGNALED)

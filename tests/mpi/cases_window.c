@@ -546,6 +546,62 @@ static void test_window_threads(void)
     MPI_Win_free(&window);
 }
 
+/* Threads put while the target attaches and detaches other memory: they learn of it at any time. */
+struct putter {
+    MPI_Win window;
+    MPI_Aint there;
+};
+
+static void *put_often(void *argument)
+{
+    const struct putter *putter = argument;
+
+    for (int i = 0; i < 300; i++) {
+        MPI_Put(&i, 1, MPI_INT, right_of(rank), putter->there, 1, MPI_INT, putter->window);
+        MPI_Win_flush(right_of(rank), putter->window);
+    }
+    return NULL;
+}
+
+static void attach_and_detach(MPI_Win window, int *memory, int regions)
+{
+    for (int i = 0; i < regions; i++)
+        MPI_Win_attach(window, memory + 2 * i, sizeof(int));
+    for (int i = 0; i < regions; i++)
+        MPI_Win_detach(window, memory + 2 * i);
+}
+
+static void test_attach_threads(void)
+{
+    enum { THREADS = 3, REGIONS = 30 };
+    int memory[THREADS] = { 0 }, other[2 * REGIONS];
+    struct putter putters[THREADS];
+    pthread_t threads[THREADS];
+    MPI_Aint address, there;
+    MPI_Win window;
+
+    MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &window);
+    MPI_Win_attach(window, memory, sizeof(memory));
+    MPI_Get_address(memory, &address);
+    MPI_Sendrecv(&address, 1, MPI_AINT, left_of(rank), 0, &there, 1, MPI_AINT, right_of(rank), 0,
+                 MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Win_lock_all(0, window);
+    for (int i = 0; i < THREADS; i++) {
+        putters[i] = (struct putter){ window, MPI_Aint_add(there, i * sizeof(int)) };
+        expect(!pthread_create(&threads[i], NULL, put_often, &putters[i]), "no thread");
+    }
+    for (int i = 0; i < 10; i++)
+        attach_and_detach(window, other, REGIONS);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    MPI_Win_unlock_all(window);
+    MPI_Barrier(MPI_COMM_WORLD);
+    for (int i = 0; i < THREADS; i++)
+        expect(memory[i] == 299, "thread %d put %d", i, memory[i]);
+    MPI_Win_detach(window, memory);
+    MPI_Win_free(&window);
+}
+
 const struct mpi_case window_cases[] = {
     { "fence", test_fence, 1 },
     { "accumulate", test_accumulate, 1 },
@@ -566,5 +622,6 @@ const struct mpi_case window_cases[] = {
 
 const struct mpi_case window_thread_cases[] = {
     { "window-threads", test_window_threads, 1 },
+    { "attach-threads", test_attach_threads, 1 },
     { NULL },
 };

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Preloaded into MPI programs: makes calls fail. MPI_REFUSED is "read": every other copy from
+/* Preloaded into MPI programs: makes calls fail. MPI_REFUSED is "rmid": a process that removes a System V
+ * segment is killed before; "read": every other copy from
  * another process fails with EFAULT; "write": every copy to another process fails with EPERM;
  * "send": no connected QP takes a send; or "atomics": no device has any. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <infiniband/verbs.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/shm.h>
 #include <sys/uio.h>
 
 typedef ssize_t (*copy_call)(pid_t, const struct iovec *, unsigned long, const struct iovec *,
@@ -77,4 +80,14 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
     if (!err && is_refused("atomics"))
         attr->atomic_cap = IBV_ATOMIC_NONE;
     return err;
+}
+
+int shmctl(int id, int command, struct shmid_ds *buffer)
+{
+    int (*call)(int, int, struct shmid_ds *) =
+        (int (*)(int, int, struct shmid_ds *))dlsym(RTLD_NEXT, "shmctl");
+
+    if (command == IPC_RMID && is_refused("rmid"))
+        raise(SIGKILL);
+    return call(id, command, buffer);
 }
