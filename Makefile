@@ -8,8 +8,9 @@
 #                   the programs of other groups, sanitized;
 #                   a build where paths have spaces; the documentation's commands that take minutes;
 #                   twelve calibrations; each parameter of each model changed by 1%; recorded programs on
-#                   other adapters; ten times the random traffic and kills; forty corrupted segments;
-#                   unit tests, faults and live programs for aarch64; programs over the wire
+#                   other adapters; ten times the random traffic and kills; 1,024 processes in virtual time;
+#                   forty corrupted segments; unit tests, faults and live programs for aarch64;
+#                   programs over the wire
 #   make test-rxe   the suite on the kernel's RDMA stack, in virtual machines
 #   make bench      compare with UCX's shared memory, bare system calls, perftest and other MPIs
 #   make asan, tsan build with sanitizers into build-asan/, build-tsan/
@@ -60,7 +61,7 @@ test: packages-test all
 
 test-long: packages-long all
 	@tests/run build-long check-long docs-long nas-long mpi-all mpi-seeds packages-long calibrate-long replay-long \
-		stress-long anywhere-long properties-long aarch64 wire-programs
+		stress-long virtual-long anywhere-long properties-long aarch64 wire-programs
 
 test-rxe: packages-test all
 	@tests/run rxe-all

@@ -4,11 +4,13 @@
 #ifndef BENCH_CONTROL_H
 #define BENCH_CONTROL_H
 
+#include "util/fabric_limits.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#define CONTROL_RANKS_MAX 256
+#define CONTROL_RANKS_MAX FABRIC_PROCESSES_MAX
 #define CONTROL_TEXT_MAX  512
 
 enum control_status {

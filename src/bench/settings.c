@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "bench/settings.h"
 #include "rails/rails.h"
+#include "util/fabric_limits.h"
 #include "util/output_limit.h"
 
 #include <stdio.h>
@@ -165,7 +166,7 @@ const struct option_row settings_rows[] = {
     { .name = "regions", .argument = "LIST", .default_value = "1..256", .kind = OPTION_NUMBERS,
       .minimum = 1, .maximum = 65536, AT(regions), .help = "numbers of memory regions" },
     { .name = "nodes", .argument = "LIST", .default_value = "0..6:1", .kind = OPTION_NUMBERS,
-      .maximum = 255, AT(nodes), .help = "numbers of additional nodes" },
+      .maximum = FABRIC_NODES_MAX - 1, AT(nodes), .help = "numbers of additional nodes" },
     { .name = "threads", .argument = "LIST", .default_value = "1..4", .kind = OPTION_NUMBERS,
       .minimum = 1, .maximum = 256, AT(threads), .help = "numbers of threads" },
     { .name = "strides", .argument = "LIST", .default_value = "1..64", .kind = OPTION_NUMBERS,
@@ -187,9 +188,9 @@ const struct option_row settings_rows[] = {
     { .name = "mca", .argument = "LIST", .kind = OPTION_TEXT, AT(mca),
       .help = "parameters of Open MPI: coll_tuned_use_dynamic_rules=1; separate several with ';'" },
     { .name = "ranks", .argument = "N", .default_value = "2", .kind = OPTION_NUMBER, .minimum = 2,
-      .maximum = 256, AT(ranks), .help = "MPI processes" },
+      .maximum = FABRIC_PROCESSES_MAX, AT(ranks), .help = "MPI processes" },
     { .name = "ranks-per-node", .argument = "N", .default_value = "1", .kind = OPTION_NUMBER,
-      .minimum = 1, .maximum = 256, AT(ranks_per_node), .help = "MPI processes on one host" },
+      .minimum = 1, .maximum = FABRIC_PROCESSES_MAX, AT(ranks_per_node), .help = "MPI processes on one host" },
     { .name = "ports", .argument = "N", .default_value = "1", .kind = OPTION_NUMBER, .minimum = 1,
       .maximum = 4, AT(ports), .help = "ports per adapter that MPI and swarm use" },
     { .name = "devices", .argument = "N", .default_value = "1", .kind = OPTION_NUMBER, .minimum = 1,

@@ -7,6 +7,7 @@
 #include "rails/rails.h"
 #include "replay/settings.h"
 #include "sim/adapter/shape.h"
+#include "util/fabric_limits.h"
 #include "util/output_limit.h"
 
 /* clang-format off */
@@ -16,7 +17,7 @@
       .help = "fabric to join; programs of one user on the same fabric can communicate" }
 #define NODES_ROW \
     { .name = "nodes", .argument = "N", .default_value = "1", .kind = OPTION_NUMBER, \
-      .environment = "VERBENA_NODES", .minimum = 1, .maximum = 256, \
+      .environment = "VERBENA_NODES", .minimum = 1, .maximum = FABRIC_NODES_MAX, \
       .help = "hosts of the fabric" }
 #define DEVICES_ROW \
     { .name = "devices", .argument = "N", .default_value = "1", .kind = OPTION_NUMBER, \
@@ -100,7 +101,7 @@
       .kind = OPTION_NUMBER, .environment = "VERBENA_DEVICES", .minimum = 1, .maximum = 8, \
       .help = "adapters of each host to use; software hosts get this many, 1 by default" }, \
     { .name = "nodes", .heading = "Hosts", .argument = "N", .default_value = "auto", \
-      .kind = OPTION_NUMBER, .environment = "VERBENA_NODES", .minimum = 1, .maximum = 256, \
+      .kind = OPTION_NUMBER, .environment = "VERBENA_NODES", .minimum = 1, .maximum = FABRIC_NODES_MAX, \
       .help = "software hosts for the ranks; auto: 1, in virtual time one for each rank" }, \
     { .name = "ranks-per-node", .argument = "N", .kind = OPTION_NUMBER, \
       .environment = "VERBENA_RANKS_PER_NODE", .minimum = 1, .maximum = 4096, \
@@ -124,7 +125,7 @@ static const struct option_row run_options[] = {
     FABRIC_ROW,
     NODES_ROW,
     { .name = "node", .argument = "K", .default_value = "0", .kind = OPTION_NUMBER,
-      .environment = "VERBENA_NODE", .minimum = 0, .maximum = 255,
+      .environment = "VERBENA_NODE", .minimum = 0, .maximum = FABRIC_NODES_MAX - 1,
       .help = "host on which the program runs" },
     { .name = "seed", .argument = "N", .kind = OPTION_NUMBER, .environment = "VERBENA_SEED",
       .minimum = 1, .maximum = UINT32_MAX,
@@ -170,7 +171,7 @@ static const struct option_row check_options[] = {
 
 static const struct option_row mpirun_options[] = {
     { .name = "ranks", .heading = "Processes", .letter = 'n', .argument = "N", .default_value = "1", .kind = OPTION_NUMBER,
-      .minimum = 1, .maximum = 4096, .help = "number of processes" },
+      .minimum = 1, .maximum = FABRIC_PROCESSES_MAX, .help = "number of processes" },
     RAIL_ROWS,
     { .name = "mpirun", .heading = "Processes", .argument = "PROGRAM", .default_value = MPI_LAUNCHER, .kind = OPTION_PATH,
       .help = "program that starts the processes: Open MPI's mpirun, or srun" },

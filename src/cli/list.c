@@ -9,12 +9,11 @@
 #include "list_adapters.h"
 #include "list_papers.h"
 #include "probe.h"
+#include "util/fabric_limits.h"
 #include "util/nearest.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-#define NODES_MAX 256
 
 struct listing {
     json_t *json; /* NULL: print a table */
@@ -66,7 +65,7 @@ static void print_row(const struct probe_port *port, void *context)
 static void list_software(struct listing *listing, const struct launch *launch, int nodes)
 {
     /* Without --nodes the running fabric decides: probe hosts until one is missing. */
-    int last = nodes ? nodes : NODES_MAX;
+    int last = nodes ? nodes : FABRIC_NODES_MAX;
 
     for (int node = 0; node < last; node++) {
         struct probe_target target = { .launch = launch, .node = node, .quiet = !nodes && node };

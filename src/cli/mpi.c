@@ -16,7 +16,6 @@
 
 #define COMPONENTS "openmpi" /* beside libverbena.so */
 #define COMPONENT  "mca_mtl_verbena.so"
-#define NODES_MAX  256
 
 static const struct {
     const char *name, *value;
@@ -68,11 +67,6 @@ static int place_ranks(const struct invocation *invocation, bool modelled,
         nodes = per_node ? (ranks + per_node - 1) / per_node : modelled ? ranks : 1;
     if (!per_node)
         per_node = (ranks + nodes - 1) / nodes;
-    if (nodes > NODES_MAX)
-        return cli_usage_error(
-            invocation->command,
-            "%lu nodes exceed the limit of a fabric (%d): use more --ranks-per-node", nodes,
-            NODES_MAX);
     if (nodes * per_node < ranks)
         return cli_usage_error(invocation->command,
                                "%lu nodes with %lu ranks each are too few for %lu ranks", nodes,

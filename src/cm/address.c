@@ -123,9 +123,17 @@ void address_set_loopback(struct cm_address *address)
     }
 }
 
+#define FIRST_NODES 42 /* the second byte of the addresses of the first nodes */
+
 static bool is_node_address(const struct cm_address *address)
 {
-    return address_is_v4(address) && address->ip[12] == 127 && address->ip[13] == 42;
+    return address_is_v4(address) && address->ip[12] == 127 && address->ip[13] >= FIRST_NODES &&
+           address->ip[13] <= FIRST_NODES + (seg->nodes >> 8);
+}
+
+static int node_of_address(const struct cm_address *address)
+{
+    return ((address->ip[13] - FIRST_NODES) << 8 | address->ip[15]) - 1;
 }
 
 /* The kernel binds a socket only to addresses of this machine. */
@@ -166,7 +174,7 @@ bool address_to_dev_addr(const struct cm_address *address, struct cm_dev_addr *d
     if (hca_is_ethernet())
         return ethernet_find(address, &dev_addr->gid_index);
     if (is_node_address(address)) {
-        dev_addr->node = address->ip[15] - 1;
+        dev_addr->node = node_of_address(address);
         dev_addr->port_index = address->ip[14];
         return dev_addr->node >= 0 && dev_addr->node < (int)seg->nodes &&
                dev_addr->port_index < seg->devices * seg->ports;
@@ -198,6 +206,7 @@ void address_pick_source(struct cm_address *source, const struct cm_address *to,
     }
     address_to_dev_addr(to, &dev_addr);
     if (is_node_address(to)) {
+        source->ip[13] = FIRST_NODES + ((node + 1) >> 8);
         source->ip[15] = node + 1;
     } else if (to->family == AF_IB) {
         addr_gid(node, dev_addr.port_index / seg->ports, dev_addr.port_index % seg->ports + 1,

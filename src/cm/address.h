@@ -4,7 +4,7 @@
 
 /*
  * Socket addresses of the fabric. Every address of this machine leads into the fabric;
- * 127.42.R.(K+1) is port R (counted over all adapters) of node K.
+ * 127.42.R.(K+1) is port R (counted over all adapters) of node K; K+1 above 255 carries into the 42.
  */
 
 #include <stdbool.h>

@@ -18,7 +18,7 @@
 #define MRA_TIMEOUT        24 /* 69 s: the program has the request and takes its time */
 #define LISTENER_PATIENCE  250000000ull
 #define HELD               64
-#define PROC_SHIFT         22 /* in an id: the process slot, and a random number */
+#define PROC_SHIFT         20 /* in an id: the process slot, and a random number */
 
 static uint64_t timeout_ns(uint8_t exponent)
 {

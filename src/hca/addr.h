@@ -28,9 +28,11 @@ static inline bool addr_from_lid(uint16_t lid, unsigned *node, unsigned *device,
     return lid >= seg->first_lid && *node < seg->nodes;
 }
 
+_Static_assert(FABRIC_NODES_MAX <= 1 << 12, "a GUID holds any node");
 static inline uint64_t addr_node_guid(unsigned node, unsigned device)
 {
-    return VERBENA_OUI << 40 | (uint64_t)seg->guid_part << 24 | node << 16 | device << 8;
+    return VERBENA_OUI << 40 | (uint64_t)seg->guid_part << 24 | (node & 0xff) << 16 |
+           node >> 8 << 12 | device << 8;
 }
 
 static inline uint64_t addr_port_guid(unsigned node, unsigned device, unsigned port)
@@ -48,7 +50,8 @@ static inline void addr_gid(unsigned node, unsigned device, unsigned port, union
 static inline uint16_t addr_lid_from_gid(const union ibv_gid *gid)
 {
     uint64_t guid = be64toh(gid->global.interface_id);
-    unsigned node = guid >> 16 & 0xff, device = guid >> 8 & 0xff, port = guid & 0xff;
+    unsigned node = (guid >> 16 & 0xff) | (guid >> 12 & 0xf) << 8;
+    unsigned device = guid >> 8 & 0xf, port = guid & 0xff;
 
     if (guid >> 24 != addr_node_guid(0, 0) >> 24 || node >= seg->nodes ||
         device >= seg->devices || port < 1 || port > seg->ports)

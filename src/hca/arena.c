@@ -112,7 +112,7 @@ void arena_free_owner(unsigned proc)
 
 uint64_t arena_bytes_used(void)
 {
-    uint64_t used = round_up(sizeof(struct segment), UNIT_SIZE);
+    uint64_t used = segment_head_bytes();
 
     for (uint32_t i = 0; i < seg->units_used && i < MAX_UNITS; i++)
         if (load_relaxed(&seg->unit_owner[i]))
@@ -122,7 +122,8 @@ uint64_t arena_bytes_used(void)
 
 uint64_t arena_bytes_most(void)
 {
-    return seg->units_used * (uint64_t)UNIT_SIZE;
+    return seg->units_used * (uint64_t)UNIT_SIZE - round_up(sizeof(struct segment), UNIT_SIZE) +
+           segment_head_bytes();
 }
 
 /* ---- small blocks ---- */

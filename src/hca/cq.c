@@ -562,7 +562,7 @@ void cq_wake(struct hca_cq *cq)
 
 /* ---- polling ---- */
 
-static bool is_empty(struct hca_cq *cq)
+bool cq_is_empty(struct hca_cq *cq)
 {
     return load_relaxed(&cq->sends_head) == load_relaxed(&cq->sends_tail) &&
            !is_published(cq, next_entry(cq));
@@ -574,7 +574,7 @@ bool cq_any_waits(void)
 
     spin_lock(&cq_list_lock);
     for (struct hca_cq *cq = cq_list; cq && !waits; cq = cq->next)
-        waits = !is_empty(cq);
+        waits = !cq_is_empty(cq);
     spin_unlock(&cq_list_lock);
     return waits;
 }
@@ -674,11 +674,11 @@ int cq_poll(struct hca_cq *cq, int entries, struct ibv_wc *wc, uint64_t *timesta
 
     if (unlikely(load_relaxed(&cq->event_in_hand)))
         store_relaxed(&cq->event_in_hand, 0);
-    if (is_empty(cq)) {
+    if (cq_is_empty(cq)) {
         if ((count_up(&cq->empty_polls) - 1) % IDLE_EVERY)
             return 0;
         idle(cq);
-        if (is_empty(cq))
+        if (cq_is_empty(cq))
             return 0;
     }
     spin_lock(&cq->lock);

@@ -93,6 +93,7 @@ void cq_overrun(struct shared_cq *cq);
 
 /* Whether any CQ of this process has a completion. */
 bool cq_any_waits(void);
+bool cq_is_empty(struct hca_cq *cq);
 
 extern struct spinlock cq_list_lock;
 extern struct hca_cq *cq_list;

@@ -77,8 +77,9 @@ struct hca_engine {
     void (*charge)(enum hca_call call, uint64_t amount);
     /* The same for a call that posts a list of sends: threads that post to one QP take turns. */
     void (*charge_sends)(struct hca_qp *qp, const struct ibv_send_wr *list);
-    /* Called around every poll, which found `count` completions. */
-    void (*poll_begin)(void);
+    /* Called around every poll, which found `count` completions. False: the poll is over, and has
+     * found nothing. */
+    bool (*poll_begin)(struct hca_cq *cq);
     void (*poll_end)(int count);
     /* Blocks the calling thread until something of its process changes. False: nothing can
      * change. */

@@ -13,12 +13,13 @@
  * process needs no undo log: all that it owned is freed at once.
  */
 
+#include "util/fabric_limits.h"
 #include "util/util.h"
 
 #define SEGMENT_MAGIC   0x616e65627265561aull
-#define SEGMENT_VERSION 5
+#define SEGMENT_VERSION 6
 
-#define MAX_PROCS        1024
+#define MAX_PROCS        FABRIC_PROCESSES_MAX
 #define NEAR_PORTS       8 /* one for each GID */
 #define MAX_THREAD_LINES 32
 
@@ -175,9 +176,10 @@ struct segment {
     _Atomic uint64_t srq_dir[SRQ_CHUNKS];
     _Atomic uint64_t mr_dir[MR_CHUNKS];
     struct mcast_entry mcast[MCAST_ENTRIES];
-    struct proc_slot procs[MAX_PROCS];
     struct traffic port_traffic[MAX_FABRIC_PORTS]; /* of QPs that have gone, by LID */
     _Atomic uint16_t unit_owner[MAX_UNITS]; /* process slot + 1, 0: free */
+    /* Last: memory is reserved for those up to proc_high only, in groups (segment_reserve_procs()). */
+    struct proc_slot procs[MAX_PROCS] cache_aligned;
 };
 
 /* ---- registered memory ---- */

@@ -31,6 +31,7 @@
 #define LIVENESS_INTERVAL_NS 8000000
 #define FLAG_EXITING         0x4 /* PF_EXITING of the kernel, in /proc/PID/stat */
 #define REAP_INTERVAL_NS     25000000ull /* times the number of processes */
+#define REAP_AT_JOIN         64
 
 atomic_int proc_self = -1;
 
@@ -309,9 +310,11 @@ bool proc_pid_runs(pid_t pid)
 
 /* ---- joining and leaving ---- */
 
+/* A slot behind proc_high may have no memory yet. */
 static bool is_free(unsigned index)
 {
-    return load_acquire(&proc_slot(index)->state) == PROC_FREE;
+    return index >= load_acquire(&seg->proc_high) ||
+           load_acquire(&proc_slot(index)->state) == PROC_FREE;
 }
 
 static int find_free(void)
@@ -356,25 +359,39 @@ static void fill_slot(unsigned index, unsigned node, bool locked)
     store_release(&slot->state, PROC_ALIVE);
 }
 
+/* Returns the slot, or -1 with errno. */
+static int fill_if_reserved(unsigned index, unsigned node, bool locked)
+{
+    int err = segment_reserve_procs(index + 1);
+
+    if (err) {
+        errno = err;
+        return -1;
+    }
+    fill_slot(index, node, locked);
+    return index;
+}
+
 /* Without the kernel's locks, a lock in the segment orders those who join. */
 static int claim_by_pid(unsigned node)
 {
     shm_lock_by_pid(&seg->proc_lock);
     int index = find_free();
     if (index >= 0)
-        fill_slot(index, node, false);
+        index = fill_if_reserved(index, node, false);
+    else
+        errno = EUSERS;
     shm_unlock(&seg->proc_lock);
     return index;
 }
 
+/* Returns the slot, or -1 with errno. */
 static int claim_slot(unsigned node)
 {
     int index = proc_lock_claim(is_free);
 
-    if (index >= 0) {
-        fill_slot(index, node, true);
-        return index;
-    }
+    if (index >= 0)
+        return fill_if_reserved(index, node, true);
     if (errno == EUSERS)
         return -1;
     log_info("no lock on the segment (%s): processes are known by their pids", strerror(errno));
@@ -411,39 +428,9 @@ static int meet_others(void)
     int err = 0;
 
     for (unsigned i = 0; !err && i < load_acquire(&seg->proc_high) && i < MAX_PROCS; i++)
-        if ((int)i != proc_self && proc_alive(i) && !proc_is_near(i))
+        if ((int)i != proc_self && !proc_is_near(i) && proc_alive(i))
             err = meet_far_process(i);
     return err;
-}
-
-int proc_join(unsigned node)
-{
-    memset(peers, 0, sizeof(peers));
-#ifdef PR_SET_PTRACER
-    prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0); /* lets peers copy under Yama's scope 1 */
-#endif
-    epoch_choose_fences();
-    int index = claim_slot(node);
-    if (index < 0) {
-        proc_reap_dead();
-        index = claim_slot(node);
-    }
-    if (index < 0) {
-        log_error("the fabric is full: it has %d processes, the maximum", MAX_PROCS);
-        return EUSERS;
-    }
-    proc_self = index;
-    int err = meet_others();
-    if (!err)
-        err = epoch_init();
-    if (err) {
-        store_release(&proc_slot(index)->state, PROC_DEAD);
-        proc_self = -1;
-        return err;
-    }
-    spare_fd_keep();
-    proc_reap_dead();
-    return 0;
 }
 
 static void clear_directory(_Atomic uint64_t *dir, unsigned entries, unsigned proc,
@@ -492,22 +479,71 @@ static bool has_died(unsigned index)
     return proc_has_threads(state) && !check_with_kernel(index);
 }
 
+static void reap_if_dead(unsigned index)
+{
+    struct proc_slot *slot = proc_slot(index);
+
+    if ((int)index == proc_self || (load_acquire(&slot->state) != PROC_DEAD && !has_died(index)))
+        return;
+    shm_lock(&seg->proc_lock);
+    if (has_died(index)) {
+        log_info("process %d has died: freeing its objects", slot->pid);
+        store_release(&slot->state, PROC_DEAD);
+    }
+    if (load_acquire(&slot->state) == PROC_DEAD)
+        free_dead_process(index);
+    shm_unlock(&seg->proc_lock);
+    notify_forget_process(index);
+}
+
 void proc_reap_dead(void)
 {
-    for (unsigned i = 0; i < load_acquire(&seg->proc_high) && i < MAX_PROCS; i++) {
-        struct proc_slot *slot = proc_slot(i);
-        if ((int)i == proc_self || (load_acquire(&slot->state) != PROC_DEAD && !has_died(i)))
-            continue;
-        shm_lock(&seg->proc_lock);
-        if (has_died(i)) {
-            log_info("process %d has died: freeing its objects", slot->pid);
-            store_release(&slot->state, PROC_DEAD);
-        }
-        if (load_acquire(&slot->state) == PROC_DEAD)
-            free_dead_process(i);
-        shm_unlock(&seg->proc_lock);
-        notify_forget_process(i);
+    for (unsigned i = 0; i < load_acquire(&seg->proc_high) && i < MAX_PROCS; i++)
+        reap_if_dead(i);
+}
+
+/* For a process that joins: it checks some of the others, so that the joins of many processes do not
+ * cost their square. */
+static void reap_some(void)
+{
+    unsigned high = load_acquire(&seg->proc_high);
+
+    high = high < MAX_PROCS ? high : MAX_PROCS;
+    for (unsigned i = 0; i < high && i < REAP_AT_JOIN; i++)
+        reap_if_dead((proc_self + i) % high);
+}
+
+int proc_join(unsigned node)
+{
+    memset(peers, 0, sizeof(peers));
+#ifdef PR_SET_PTRACER
+    prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0); /* lets peers copy under Yama's scope 1 */
+#endif
+    epoch_choose_fences();
+    int index = claim_slot(node);
+    if (index < 0 && errno == EUSERS) {
+        proc_reap_dead();
+        index = claim_slot(node);
     }
+    if (index < 0) {
+        int err = errno;
+
+        if (err == EUSERS)
+            log_error("the fabric is full: it has %d processes, the maximum", MAX_PROCS);
+        return err;
+    }
+    proc_self = index;
+    int err = meet_others();
+    if (!err)
+        err = epoch_init();
+    if (err) {
+        store_release(&proc_slot(index)->state, PROC_DEAD);
+        proc_self = -1;
+        return err;
+    }
+    spare_fd_keep();
+    reap_some();
+    return 0;
 }
 
 /* Every waiting process checks all others: with many processes, each checks less often. */

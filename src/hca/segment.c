@@ -17,6 +17,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -102,8 +103,8 @@ int segment_read_config(struct fabric_config *c)
     }
     strcpy(c->dir, dir);
     /* 0: as in the existing fabric, or 1 */
-    if ((err = read_number("VERBENA_NODES", 0, 1, 256, &c->nodes)) ||
-        (err = read_number("VERBENA_NODE", 0, 0, 255, &c->node)) ||
+    if ((err = read_number("VERBENA_NODES", 0, 1, FABRIC_NODES_MAX, &c->nodes)) ||
+        (err = read_number("VERBENA_NODE", 0, 0, FABRIC_NODES_MAX - 1, &c->node)) ||
         (err = read_number("VERBENA_DEVICES", 0, 1, 8, &c->devices)) ||
         (err = read_number("VERBENA_PORTS", 0, 1, 4, &c->ports)) ||
         (err = read_number("VERBENA_SEED", 0, 1, UINT32_MAX, &c->seed)))
@@ -234,12 +235,28 @@ static void unmap_file(void)
     store_relaxed(&seg_known, 0);
 }
 
+static unsigned or_one(unsigned number)
+{
+    return number ? number : 1;
+}
+
+static int check_port_count(void)
+{
+    unsigned ports = or_one(config.nodes) * or_one(config.devices) * or_one(config.ports);
+
+    if (ports <= MAX_FABRIC_PORTS)
+        return 0;
+    log_error("%u nodes with %u devices of %u ports each: a fabric has at most %u ports",
+              or_one(config.nodes), or_one(config.devices), or_one(config.ports), MAX_FABRIC_PORTS);
+    return EINVAL;
+}
+
 /* Called before other processes attach. Unicast LIDs end at 0xbfff. */
 static void choose_numbers(void)
 {
-    seg->nodes = config.nodes ? config.nodes : 1;
-    seg->devices = config.devices ? config.devices : 1;
-    seg->ports = config.ports ? config.ports : 1;
+    seg->nodes = or_one(config.nodes);
+    seg->devices = or_one(config.devices);
+    seg->ports = or_one(config.ports);
     seg->seed = config.seed;
     if (!seg->seed && hca_engine->base_address) /* modelled: the same command, the same numbers */
         for (const char *c = config.name; *c; c++)
@@ -252,17 +269,49 @@ static void choose_numbers(void)
     store_relaxed(&seg->qp_generation, segment_random(SEED_QP_GENERATION));
 }
 
+/* The process slots are reserved in groups. */
+#define GROUP 32
+static uint64_t end_of_group(unsigned procs)
+{
+    return round_up(offsetof(struct segment, procs) +
+                        round_up(procs, GROUP) * sizeof(struct proc_slot),
+                    PAGE_BYTES);
+}
+
+/* The rest of the head is a hole. */
+static int reserve_head(int fd, uint64_t from, uint64_t to)
+{
+    int err = file_reserve(fd, from, to - from);
+
+    if (err)
+        log_error("%s: not enough memory for the fabric's segment (%lu KiB): %s", path,
+                  (unsigned long)(to >> 10), strerror(err));
+    return err;
+}
+
+int segment_reserve_procs(unsigned count)
+{
+    uint64_t from = segment_head_bytes(), to = end_of_group(count);
+
+    return from < to ? reserve_head(segment_fd(), from, to) : 0;
+}
+
+uint64_t segment_head_bytes(void)
+{
+    unsigned procs = load_acquire(&seg->proc_high);
+
+    return end_of_group(procs < 1 ? 1 : procs < MAX_PROCS ? procs : MAX_PROCS);
+}
+
 static int make_segment(int fd)
 {
     uint64_t units = round_up(sizeof(struct segment), UNIT_SIZE) >> UNIT_SHIFT;
     uint64_t size = units << UNIT_SHIFT;
     int err;
 
-    if ((err = file_reserve(fd, 0, size))) {
-        log_error("%s: not enough memory for the fabric's segment (%lu KiB): %s", path,
-                  (unsigned long)(size >> 10), strerror(err));
+    if ((err = check_port_count()) || (err = reserve_head(fd, 0, end_of_group(1))) ||
+        (err = reserve_head(fd, size - PAGE_BYTES, size)))
         return err;
-    }
     if ((err = map_file(fd)))
         return err;
     choose_numbers();

@@ -28,6 +28,12 @@ int segment_attach(void);
 const struct fabric_config *segment_config(void);
 const char *segment_path(void);
 
+/* Reserves memory for the slots of the first `count` processes. Returns 0 or an errno value, with the
+ * reason logged. Call it before seg->proc_high is raised. */
+int segment_reserve_procs(unsigned count);
+/* Of struct segment, what is reserved so far. */
+uint64_t segment_head_bytes(void);
+
 /* Numbers whose first value is random in each fabric. */
 enum seed_purpose {
     SEED_LID,

@@ -30,7 +30,7 @@ static struct peer **find_peer(const struct rank *rank, uint32_t number)
     for (uint32_t i = number * 0x9e3779b1u >> 7;; i++) {
         struct peer **slot = &rank->peers[i & rank->peer_mask];
 
-        if (!*slot || (*slot)->other->rank->number == number)
+        if (!*slot || (*slot)->other_rank == number)
             return slot;
     }
 }
@@ -50,7 +50,7 @@ static bool grow_peers(struct rank *rank)
     rank->peer_mask = size - 1;
     for (uint32_t i = 0; old.peers && i <= old.peer_mask; i++) {
         if (old.peers[i])
-            *find_peer(rank, old.peers[i]->other->rank->number) = old.peers[i];
+            *find_peer(rank, old.peers[i]->other_rank) = old.peers[i];
     }
     free(old.peers);
     return true;
@@ -109,9 +109,15 @@ static bool connect_rails(struct peer *a, struct peer *b)
     }
     if (replay_state.rails == 1)
         return true;
-    a->policy = peer_policy_new(a->rank);
-    b->policy = peer_policy_new(b->rank);
-    return a->policy && b->policy;
+    a->policy = peer_policy_new();
+    b->policy = peer_policy_new();
+    if (!a->policy || !b->policy)
+        return false;
+    if (!replay_state.goal->connects) {
+        peer_policy_open(a);
+        peer_policy_open(b);
+    }
+    return true;
 }
 
 static struct peer *connect(struct rank *rank, struct rank *other)
@@ -121,7 +127,9 @@ static struct peer *connect(struct rank *rank, struct rank *other)
     if (!a || !b)
         return NULL;
     a->other = b;
+    a->other_rank = other->number;
     b->other = a;
+    b->other_rank = rank->number;
     if (rank->node != other->node && !connect_rails(a, b))
         return NULL;
     *find_peer(rank, other->number) = a;

@@ -17,21 +17,22 @@ struct rails_traffic *peer_policy_traffic(const struct rank *rank)
     return traffic;
 }
 
-struct peer_policy *peer_policy_new(struct rank *rank)
+struct peer_policy *peer_policy_new(void)
 {
-    struct peer_policy *policy =
-        pool_alloc_permanent(offsetof(struct peer_policy, set.rail[replay_state.rails]));
+    return pool_alloc_permanent(offsetof(struct peer_policy, set.rail[replay_state.rails]));
+}
 
-    if (!policy)
-        return NULL;
-    rails_set_init(&policy->set, rank->traffic);
+void peer_policy_open(struct peer *peer)
+{
+    struct peer_policy *policy = peer->policy;
+
+    rails_set_init(&policy->set, peer->rank->traffic);
     for (uint32_t i = 0; i < replay_state.rails; i++) {
         uint32_t path = i % replay_state.paths;
 
         rails_add(&policy->set, path / replay_state.ports, path % replay_state.ports + 1,
                   i / replay_state.paths);
     }
-    return policy;
 }
 
 /* ---- sending ---- */

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "replay/rank.h"
 
+#include "sim/model/prefetch.h"
 #include "sim/model/server.h"
+#include "sim/sched/sched.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -53,9 +55,8 @@ static void wake(struct cpu *cpu, uint64_t time)
 static uint64_t next_poll(const struct cpu *cpu)
 {
     uint64_t period = ns_of(model->parameters.host.poll_empty);
-    uint64_t late = sched->now > cpu->clock ? sched->now - cpu->clock : 0;
 
-    return cpu->clock + round_up(late, period ? period : 1);
+    return sched_poll_that_sees(sched->now, cpu->clock, period ? period : 1);
 }
 
 void rank_changed(struct rank *rank)
@@ -202,6 +203,18 @@ static bool poll(struct cpu *cpu)
     }
     cpu->changed = rank->changes != cpu->polled_at;
     return cpu->changed;
+}
+
+void rank_prefetch_work(const struct cpu *cpu)
+{
+    const struct rank *rank = cpu->rank;
+
+    if (cpu->ready_first != GOAL_NONE)
+        prefetch_bytes(rank_op(rank, cpu->ready_first), 2 * sizeof(struct goal_op));
+    if (rank->inbox.now)
+        prefetch_bytes(rank->inbox.now, sizeof(struct peer_rail));
+    if (rank->inbox.later)
+        prefetch_bytes(rank->inbox.later, sizeof(struct peer_rail));
 }
 
 /* A processor that is alone may run ahead of the model until it polls: nobody sees how far it is.

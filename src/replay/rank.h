@@ -102,6 +102,7 @@ struct peer {
     struct peer *other;
     struct peer_policy *policy; /* NULL: one rail */
     uint64_t memory;            /* address of credits, and of slots: see rail_ring_offset() */
+    uint32_t other_rank;        /* its number */
     uint8_t wireup;             /* enum wireup_state */
     bool connected;             /* this end's QPs */
     bool is_busy;               /* in rank->busy */
@@ -180,6 +181,8 @@ struct receive {
 int rank_init(struct rank *rank);
 void rank_free(struct rank *rank);
 void rank_run_cpu(struct cpu *cpu);
+/* Brings what the processor will do next into the caches. */
+void rank_prefetch_work(const struct cpu *cpu);
 
 /* Something in the memory of the rank has changed, now. */
 void rank_changed(struct rank *rank);
@@ -264,7 +267,10 @@ int peer_rail_poll_cq(struct cpu *cpu, uint32_t device);
 
 /* Both return NULL if out of memory. */
 struct rails_traffic *peer_policy_traffic(const struct rank *rank);
-struct peer_policy *peer_policy_new(struct rank *rank);
+struct peer_policy *peer_policy_new(void);
+
+/* This end can be used. Its rails begin where those of the rank's earlier connections do not. */
+void peer_policy_open(struct peer *peer);
 
 /* The rail of a message, which keeps it while it waits for a slot. */
 uint32_t peer_policy_rail(struct peer *peer, struct message *message);

@@ -5,6 +5,7 @@
 #include "replay/rank.h"
 #include "replay/stuck.h"
 #include "sim/model/hca.h"
+#include "sim/model/prefetch.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,6 +13,8 @@
 
 #define EVENTS_PER_CHECK (1u << 18)
 #define PROGRESS_NS      1000000000ull
+#define STEP1_AHEAD      4 /* events */
+#define STEP2_AHEAD      1
 
 struct replay_state replay_state;
 
@@ -67,6 +70,22 @@ static void dispatch(const struct event *event)
     }
 }
 
+/* What the next events need, in two steps: see sim/model/prefetch.h. */
+static void look_ahead(void)
+{
+    const struct event_entry *near = event_ahead(STEP2_AHEAD);
+    const struct event_entry *far = event_ahead(STEP1_AHEAD);
+
+    if (near && near->kind == EVENT_CPU)
+        rank_prefetch_work(near->object);
+    else if (near)
+        prefetch_step2(near);
+    if (far && far->kind == EVENT_CPU)
+        prefetch_bytes(((const struct cpu *)far->object)->rank, sizeof(struct rank));
+    else if (far)
+        prefetch_step1(far);
+}
+
 static void show_progress(uint64_t *shown_at)
 {
     const struct replay_state *state = &replay_state;
@@ -93,6 +112,7 @@ static void run_events(const struct replay_settings *settings)
         struct event event;
 
         event_pop(&event);
+        look_ahead();
         if (event.time > sched->now)
             sched->now = event.time;
         dispatch(&event);

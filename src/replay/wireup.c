@@ -31,6 +31,8 @@ void wireup_open(struct cpu *cpu, struct peer *peer)
         return;
     peer->wireup = WIREUP_OPEN;
     peer_set_order(peer);
+    if (peer->policy)
+        peer_policy_open(peer);
     for (uint32_t i = 0; i < replay_state.devices; i++)
         cpu_charge(cpu, parameters_reg_mr(p, peer_rail_memory()));
     for (uint32_t i = 0; i < replay_state.rails; i++) {

@@ -10,7 +10,8 @@
 #include "sim/model/hca.h"
 #include "sim/observe/observe.h"
 #include "sim/sched/sched.h"
-#include "sim/sched/vthread_table.h"
+#include "sim/sched/vthread_index.h"
+#include "sim/sched/vthread_notify.h"
 #include "sim/attach.h"
 
 #include <stdlib.h>
@@ -90,14 +91,10 @@ static void sim_charge_sends(struct hca_qp *hqp, const struct ibv_send_wr *list)
         sched_charge(qp->locked_until - sched_now());
     if (qp)
         qp->locked_until = sched_now() + cost;
-    for (const struct ibv_send_wr *wr = list; wr; wr = wr->next)
-        sim_charge(call_of(wr, wr == list), wr->num_sge);
-}
-
-static void sim_poll_begin(void)
-{
-    sched_sync();
-    sim_qp_drain_cqes();
+    for (const struct ibv_send_wr *wr = list; wr; wr = wr->next) {
+        call_began = sched_now();
+        sched_charge_ahead(cost_of(call_of(wr, wr == list), wr->num_sge));
+    }
 }
 
 /* A program that polls several CQs must poll each of them after a change before it may sleep. */
@@ -120,27 +117,57 @@ static uint32_t cq_count(bool *any_channel)
  * it and has found all its CQs empty waits for a CQE only, unless it has a completion channel, on
  * which it may be about to sleep. One that has called it must not sleep here if it has other
  * threads: it may hold locks that they want. */
-static bool may_sleep_polling(struct vthread *me)
+static bool may_sleep_polling(const struct vthread *me, uint32_t empty_polls, bool *for_cqe)
 {
     bool any_channel;
     uint32_t cqs;
 
-    if (me->polls_only) {
-        me->waits_for_cqe = true;
+    *for_cqe = me->polls_only;
+    if (me->polls_only)
         return true;
-    }
     cqs = cq_count(&any_channel);
-    if (!me->guest && me->spins && !vthread_is_alone(me))
+    if (!me->guest && me->spins && !vthread_index_is_alone(me))
         return false;
-    me->waits_for_cqe =
-        !me->guest && !me->spins && !any_channel && me->empty_polls >= cqs && !cq_any_waits();
-    return me->waits_for_cqe || me->empty_polls >= 2 * cqs + 2;
+    *for_cqe = !me->guest && !me->spins && !any_channel && empty_polls >= cqs && !cq_any_waits();
+    return *for_cqe || empty_polls >= 2 * cqs + 2;
+}
+
+/* The thread will sleep in this poll, unless something changes before its turn. */
+static bool is_about_to_sleep(struct vthread *me, struct hca_cq *cq, bool *for_cqe)
+{
+    return !sched_is_first() && !cq->shared->has_channel && cq_is_empty(cq) &&
+           !sim_qp_has_cqes() && vthread_index_is_alone(me) &&
+           may_sleep_polling(me, vthread_empty_polls(me) + 1, for_cqe);
+}
+
+static void slept(struct vthread *me, bool woken)
+{
+    if (!woken)
+        me->clock += ns_of(model->parameters.host.poll_empty);
+    me->waits_for_cqe = false;
+    compute_begin();
+}
+
+static bool sim_poll_begin(struct hca_cq *cq)
+{
+    struct vthread *me = sched_self();
+    bool for_cqe, woken;
+
+    if (!me || !is_about_to_sleep(me, cq, &for_cqe)) {
+        sched_sync();
+    } else if (sched_sync_or_poll_wait(model->parameters.host.poll_empty, for_cqe, &woken)) {
+        slept(me, woken);
+        return false;
+    }
+    sim_qp_drain_cqes();
+    return true;
 }
 
 static void sim_poll_end(int count)
 {
     struct vthread *me = sched_self();
     const struct parameters *p = &model->parameters;
+    bool for_cqe;
 
     if (!me)
         return;
@@ -149,11 +176,12 @@ static void sim_poll_end(int count)
         me->clock += ns_of(p->host.poll_hit * count);
         return;
     }
-    me->empty_polls++;
-    if (!may_sleep_polling(me) || !sched_poll_wait(p->host.poll_empty))
-        me->clock += ns_of(p->host.poll_empty);
-    me->waits_for_cqe = false;
-    compute_begin();
+    if (!may_sleep_polling(me, vthread_count_empty_poll(me), &for_cqe)) {
+        slept(me, false);
+        return;
+    }
+    me->waits_for_cqe = for_cqe;
+    slept(me, sched_poll_wait(p->host.poll_empty));
 }
 
 static bool sim_sleep(void)

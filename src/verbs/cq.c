@@ -177,7 +177,8 @@ int verbs_poll(struct hca_cq *cq, int entries, struct ibv_wc *wc, uint64_t *time
 
     if (likely(!hca_engine->poll_begin))
         return cq_poll(cq, entries, wc, timestamps);
-    hca_engine->poll_begin();
+    if (!hca_engine->poll_begin(cq))
+        return 0;
     count = cq_poll(cq, entries, wc, timestamps);
     hca_engine->poll_end(count);
     return count;

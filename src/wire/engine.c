@@ -23,11 +23,12 @@ static void progress(void)
 }
 
 /* A poll that is to find something in the CQ need not look into the sockets first. */
-static void poll_begin(void)
+static bool poll_begin(struct hca_cq *cq)
 {
     atomic_fetch_add_explicit(&wire_service_polls, 1, memory_order_relaxed);
     if (load_relaxed(&last_poll_was_empty))
         wire_receive(false);
+    return true;
 }
 
 /* A program that has found something is likely to answer, and then to poll again. So its next

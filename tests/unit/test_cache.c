@@ -33,6 +33,14 @@ static void make(struct cache *cache, uint64_t capacity, uint64_t ways)
     assert_int_equal(cache_init(cache, capacity, ways), 0);
 }
 
+/* Without remembering where the entry was. */
+static bool use(struct cache *cache, uint64_t number, bool *evicted)
+{
+    struct cache_slot *slot = NULL;
+
+    return cache_use(cache, number, &slot, evicted);
+}
+
 /* The share of misses, in percent, when 'count' entries are used in turn. */
 static unsigned misses_in_turn(uint64_t capacity, uint64_t ways, uint64_t count)
 {
@@ -42,10 +50,10 @@ static unsigned misses_in_turn(uint64_t capacity, uint64_t ways, uint64_t count)
 
     make(&cache, capacity, ways);
     for (uint64_t i = 0; i < 10 * count; i++)
-        cache_use(&cache, i % count, &evicted);
+        use(&cache, i % count, &evicted);
     before = cache.misses;
     for (uint64_t i = 0; i < 10 * count; i++)
-        cache_use(&cache, i % count, &evicted);
+        use(&cache, i % count, &evicted);
     return 100 * (cache.misses - before) / (10 * count);
 }
 
@@ -76,14 +84,14 @@ static void replaces_the_least_recently_used(void **state)
     bool evicted;
 
     make(&cache, 8, 2); /* entries 0, 4 and 8 share a set */
-    assert_false(cache_use(&cache, 0, &evicted));
-    assert_false(cache_use(&cache, 4, &evicted));
+    assert_false(use(&cache, 0, &evicted));
+    assert_false(use(&cache, 4, &evicted));
     assert_false(evicted);
-    assert_true(cache_use(&cache, 0, &evicted));
-    assert_false(cache_use(&cache, 8, &evicted));
+    assert_true(use(&cache, 0, &evicted));
+    assert_false(use(&cache, 8, &evicted));
     assert_true(evicted);
-    assert_true(cache_use(&cache, 0, &evicted));
-    assert_false(cache_use(&cache, 4, &evicted));
+    assert_true(use(&cache, 0, &evicted));
+    assert_false(use(&cache, 4, &evicted));
     assert_int_equal(cache.hits, 2);
     assert_int_equal(cache.misses, 4);
 }
@@ -94,14 +102,14 @@ static void dropped_entries_leave_room(void **state)
     bool evicted;
 
     make(&cache, 8, 2);
-    cache_use(&cache, 0, &evicted);
-    cache_use(&cache, 4, &evicted);
+    use(&cache, 0, &evicted);
+    use(&cache, 4, &evicted);
     cache_drop(&cache, 8); /* is not there */
     cache_drop(&cache, 4);
-    assert_false(cache_use(&cache, 8, &evicted));
+    assert_false(use(&cache, 8, &evicted));
     assert_false(evicted);
-    assert_true(cache_use(&cache, 0, &evicted));
-    assert_false(cache_use(&cache, 4, &evicted));
+    assert_true(use(&cache, 0, &evicted));
+    assert_false(use(&cache, 4, &evicted));
     assert_true(evicted);
 }
 
@@ -113,10 +121,10 @@ static void memory_grows_with_use(void **state)
 
     make(&cache, 100000, WAYS);
     for (uint64_t i = 0; i < CAPACITY; i++)
-        assert_false(cache_use(&cache, i, &evicted));
+        assert_false(use(&cache, i, &evicted));
     assert_true(MEMORY - memory_left < 100000 / 8 + 4 * CAPACITY * sizeof(struct cache_slot));
     for (uint64_t i = 0; i < CAPACITY; i++)
-        assert_true(cache_use(&cache, i, &evicted));
+        assert_true(use(&cache, i, &evicted));
 }
 
 static void remembers_where_an_entry_was(void **state)
@@ -126,14 +134,14 @@ static void remembers_where_an_entry_was(void **state)
     bool evicted;
 
     make(&cache, 2, 1); /* entries 0 and 2 share a set */
-    assert_false(cache_use_again(&cache, 0, &slot));
-    assert_true(cache_use_again(&cache, 0, &slot));
-    assert_true(cache_use(&cache, 0, &evicted));
-    assert_false(cache_use_again(&cache, 2, &other));
+    assert_false(cache_use(&cache, 0, &slot, &evicted));
+    assert_true(cache_use(&cache, 0, &slot, &evicted));
+    assert_true(use(&cache, 0, &evicted));
+    assert_false(cache_use(&cache, 2, &other, &evicted));
     assert_ptr_equal(slot, other);
-    assert_false(cache_use_again(&cache, 0, &slot));
+    assert_false(cache_use(&cache, 0, &slot, &evicted));
     cache_drop(&cache, 0);
-    assert_false(cache_use_again(&cache, 0, &slot));
+    assert_false(cache_use(&cache, 0, &slot, &evicted));
     assert_int_equal(cache.hits, 2);
     assert_int_equal(cache.misses, 4);
 }
@@ -145,8 +153,8 @@ static void without_memory_entries_miss(void **state)
 
     make(&cache, CAPACITY, WAYS);
     memory_left = 0;
-    assert_false(cache_use(&cache, 7, &evicted));
-    assert_false(cache_use(&cache, 7, &evicted));
+    assert_false(use(&cache, 7, &evicted));
+    assert_false(use(&cache, 7, &evicted));
     assert_false(evicted);
     cache_drop(&cache, 7);
     assert_int_equal(cache.misses, 2);

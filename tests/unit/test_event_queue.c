@@ -52,6 +52,9 @@ static uint64_t random_delay(void)
     }
 }
 
+/* The object of an event is the number of its creation. */
+static uint64_t created;
+
 static void pop_and_check(uint64_t *now, uint64_t *order)
 {
     struct event event;
@@ -60,15 +63,15 @@ static void pop_and_check(uint64_t *now, uint64_t *order)
     assert_true(event_next_time(&next));
     event_pop(&event);
     assert_int_equal(event.time, next);
-    assert_true(event.time > *now || (event.time == *now && event.order > *order));
+    assert_true(event.time > *now || (event.time == *now && (uintptr_t)event.object > *order));
     assert_int_equal(event.argument, (uint32_t)(event.time * 7));
     *now = event.time;
-    *order = event.order;
+    *order = (uintptr_t)event.object;
 }
 
 static void queue(uint64_t time)
 {
-    event_at(time, 1, NULL, (uint32_t)(time * 7));
+    event_at(time, 1, (void *)(uintptr_t)++created, (uint32_t)(time * 7));
 }
 
 static void order_is_total(void **state)

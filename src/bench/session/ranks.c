@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -21,6 +22,7 @@
 #define POLL_MS      200
 #define STOP_STEP_US 10000
 #define STOP_STEPS   200
+#define OTHER_DESCRIPTORS 600
 
 void ranks_prepare_connection(int fd, unsigned int timeout_s)
 {
@@ -159,6 +161,17 @@ static int start_one(struct ranks *ranks, const struct assignment *assignment, c
     return control_handshake(control, assignment->rank, handshake);
 }
 
+/* Rank 0 has a connection to each of the others, beside what it has open anyway. */
+static void allow_descriptors(unsigned int ranks)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur >= ranks + OTHER_DESCRIPTORS)
+        return;
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 int ranks_start(struct ranks *ranks, const struct assignment *assignment, char *const *words,
                 int count, const char *version)
 {
@@ -172,6 +185,7 @@ int ranks_start(struct ranks *ranks, const struct assignment *assignment, char *
     for (int i = 0; i < CONTROL_RANKS_MAX; i++)
         control->fd[i] = -1;
     control->ranks = 1;
+    allow_descriptors(each.ranks);
     for (each.rank = 1; each.rank < each.ranks; each.rank++) {
         if (start_one(ranks, &each, words, count, version))
             return -1;

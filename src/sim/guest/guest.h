@@ -60,6 +60,9 @@ void guest_leave(void);
 extern bool (*guest_adopts_thread)(const void *caller);
 /* Called by threads that joined at their start, unless NULL. */
 extern void (*guest_on_thread_start)(void), (*guest_on_thread_exit)(void);
+/* Each thread that runs again calls this. A thread that has left virtual time still gives back its
+ * memory to the C library; what others allocate must not depend on whether it has done so. */
+void guest_await_thread_end(void);
 
 /* A forked child joins as a guest of its own. */
 void guest_restart(struct vthread *reserved);

@@ -32,7 +32,7 @@ struct guest_sched {
     void (*poll_idle)(double period, const struct sched_reason *why);
     void (*wait)(uint64_t deadline, uint32_t waits_for, const struct sched_reason *why);
     void (*found_ready)(void);
-    void (*notify)(uint32_t what, double latency);
+    void (*notify)(uint32_t what, uint32_t key, double latency);
     struct vthread *(*reserve)(void);
     void (*adopt)(struct vthread *vthread);
     void (*unreserve)(struct vthread *vthread);

@@ -64,6 +64,74 @@ static uint32_t notifications_for(short events)
         ready_;                               \
     })
 
+/* ---- what notifications are about ---- */
+
+static __thread uint32_t key; /* of the descriptor that the current call uses */
+
+static uint32_t port_of(const struct sockaddr_storage *address)
+{
+    const struct sockaddr_in *four = (const struct sockaddr_in *)address;
+    const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)address;
+
+    if (address->ss_family == AF_INET)
+        return ntohs(four->sin_port);
+    return address->ss_family == AF_INET6 ? ntohs(six->sin6_port) : 0;
+}
+
+static int option_of(int fd, int name)
+{
+    int value = 0;
+    socklen_t size = sizeof(value);
+
+    return getsockopt(fd, SOL_SOCKET, name, &value, &size) ? 0 : value;
+}
+
+static uint32_t key_of_listener(uint32_t port)
+{
+    return port << 16;
+}
+
+/* Both ends of a TCP connection have the same key, as have a listener and who connects to it. */
+static uint32_t key_of_socket(int fd)
+{
+    struct sockaddr_storage own, peer;
+    socklen_t own_size = sizeof(own), peer_size = sizeof(peer);
+    uint32_t a, b;
+
+    if (option_of(fd, SO_PROTOCOL) != IPPROTO_TCP ||
+        getsockname(fd, (struct sockaddr *)&own, &own_size))
+        return 0;
+    a = port_of(&own);
+    if (option_of(fd, SO_ACCEPTCONN))
+        return key_of_listener(a);
+    if (getpeername(fd, (struct sockaddr *)&peer, &peer_size))
+        return 0;
+    b = port_of(&peer);
+    return a < b ? a << 16 | b : b << 16 | a;
+}
+
+/* 0: unknown. */
+static uint32_t key_of(int fd)
+{
+    struct stat status;
+    uint32_t found = 0;
+    int saved = errno;
+
+    if (!fstat(fd, &status))
+        found = S_ISFIFO(status.st_mode)   ? (uint32_t)status.st_ino
+                : S_ISSOCK(status.st_mode) ? key_of_socket(fd)
+                                           : 0;
+    errno = saved;
+    return found;
+}
+
+static void begin(int fd)
+{
+    guest_enter();
+    vsched->charge(IO_CALL_NS);
+    key = key_of(fd);
+}
+
 static const struct sched_reason tries = { "tries descriptors without blocking", -1, true };
 static const struct sched_reason several = { "waits for one of several descriptors", -1, true };
 
@@ -86,15 +154,14 @@ static int wait_for(struct pollfd *list, nfds_t count, uint64_t deadline,
 static void wait_for_one(int fd, short events)
 {
     struct pollfd one = { .fd = fd, .events = events };
-    struct sched_reason why = { events & POLLIN ? "waits to read" : "waits to write", fd, true };
+    struct sched_reason why = { events & POLLIN ? "waits to read" : "waits to write", fd, true, key };
 
     wait_for(&one, 1, SCHED_NEVER, &why);
 }
 
 static void before_input(int fd, bool blocks)
 {
-    guest_enter();
-    vsched->charge(IO_CALL_NS);
+    begin(fd);
     if (blocks && may_block(fd))
         wait_for_one(fd, POLLIN);
 }
@@ -104,8 +171,7 @@ void io_wait(int fd, const char *what, bool outside)
     struct pollfd one = { .fd = fd, .events = POLLIN };
     struct sched_reason why = { what, -1, outside };
 
-    guest_enter();
-    vsched->charge(IO_CALL_NS);
+    begin(fd);
     if (may_block(fd))
         wait_for(&one, 1, SCHED_NEVER, &why);
     guest_leave();
@@ -119,7 +185,7 @@ static ssize_t after_input(ssize_t result)
     if (result < 0 && saved == EAGAIN)
         vsched->poll_idle(IO_CALL_NS, &tries);
     else if (result > 0)
-        vsched->notify(NOTIFY_SPACE, IO_LATENCY_NS);
+        vsched->notify(NOTIFY_SPACE, key, IO_LATENCY_NS);
     guest_leave();
     errno = saved;
     return result;
@@ -132,7 +198,7 @@ static ssize_t after_output(ssize_t result)
     if (result < 0 && saved == EAGAIN)
         vsched->poll_idle(IO_CALL_NS, &tries);
     else if (result >= 0)
-        vsched->notify(NOTIFY_DATA, IO_LATENCY_NS);
+        vsched->notify(NOTIFY_DATA, key, IO_LATENCY_NS);
     guest_leave();
     errno = saved;
     return result;
@@ -178,7 +244,7 @@ static ssize_t receive_all(int fd, char *buffer, size_t size, int flags)
         if (piece <= 0)
             return done ? (ssize_t)done : piece;
         done += piece;
-        vsched->notify(NOTIFY_SPACE, IO_LATENCY_NS);
+        vsched->notify(NOTIFY_SPACE, key, IO_LATENCY_NS);
     }
     return done;
 }
@@ -267,7 +333,7 @@ static ssize_t write_all(int fd, const char *from, size_t size, bool socket, int
         if (piece < 0)
             return done ? (ssize_t)done : piece;
         done += piece;
-        vsched->notify(NOTIFY_DATA, IO_LATENCY_NS);
+        vsched->notify(NOTIFY_DATA, key, IO_LATENCY_NS);
     } while (done < size);
     return done;
 }
@@ -282,8 +348,7 @@ EXPORT ssize_t write(int fd, const void *buffer, size_t size)
     lend(buffer, size);
     if (is_file(fd))
         return REAL(write)(fd, buffer, size);
-    guest_enter();
-    vsched->charge(IO_CALL_NS);
+    begin(fd);
     if (has_reader(fd, &socket) && may_block(fd))
         result = write_all(fd, buffer, size, socket, 0);
     else
@@ -298,8 +363,7 @@ EXPORT ssize_t send(int fd, const void *buffer, size_t size, int flags)
     if (!IS_GUEST_CALL())
         return REAL(send)(fd, buffer, size, flags);
     lend(buffer, size);
-    guest_enter();
-    vsched->charge(IO_CALL_NS);
+    begin(fd);
     blocks = !(flags & MSG_DONTWAIT) && may_block(fd);
     return after_output(blocks ? write_all(fd, buffer, size, true, flags)
                                : REAL(send)(fd, buffer, size, flags));
@@ -307,8 +371,7 @@ EXPORT ssize_t send(int fd, const void *buffer, size_t size, int flags)
 
 static void before_output(int fd, bool blocks)
 {
-    guest_enter();
-    vsched->charge(IO_CALL_NS);
+    begin(fd);
     if (blocks && may_block(fd))
         wait_for_one(fd, POLLOUT);
 }
@@ -382,7 +445,10 @@ EXPORT int connect(int fd, const struct sockaddr *address, socklen_t length)
     send_at_once(fd);
     result = REAL(connect)(fd, address, length);
     saved = errno;
-    vsched->notify(NOTIFY_DATA, IO_LATENCY_NS);
+    key = option_of(fd, SO_PROTOCOL) == IPPROTO_TCP && (size_t)length >= sizeof(struct sockaddr_in) ?
+              key_of_listener(port_of((const struct sockaddr_storage *)address)) :
+              0;
+    vsched->notify(NOTIFY_DATA, key, IO_LATENCY_NS);
     guest_leave();
     errno = saved;
     return result;
@@ -417,7 +483,8 @@ static uint64_t after_ns(uint64_t ns)
 
 static int poll_until(struct pollfd *list, nfds_t count, bool nonblocking, uint64_t deadline)
 {
-    struct sched_reason one = { "waits for a descriptor", count == 1 ? list->fd : -1, true };
+    struct sched_reason one = { "waits for a descriptor", count == 1 ? list->fd : -1, true,
+                                count == 1 ? key_of(list->fd) : 0 };
     int ready = wait_for(list, count, nonblocking ? 0 : deadline, count == 1 ? &one : &several);
     int saved = errno;
 

@@ -65,6 +65,7 @@ EXPORT void verbena_mpi_started(void)
     guest_find_internal();
     guest_adopts_thread = adopts_thread;
     vsched->watch_unreserved();
+    vsched->on_resume(guest_await_thread_end);
     start_time = verbena_now();
     started = true;
 }

@@ -173,6 +173,12 @@ static void install_signals(void)
     signals_install(SIGTRAP, &step);
 }
 
+static void resumed(void)
+{
+    guest_await_thread_end();
+    spin_watch();
+}
+
 void spin_prepare(void)
 {
     struct sigevent event = { .sigev_notify = SIGEV_THREAD_ID, .sigev_signo = WATCH_SIGNAL };
@@ -181,7 +187,7 @@ void spin_prepare(void)
     event.sigev_notify_thread_id = syscall(SYS_gettid);
     memset(&watch, 0, sizeof(watch));
     watch.exists = !timer_create(CLOCK_MONOTONIC, &event, &watch.timer);
-    vsched->on_resume(spin_watch);
+    vsched->on_resume(resumed);
     spin_watch();
 }
 

@@ -11,6 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#define THREAD_END_PAUSES 10000 /* a second and more: then it is not going to end */
+
 static const struct sched_reason joins = { "waits for the end of a thread", -1, false };
 static const struct sched_reason locks = { "waits for a lock, a semaphore or a condition", -1,
                                            false };
@@ -65,6 +67,22 @@ static void unlist_started(struct started *started)
     free(started);
 }
 
+/* The thread of this process that left virtual time last, until it has ended; 0: none. */
+static atomic_int ending;
+
+void guest_await_thread_end(void)
+{
+    static const struct timespec pause = { .tv_nsec = 100000 };
+    int tid = atomic_load(&ending), saved = errno;
+
+    if (!tid || tid == syscall(SYS_gettid))
+        return;
+    for (int i = 0; i < THREAD_END_PAUSES && !syscall(SYS_tgkill, getpid(), tid, 0); i++)
+        syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &pause, NULL);
+    atomic_store(&ending, 0);
+    errno = saved;
+}
+
 static void end_thread(void *argument)
 {
     struct started *started = argument;
@@ -76,6 +94,7 @@ static void end_thread(void *argument)
         unlist_started(started);
     else
         atomic_store(&started->ended, true);
+    atomic_store(&ending, syscall(SYS_gettid));
     vsched->leave();
 }
 
@@ -166,25 +185,70 @@ EXPORT int pthread_join(pthread_t thread, void **result)
 
 /* ---- locks ---- */
 
-static atomic_uint lock_waiters;
+/* A thread that waits for a lock, a semaphore or a condition. */
+struct lock_waiter {
+    struct lock_waiter *next;
+    const void *object;
+};
+
+static struct lock_waiter *_Atomic lock_waiters;
+static pthread_mutex_t lock_waiters_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void list_waiter(struct lock_waiter *waiter)
+{
+    REAL(pthread_mutex_lock)(&lock_waiters_lock);
+    waiter->next = lock_waiters;
+    lock_waiters = waiter;
+    REAL(pthread_mutex_unlock)(&lock_waiters_lock);
+}
+
+static void unlist_waiter(struct lock_waiter *waiter)
+{
+    struct lock_waiter *before;
+
+    REAL(pthread_mutex_lock)(&lock_waiters_lock);
+    if (lock_waiters == waiter) {
+        lock_waiters = waiter->next;
+    } else {
+        for (before = lock_waiters; before->next != waiter;)
+            before = before->next;
+        before->next = waiter->next;
+    }
+    REAL(pthread_mutex_unlock)(&lock_waiters_lock);
+}
+
+static bool is_awaited(const void *object)
+{
+    struct lock_waiter *waiter;
+
+    REAL(pthread_mutex_lock)(&lock_waiters_lock);
+    for (waiter = lock_waiters; waiter && waiter->object != object;)
+        waiter = waiter->next;
+    REAL(pthread_mutex_unlock)(&lock_waiters_lock);
+    return waiter;
+}
 
 /* Waits once. Returns false if the deadline has passed. */
-static bool wait_for_lock(uint64_t deadline)
+static bool wait_for_lock(const void *object, uint64_t deadline)
 {
+    struct lock_waiter waiter = { .object = object };
+
     if (vsched->now() >= deadline)
         return false;
-    atomic_fetch_add(&lock_waiters, 1);
+    list_waiter(&waiter);
     vsched->wait(deadline, NOTIFY_LOCK, &locks);
-    atomic_fetch_sub(&lock_waiters, 1);
+    unlist_waiter(&waiter);
     return true;
 }
 
-static void lock_was_freed(void)
+/* Tells those who wait for this object, and only if there are any: a thread that is told for nothing
+ * may see sooner that its own lock is free. Open MPI uses locks now and then, by real time. */
+static void lock_was_freed(const void *object)
 {
-    if (!atomic_load(&lock_waiters))
+    if (!atomic_load(&lock_waiters) || !is_awaited(object))
         return;
     guest_enter();
-    vsched->notify(NOTIFY_LOCK, CLOCK_CALL_NS);
+    vsched->notify(NOTIFY_LOCK, 0, CLOCK_CALL_NS);
     guest_leave();
 }
 
@@ -198,7 +262,7 @@ static int lock_until(pthread_mutex_t *mutex, uint64_t deadline)
         return REAL(pthread_mutex_lock)(mutex); /* recursion: the C library knows the error */
     guest_enter();
     while (err == EBUSY)
-        err = wait_for_lock(deadline) ? REAL(pthread_mutex_trylock)(mutex) : ETIMEDOUT;
+        err = wait_for_lock(mutex, deadline) ? REAL(pthread_mutex_trylock)(mutex) : ETIMEDOUT;
     guest_leave();
     return err;
 }
@@ -221,7 +285,7 @@ EXPORT int pthread_mutex_unlock(pthread_mutex_t *mutex)
     int err = REAL(pthread_mutex_unlock)(mutex);
 
     if (IS_GUEST_CALL())
-        lock_was_freed();
+        lock_was_freed(mutex);
     return err;
 }
 
@@ -235,7 +299,7 @@ EXPORT int pthread_spin_lock(pthread_spinlock_t *lock)
     if (err != EBUSY)
         return err;
     guest_enter();
-    while (err == EBUSY && wait_for_lock(SCHED_NEVER))
+    while (err == EBUSY && wait_for_lock((const void *)lock, SCHED_NEVER))
         err = REAL(pthread_spin_trylock)(lock);
     guest_leave();
     return err;
@@ -246,7 +310,7 @@ EXPORT int pthread_spin_unlock(pthread_spinlock_t *lock)
     int err = REAL(pthread_spin_unlock)(lock);
 
     if (IS_GUEST_CALL())
-        lock_was_freed();
+        lock_was_freed((const void *)lock);
     return err;
 }
 
@@ -261,7 +325,7 @@ EXPORT int pthread_spin_unlock(pthread_spinlock_t *lock)
         if (err != EBUSY)                                          \
             return err;                                            \
         guest_enter();                                             \
-        while (err == EBUSY && wait_for_lock(SCHED_NEVER))         \
+        while (err == EBUSY && wait_for_lock(lock, SCHED_NEVER))   \
             err = REAL(pthread_rwlock_try##kind##lock)(lock);      \
         guest_leave();                                             \
         return err;                                                \
@@ -275,7 +339,7 @@ EXPORT int pthread_rwlock_unlock(pthread_rwlock_t *lock)
     int err = REAL(pthread_rwlock_unlock)(lock);
 
     if (IS_GUEST_CALL())
-        lock_was_freed();
+        lock_was_freed(lock);
     return err;
 }
 
@@ -287,7 +351,7 @@ static int wait_semaphore(sem_t *semaphore, uint64_t deadline)
 
     guest_enter();
     while ((result = REAL(sem_trywait)(semaphore)) && errno == EAGAIN) {
-        if (wait_for_lock(deadline))
+        if (wait_for_lock(semaphore, deadline))
             continue;
         errno = ETIMEDOUT;
         break;
@@ -322,7 +386,7 @@ EXPORT int sem_post(sem_t *semaphore)
     int result = REAL(sem_post)(semaphore);
 
     if (IS_GUEST_CALL())
-        lock_was_freed();
+        lock_was_freed(semaphore);
     return result;
 }
 
@@ -386,9 +450,9 @@ static int wait_condition(pthread_cond_t *condition, pthread_mutex_t *mutex, uin
         unlist_sleeper(&sleeper);
         return err;
     }
-    lock_was_freed();
+    lock_was_freed(mutex);
     guest_enter();
-    while (!sleeper.called && wait_for_lock(deadline))
+    while (!sleeper.called && wait_for_lock(condition, deadline))
         ;
     guest_leave();
     unlist_sleeper(&sleeper);
@@ -428,7 +492,7 @@ EXPORT int pthread_cond_clockwait(pthread_cond_t *restrict condition,
 static void signal_condition(pthread_cond_t *condition, bool all, bool takes_part)
 {
     if (call_sleepers(condition, all) && takes_part)
-        lock_was_freed();
+        lock_was_freed(condition);
 }
 
 EXPORT int pthread_cond_signal(pthread_cond_t *condition)

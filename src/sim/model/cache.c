@@ -67,37 +67,24 @@ static struct cache_slot *make_slot(struct cache *cache, uint64_t index)
     return *chunk ? &(*chunk)[index % CHUNK] : NULL;
 }
 
-static struct place use(struct cache *cache, uint64_t number)
-{
-    struct place place = find(cache, number);
-
-    *(place.hit ? &cache->hits : &cache->misses) += 1;
-    if (unlikely(!place.slot))
-        place.slot = make_slot(cache, place.index);
-    if (place.slot)
-        *place.slot = (struct cache_slot){ number, ++cache->uses };
-    return place;
-}
-
-bool cache_use(struct cache *cache, uint64_t number, bool *evicted)
-{
-    struct place place = use(cache, number);
-
-    *evicted = !place.hit && place.used;
-    return place.hit;
-}
-
-bool cache_use_again(struct cache *cache, uint64_t number, struct cache_slot **slot)
+bool cache_use(struct cache *cache, uint64_t number, struct cache_slot **slot, bool *evicted)
 {
     struct place place;
 
+    *evicted = false;
     if (*slot && (*slot)->used && (*slot)->number == number) {
         (*slot)->used = ++cache->uses;
         cache->hits++;
         return true;
     }
-    place = use(cache, number);
+    place = find(cache, number);
+    *(place.hit ? &cache->hits : &cache->misses) += 1;
+    if (unlikely(!place.slot))
+        place.slot = make_slot(cache, place.index);
+    if (place.slot)
+        *place.slot = (struct cache_slot){ number, ++cache->uses };
     *slot = place.slot;
+    *evicted = !place.hit && place.used;
     return place.hit;
 }
 

@@ -28,11 +28,8 @@ struct cache {
 int cache_init(struct cache *cache, uint64_t capacity, uint64_t ways);
 
 /* Returns true on a hit. On a miss, inserts the entry, unless no memory is left; *evicted tells
- * whether it replaced one. */
-bool cache_use(struct cache *cache, uint64_t number, bool *evicted);
-
-/* The same for a caller that remembers in *slot where the entry was, NULL at first. */
-bool cache_use_again(struct cache *cache, uint64_t number, struct cache_slot **slot);
+ * whether it replaced one. The caller remembers in *slot where the entry was, NULL at first. */
+bool cache_use(struct cache *cache, uint64_t number, struct cache_slot **slot, bool *evicted);
 
 void cache_drop(struct cache *cache, uint64_t number);
 

@@ -8,6 +8,7 @@
 #include "sim/adapter/parameters.h"
 
 struct dcqcn {
+    uint64_t send_at; /* the next packet does not leave before */
     bool limited; /* a CNP has arrived; until then the QP sends as fast as the link */
     double current_rate, target_rate; /* RC and RT; bytes per ns */
     double alpha;
@@ -15,7 +16,6 @@ struct dcqcn {
     uint64_t timer_at;         /* when the timer expires next */
     uint64_t bytes;            /* sent since the byte counter expired */
     uint32_t timeouts, counts; /* expirations since the last CNP: T and BC */
-    uint64_t send_at;          /* the next packet does not leave before */
 };
 
 /* Brings rates and alpha up to date. */

@@ -128,14 +128,25 @@ uint64_t hca_memory(struct sim_hca *hca, uint64_t now, uint32_t bytes)
     return serve(&hca->memory, now, bytes / p->hca.memory_rate) + ns_of(p->hca.memory_latency);
 }
 
+/* NULL if no memory is left. */
+static uint64_t *atomic_lock(struct sim_hca *hca, uint64_t address)
+{
+    if (!hca->atomics)
+        hca->atomics = pool_alloc_permanent(ATOMIC_WORDS * sizeof(*hca->atomics));
+    return hca->atomics ? &hca->atomics[address / sizeof(uint64_t) % ATOMIC_WORDS] : NULL;
+}
+
 uint64_t hca_atomic(struct sim_qp *qp, uint64_t address, uint64_t now)
 {
     const struct parameters *p = &model->parameters;
     struct sim_hca *hca = qp->port->hca;
-    uint64_t *lock = &hca->atomics[address / sizeof(uint64_t) % ATOMIC_WORDS];
+    uint64_t *lock = atomic_lock(hca, address), none = 0;
 
+    if (!lock)
+        lock = &none;
     if (!qp->remote_device_memory)
-        now = icm_mtt(&hca->icm, qp->proc, address, sizeof(uint64_t), now);
+        now = icm_mtt(&hca->icm, &qp->written_line,
+                      &(struct icm_range){ qp->proc, address, sizeof(uint64_t) }, now);
     if (now < *lock)
         now = *lock;
     if (qp->remote_device_memory)

@@ -10,30 +10,33 @@
 
 #define LINK_NOT_USED 1 /* argument of EVENT_PACKET_LEFT: the packet never occupied the link */
 
+/* Four cache lines, of which the first two are used at every stage. */
 struct sim_packet {
     struct sim_packet *next;
-    struct packet packet;
     struct sim_qp *from;
     struct sim_qp *to;
     struct sim_port *destination;
     struct send_engine *engine; /* whose slot it occupies, or NULL */
     struct sim_wqe *wqe; /* NULL: a response or acknowledgement */
+    struct link *via; /* the link whose receive buffer holds it, or NULL */
     struct sim_packet *next_sending; /* of the same QP, started later */
-    uint64_t read_until; /* the engine has asked for all of its payload, and memory has answered */
-    bool ready;         /* its payload is on the adapter */
-    bool completes_wqe; /* last packet of a UC or UD message */
-    uint32_t bytes;     /* on the link */
+
+    uint64_t marks[PACKET_MARKS]; /* from MARK_STARTED on */
+    uint32_t bytes;               /* on the link */
     uint32_t payload;
     uint8_t refcount; /* held by the link and by the receiver */
     uint8_t vl;
     uint8_t phase;  /* of its route: struct shape */
     uint8_t via_vl; /* of 'via' */
-    struct link *via; /* the link whose receive buffer holds it, or NULL */
-    bool first, last, response;
-    bool consumes_recv;
-    bool corrupted; /* the receiver drops it: wrong checksum */
-    bool congestion_experienced; /* a switch has marked it */
-    uint64_t marks[PACKET_MARKS]; /* from MARK_STARTED on */
+    bool ready : 1; /* its payload is on the adapter */
+    bool completes_wqe : 1; /* last packet of a UC or UD message */
+    bool first : 1, last : 1, response : 1;
+    bool consumes_recv : 1;
+    bool corrupted : 1; /* the receiver drops it: wrong checksum */
+    bool congestion_experienced : 1; /* a switch has marked it */
+
+    uint64_t read_until; /* the engine has asked for all of its payload, and memory has answered */
+    struct packet packet;
 };
 
 /* Words that differ in their offset in a page are locked apart. */
@@ -43,39 +46,39 @@ struct sim_packet {
 struct send_engine {
     struct sim_port *port;
     struct sim_qp *qp; /* being served, or NULL */
-    bool responding;   /* sends a read response */
-    bool waits_for_slot;
     struct sim_qp *drains; /* the next message starts when the packets of this QP have left, or NULL */
-    struct server reader;  /* reads payload, hca.engine_window bytes at a time */
     struct sim_packet *next_packet; /* pulled, not yet started */
     uint32_t in_flight_packets;
+    bool responding; /* sends a read response */
     uint64_t quantum_used;  /* bytes sent since the engine took up the QP */
     uint64_t translated_at; /* payload reads are issued in order, none before this time */
     uint64_t messages;
-};
+    struct server reader; /* reads payload, hca.engine_window bytes at a time */
+} cache_aligned;
 
 struct sim_port {
     struct sim_hca *hca;
     uint32_t number; /* from 1 */
     uint16_t lid;
-    struct send_engine engines[ENGINES_MAX];
+    uint32_t waiting_engines; /* for a slot: bit mask */
     struct sim_qp *ready_first, *ready_last; /* QPs with something to send */
-    struct link out; /* to the switch */
-    struct link *in; /* from the switch */
-    struct server receiver;
     uint64_t packets_out, packets_in, bytes_out, bytes_in;
+    struct server receiver;
+    struct link *in; /* from the switch */
+    struct link out; /* to the switch */
+    struct send_engine engines[ENGINES_MAX];
 };
 
 struct sim_hca {
     uint32_t node, device;
+    struct sim_port *ports; /* array of 'port_count' */
+    uint32_t port_count;
+    uint64_t buffer_used;     /* bytes of packets that have not left yet */
     struct bus bus;
     struct icm icm;
     struct server memory; /* device memory (ibv_alloc_dm) */
-    uint64_t atomics[ATOMIC_WORDS]; /* when the last atomic on a word is done */
-    struct sim_port *ports; /* array of 'port_count' */
-    uint32_t port_count;
-    uint64_t buffer_used; /* bytes of packets that have not left yet */
-};
+    uint64_t *atomics; /* when the last one on a word is done; made for the first one */
+} cache_aligned;
 
 /* Creates all adapters of the fabric. Returns 0 or an errno value. */
 int hca_init_all(void);

@@ -16,17 +16,25 @@
 #define MPT_BYTES  64 /* a region */
 #define MTT_BYTES  8  /* an entry: the translation of a page */
 
-/* A page of registered memory: one that was used, or with which a region begins. A miss brings a
- * line of the MTT (icm.mtt_read bytes): the translations of consecutive pages of a region. Lines
- * are numbered in the order of registration and first use, so that addresses chosen by programs do
- * not decide which sets of the cache they share. */
+/* A miss brings a line of the MTT (icm.mtt_read bytes): the translations of consecutive pages of a
+ * region. Lines are numbered in the order of registration and first use, so that addresses chosen by
+ * programs do not decide which sets of the cache they share. */
+struct icm_line {
+    uint64_t number;
+    struct cache_slot *slot; /* where it was in the cache */
+    uint64_t first;          /* the page in its first place */
+    uint64_t known;          /* bit mask by place of pages that are in the page table; 64 at most */
+    uint32_t proc;
+    uint32_t pages;        /* in the page table; 0: this is no line */
+    struct icm_line *next; /* that was used behind it: often it will be again */
+};
+
+/* A page of registered memory: one that was used, or with which a region begins. */
 struct page {
     struct page *next;
     uint64_t page;
-    uint64_t line;
-    struct cache_slot *slot; /* where the line was in the cache */
+    struct icm_line *line;
     uint32_t proc;
-    uint32_t place; /* in the line */
 };
 
 int icm_init(struct icm *icm, const struct parameters *parameters, struct bus *bus)
@@ -38,6 +46,10 @@ int icm_init(struct icm *icm, const struct parameters *parameters, struct bus *b
     icm->bus = bus;
     icm->line_pages = line_pages;
     icm->pages.size = sizeof(struct page);
+    icm->used_lines.size = sizeof(struct icm_line);
+    icm->free_at = pool_alloc_permanent(parameters->icm.misses * sizeof(*icm->free_at));
+    if (!icm->free_at)
+        return ENOMEM;
     error = cache_init(&icm->qpc, parameters->icm.qpc_entries, parameters->icm.ways);
     if (!error)
         error = cache_init(&icm->mtt, (parameters->icm.mtt_entries + line_pages - 1) / line_pages,
@@ -99,7 +111,7 @@ uint64_t icm_new_context(struct icm *icm)
     return icm->contexts++;
 }
 
-uint64_t icm_qpc(struct icm *icm, uint64_t context, uint64_t now)
+uint64_t icm_qpc(struct icm *icm, struct icm_context *context, uint64_t now)
 {
     const struct parameters *p = icm->parameters;
     uint64_t end = now;
@@ -107,7 +119,7 @@ uint64_t icm_qpc(struct icm *icm, uint64_t context, uint64_t now)
 
     if (!icm->qpc.capacity)
         return now;
-    if (!cache_use(&icm->qpc, context, &evicted))
+    if (!cache_use(&icm->qpc, context->number, &context->slot, &evicted))
         end = serve_miss(icm, now, p->icm.qpc_accesses, evicted ? p->icm.write_back_accesses : 0);
     if (!p->icm.in_order)
         return end;
@@ -173,16 +185,38 @@ static struct page *take_page(struct icm *icm)
     return pool_take(&icm->pages);
 }
 
+static uint64_t bit_of(const struct icm_line *line, uint64_t page)
+{
+    uint64_t place = page - line->first;
+
+    return place < 64 ? 1ull << place : 0;
+}
+
+/* Puts the page into *link. Returns NULL if no memory is left. */
+static struct page *put_page(struct icm *icm, struct page **link, struct icm_line *line,
+                             uint64_t page)
+{
+    *link = take_page(icm);
+    if (!*link)
+        return NULL;
+    **link = (struct page){ .page = page, .line = line, .proc = line->proc };
+    line->known |= bit_of(line, page);
+    line->pages++;
+    return *link;
+}
+
 /* Puts a page of which nothing is known into *link, as the first of a line. Returns NULL if no
  * memory is left. */
 static struct page *begin_line(struct icm *icm, struct page **link, uint32_t proc, uint64_t page)
 {
+    struct icm_line *line = pool_take(&icm->used_lines);
+
     if (!icm->pages.used)
         icm->lines = 0;
-    *link = take_page(icm);
-    if (*link)
-        **link = (struct page){ .page = page, .proc = proc, .line = icm->lines++ };
-    return *link;
+    if (!line)
+        return NULL;
+    *line = (struct icm_line){ .number = icm->lines++, .first = page, .proc = proc };
+    return put_page(icm, link, line, page);
 }
 
 /* The nearest known page before this one whose line may have this one, too. */
@@ -192,7 +226,7 @@ static const struct page *page_before(struct icm *icm, uint32_t proc, uint64_t p
         const struct page *before = *find_page(icm, proc, page - i);
 
         if (before)
-            return before->place + i < icm->line_pages ? before : NULL;
+            return page - before->line->first < icm->line_pages ? before : NULL;
     }
     return NULL;
 }
@@ -202,19 +236,11 @@ static struct page *add_page(struct icm *icm, struct page **link, uint32_t proc,
 {
     const struct page *before = page_before(icm, proc, page);
 
-    if (!before)
-        return begin_line(icm, link, proc, page);
-    *link = take_page(icm);
-    if (*link)
-        **link = (struct page){ .page = page,
-                                .proc = proc,
-                                .line = before->line,
-                                .place = before->place + (page - before->page) };
-    return *link;
+    return before ? put_page(icm, link, before->line, page) : begin_line(icm, link, proc, page);
 }
 
-/* Returns false on a miss. A page that no memory is left for misses always. */
-static bool use_page(struct icm *icm, uint32_t proc, uint64_t page)
+/* NULL if no memory is left. */
+static struct icm_line *line_of(struct icm *icm, uint32_t proc, uint64_t page)
 {
     struct page **link = find_page(icm, proc, page);
 
@@ -222,9 +248,30 @@ static bool use_page(struct icm *icm, uint32_t proc, uint64_t page)
         grow_table(icm);
         link = find_page(icm, proc, page);
     }
-    if (!*link && !add_page(icm, link, proc, page))
-        return false;
-    return cache_use_again(&icm->mtt, (*link)->line, &(*link)->slot);
+    return *link || add_page(icm, link, proc, page) ? (*link)->line : NULL;
+}
+
+/* A line that is no more has no pages. */
+static bool is_in(const struct icm_line *line, uint32_t proc, uint64_t page)
+{
+    return line->known & bit_of(line, page) && line->proc == proc;
+}
+
+/* Returns false on a miss. A page that no memory is left for misses always. */
+static bool use_page(struct icm *icm, struct icm_line **near, uint32_t proc, uint64_t page)
+{
+    struct icm_line *line = *near;
+    bool evicted;
+
+    if (!line || !is_in(line, proc, page)) {
+        line = line ? line->next : NULL;
+        if (!line || !is_in(line, proc, page))
+            line = line_of(icm, proc, page);
+        if (*near)
+            (*near)->next = line;
+        *near = line;
+    }
+    return *near && cache_use(&icm->mtt, (*near)->number, &(*near)->slot, &evicted);
 }
 
 static uint64_t pages_of(const struct icm *icm, uint64_t address, uint64_t length)
@@ -251,17 +298,18 @@ void icm_remove_region(struct icm *icm, uint64_t address, uint64_t length)
     icm->region_pages -= pages_of(icm, address, length);
 }
 
-uint64_t icm_mtt(struct icm *icm, uint32_t proc, uint64_t address, uint64_t length, uint64_t now)
+uint64_t icm_mtt(struct icm *icm, struct icm_line **near, const struct icm_range *range,
+                 uint64_t now)
 {
     const struct parameters *p = icm->parameters;
-    uint64_t first = address / p->host.page_size;
-    uint64_t last = (address + (length ? length - 1 : 0)) / p->host.page_size;
+    uint64_t first = range->address / p->host.page_size;
+    uint64_t last = (range->address + (range->length ? range->length - 1 : 0)) / p->host.page_size;
     uint64_t reads = 0;
 
-    if (!icm->mtt.capacity || !length)
+    if (!icm->mtt.capacity || !range->length)
         return now;
     for (uint64_t page = first; page <= last; page++) {
-        if (!use_page(icm, proc, page))
+        if (!use_page(icm, near, range->proc, page))
             reads += p->icm.mtt_accesses;
     }
     return reads ? serve_miss(icm, now, reads, 0) : now;
@@ -277,8 +325,12 @@ void icm_free_context(struct icm *icm, uint64_t context)
 static void drop_page(struct icm *icm, struct page **link)
 {
     struct page *gone = *link;
+    struct icm_line *line = gone->line;
 
-    cache_drop(&icm->mtt, gone->line);
+    cache_drop(&icm->mtt, line->number);
+    line->known &= ~bit_of(line, gone->page);
+    if (!--line->pages)
+        pool_give(&icm->used_lines, line);
     *link = gone->next;
     pool_give(&icm->pages, gone);
 }

@@ -9,22 +9,30 @@
 #include "sim/model/bus.h"
 #include "sim/model/cache.h"
 
+struct icm_line;
+
+/* A QP context. */
+struct icm_context {
+    uint64_t number;
+    struct cache_slot *slot; /* where it was in the cache */
+};
+
 struct icm {
-    const struct parameters *parameters;
-    struct bus *bus;
-    struct server fetcher; /* serves misses, icm.misses at a time; busy if all of them are */
-    uint64_t free_at[ICM_MISSES_MAX]; /* each of these */
-    uint64_t answered_at;             /* the last lookup of a context, if they are in order */
     struct cache qpc;
+    const struct parameters *parameters;
     struct cache mtt;
+    struct bus *bus;
+    uint64_t answered_at; /* the last lookup of a context, if they are in order */
     uint64_t contexts, contexts_in_use; /* the next number; QPs that have one */
     uint64_t regions, region_pages;     /* that are registered */
     uint64_t lines;                     /* of the MTT: the next number */
     uint64_t line_pages;                /* pages that a line translates */
-    struct pool pages;
+    struct pool pages, used_lines;
     struct page **page_table;
     uint32_t page_buckets; /* a power of two */
-};
+    struct server fetcher; /* serves misses, icm.misses at a time; busy if all of them are */
+    uint64_t *free_at; /* each of these */
+} cache_aligned;
 
 int icm_init(struct icm *icm, const struct parameters *parameters, struct bus *bus);
 
@@ -33,10 +41,18 @@ int icm_init(struct icm *icm, const struct parameters *parameters, struct bus *b
 uint64_t icm_new_context(struct icm *icm);
 
 /* Looks up a QP context; returns when it is in the cache. */
-uint64_t icm_qpc(struct icm *icm, uint64_t context, uint64_t now);
+uint64_t icm_qpc(struct icm *icm, struct icm_context *context, uint64_t now);
 
-/* Looks up the translations of a memory range; returns when all of them are in the cache. */
-uint64_t icm_mtt(struct icm *icm, uint32_t proc, uint64_t address, uint64_t length, uint64_t now);
+/* The memory that a QP reads from, or writes to. */
+struct icm_range {
+    uint32_t proc;
+    uint64_t address, length;
+};
+
+/* Looks up the translations of a memory range; returns when all of them are in the cache. '*near' is
+ * where the caller's last lookup ended, NULL at first: the next range is often close by. */
+uint64_t icm_mtt(struct icm *icm, struct icm_line **near, const struct icm_range *range,
+                 uint64_t now);
 
 /* Memory is registered: its translations begin a line of the MTT. */
 void icm_add_region(struct icm *icm, uint32_t proc, uint64_t address, uint64_t length);

@@ -10,6 +10,7 @@
 #include "sim/adapter/parameters.h"
 #include "sim/model/ethernet.h"
 #include "sim/model/server.h"
+#include "util/util.h"
 
 #include <stdbool.h>
 
@@ -24,25 +25,25 @@ struct vl {
     struct ethernet_vl ethernet;
 };
 
-/* One direction. */
+/* One direction. A packet touches its first three cache lines. */
 struct link {
     struct server server;
+    uint32_t waiting; /* bit mask of VLs with packets */
+    bool busy;
+    bool failed;
+    uint8_t upstream_vl;
     struct sim_port *from_port;      /* NULL: the link leaves a switch */
     struct fabric_switch *to_switch; /* NULL: the link ends at to_port */
     struct sim_port *to_port;
-    uint32_t waiting;      /* bit mask of VLs with packets */
     uint64_t virtual_time; /* start tag of the packet sent last */
     uint64_t bytes, queued, queue_max; /* sent; that wait, of all VLs; at most */
-    bool busy;
-    bool failed;
     /* The packet being sent occupies the receive buffer of this link until it has left. */
     struct link *upstream;
     uint32_t upstream_bytes;
-    uint8_t upstream_vl;
-    struct link *reverse; /* the other direction */
     struct vl vls[VLS_MAX];
+    struct link *reverse; /* the other direction */
     struct ethernet_counters ethernet;
-};
+} cache_aligned;
 
 /* Queues the packet; it is sent when the arbiter selects it. */
 void link_queue(struct link *link, struct sim_packet *pkt);

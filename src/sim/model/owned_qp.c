@@ -7,18 +7,29 @@
 
 #define FIRST_RING 8
 
+/* Owners read no memory of their peers. */
+static struct responder_resource no_resource;
+
 /* What a QP begins with, side by side. */
 struct parts {
     struct sim_wqe *ring[FIRST_RING];
-    struct responder_resource resource;
     _Alignas(CACHE_LINE) struct sim_qp qp; /* last: only a part of it */
 };
+
+/* With the members that QPs of this service use. */
+static size_t size_of_parts(enum transport_service service)
+{
+    if (service == SERVICE_UD)
+        return offsetof(struct parts, qp.recv_sge[1]);
+    if (model_is_ethernet() || model->parameters.hca.qpc_lock_time > 0)
+        return offsetof(struct parts, qp.recv_capacity);
+    return offsetof(struct parts, qp.dcqcn);
+}
 
 static struct sim_qp *create(const struct sim_qp_owner *owner, uint32_t qpn,
                              const struct owned_qp_end *end, enum transport_service service)
 {
-    struct parts *parts =
-        pool_alloc_permanent(offsetof(struct parts, qp.recv_sge[service == SERVICE_UD]));
+    struct parts *parts = pool_alloc_permanent(size_of_parts(service));
     struct sim_qp *qp = parts ? &parts->qp : NULL;
     struct transport_attributes attributes = {
         .service = service,
@@ -32,12 +43,11 @@ static struct sim_qp *create(const struct sim_qp_owner *owner, uint32_t qpn,
         .retry_count = owner->retry_count,
         .rnr_retry_count = TRANSPORT_RETRY_FOREVER,
         .max_reads = 1,
-        .responder_resources = 1,
+        .resources = &no_resource,
     };
 
     if (!parts)
         return NULL;
-    attributes.resources = &parts->resource;
     qp->ring = parts->ring;
     qp->mask = FIRST_RING - 1;
     qp->refcount = 1;
@@ -48,7 +58,7 @@ static struct sim_qp *create(const struct sim_qp_owner *owner, uint32_t qpn,
     qp->port = end->port;
     qp->max_send_sge = qp->max_recv_sge = 1;
     transport_init(&qp->transport, &sim_qp_transport_ops, &attributes);
-    qp->context = icm_new_context(&qp->port->hca->icm);
+    qp->context.number = icm_new_context(&qp->port->hca->icm);
     *sim_qp_slot(qpn) = qp;
     return qp;
 }

@@ -89,7 +89,7 @@ static bool prepare(struct sim_packet *pkt, enum stage stage)
 
     model_set_activity(pkt->to, pkt);
     if (stage == STAGE_NEW &&
-        postpone(pkt, icm_qpc(&hca->icm, pkt->to->context, sched->now), STAGE_QPC))
+        postpone(pkt, icm_qpc(&hca->icm, &pkt->to->context, sched->now), STAGE_QPC))
         return false;
     if (stage < STAGE_WQE && needs_lost_wqe(pkt) &&
         postpone(pkt, bus_fetch_wqe(&hca->bus, sched->now, p->hca.wqe_bytes), STAGE_WQE))
@@ -198,7 +198,8 @@ static uint64_t write_payload(struct sim_packet *pkt)
         return time;
     if (!pkt->response && qp->remote_device_memory)
         return hca_memory(hca, time, pkt->payload);
-    time = icm_mtt(&hca->icm, qp->proc, target_address(pkt), pkt->payload, time);
+    time = icm_mtt(&hca->icm, &qp->written_line,
+                   &(struct icm_range){ qp->proc, target_address(pkt), pkt->payload }, time);
     if (time < qp->translated_at)
         time = qp->translated_at;
     qp->translated_at = time;

@@ -68,7 +68,7 @@ static void fetch_next(struct sim_qp *qp)
         for (uint32_t i = 0; i < count; i++)
             bytes += wqe_fetch_bytes(sim_qp_wqe(qp, qp->requested + i));
         model_set_activity(qp, NULL);
-        time = p->icm.in_order ? sched->now : icm_qpc(&hca->icm, qp->context, sched->now);
+        time = p->icm.in_order ? sched->now : icm_qpc(&hca->icm, &qp->context, sched->now);
         request(qp, count, bus_fetch_wqe(&hca->bus, time, bytes));
     }
 }
@@ -83,7 +83,7 @@ static bool take_from_doorbell(struct sim_qp *qp, const struct sim_wqe *wqe)
         return false;
     model_set_activity(qp, NULL);
     time = bus_store(&hca->bus, sched->now, bytes);
-    request(qp, 1, icm_qpc(&hca->icm, qp->context, time));
+    request(qp, 1, icm_qpc(&hca->icm, &qp->context, time));
     return true;
 }
 
@@ -95,7 +95,7 @@ static bool waits_for_context(struct sim_qp *qp)
     if (qp->waits_for_context)
         return true;
     model_set_activity(qp, NULL);
-    time = icm_qpc(&qp->port->hca->icm, qp->context, sched->now);
+    time = icm_qpc(&qp->port->hca->icm, &qp->context, sched->now);
     if (time <= sched->now)
         return false;
     qp->waits_for_context = true;
@@ -217,10 +217,16 @@ static void assign(struct sim_port *port)
             /* Where lookups are in order, the doorbell or packet has brought the context along. */
             time = model->parameters.icm.in_order
                        ? sched->now
-                       : icm_qpc(&port->hca->icm, qp->context, sched->now);
+                       : icm_qpc(&port->hca->icm, &qp->context, sched->now);
             event_at(time + ns_of(wqe_service_time(pkt)), EVENT_ENGINE, engine, 0);
         }
     }
+}
+
+/* Its rate does not allow another packet now. */
+static bool is_paced(const struct sim_qp *qp)
+{
+    return model_is_ethernet() && dcqcn_waits(&qp->dcqcn, sched->now);
 }
 
 void send_engine_kick(struct sim_qp *qp)
@@ -230,7 +236,7 @@ void send_engine_kick(struct sim_qp *qp)
     if (qp->is_ready || qp->in_engine || qp->draining || qp->dead ||
         (qp->waits_for_ack && !qp->response_ready))
         return;
-    if (dcqcn_waits(&qp->dcqcn, sched->now)) {
+    if (is_paced(qp)) {
         ethernet_pace(qp);
         return;
     }
@@ -352,7 +358,8 @@ static void start_packet(struct send_engine *engine, struct sim_packet *pkt)
         event_at(hca_memory(hca, time, pkt->payload), EVENT_PACKET_READY, pkt, 0);
         return;
     }
-    time = icm_mtt(&hca->icm, qp->proc, payload_address(pkt), pkt->payload, time);
+    time = icm_mtt(&hca->icm, &qp->read_line,
+                   &(struct icm_range){ qp->proc, payload_address(pkt), pkt->payload }, time);
     if (time < engine->translated_at)
         time = engine->translated_at;
     engine->translated_at = time;
@@ -380,15 +387,16 @@ void send_engine_step(struct send_engine *engine)
     bool responding;
 
     if (!has_slot(engine, pkt)) {
-        engine->waits_for_slot = true;
+        engine->port->waiting_engines |= 1u << (engine - engine->port->engines);
         return;
     }
     start_packet(engine, pkt);
     engine->next_packet = NULL;
     engine->quantum_used += pkt->payload;
-    dcqcn_sent(&engine->qp->dcqcn, &model->parameters, sched->now, pkt->bytes);
-    if (!pkt->last && (dcqcn_waits(&engine->qp->dcqcn, sched->now) ||
-                       (!engine->responding && quantum_is_used_up(engine)))) {
+    if (model_is_ethernet())
+        dcqcn_sent(&engine->qp->dcqcn, &model->parameters, sched->now, pkt->bytes);
+    if (!pkt->last &&
+        (is_paced(engine->qp) || (!engine->responding && quantum_is_used_up(engine)))) {
         preempt(engine);
         return;
     }
@@ -425,22 +433,30 @@ static void drained(struct send_engine *engine)
     release_qp(engine, qp);
 }
 
-/* Lets engines that wait for a slot or for buffer space continue. */
+/* Lets engines that wait for a slot or for buffer space continue, one after the other. */
+static void continue_engines(struct sim_port *port)
+{
+    uint32_t left = port->waiting_engines;
+
+    while (left) {
+        unsigned int number = __builtin_ctz(left);
+        struct send_engine *engine = &port->engines[number];
+
+        if (has_slot(engine, engine->next_packet)) {
+            port->waiting_engines &= ~(1u << number);
+            send_engine_step(engine);
+        }
+        left = port->waiting_engines & ~1u << number;
+    }
+}
+
 static void release_slot(struct send_engine *engine)
 {
     struct sim_hca *hca = engine->port->hca;
 
     engine->in_flight_packets--;
-    for (uint32_t i = 0; i < hca->port_count; i++) {
-        for (uint64_t k = 0; k < model->parameters.hca.engines; k++) {
-            struct send_engine *other = &hca->ports[i].engines[k];
-
-            if (other->waits_for_slot && has_slot(other, other->next_packet)) {
-                other->waits_for_slot = false;
-                send_engine_step(other);
-            }
-        }
-    }
+    for (uint32_t i = 0; i < hca->port_count; i++)
+        continue_engines(&hca->ports[i]);
     if (engine->drains && !engine->in_flight_packets)
         drained(engine);
 }

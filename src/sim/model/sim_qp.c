@@ -84,7 +84,7 @@ static struct sim_qp *create(struct hca_qp *hqp)
         pool_give(&model->qps, qp);
         return NULL;
     }
-    qp->context = icm_new_context(&qp->port->hca->icm);
+    qp->context.number = icm_new_context(&qp->port->hca->icm);
     *sim_qp_slot(qp->qpn) = qp;
     return qp;
 }
@@ -112,8 +112,8 @@ static void ring(struct sim_qp *qp)
         return;
     qp->announced = qp->posted;
     qp->refcount++;
-    event_at(sched_now() + ns_of(model->parameters.bus.doorbell_latency), EVENT_DOORBELL, qp,
-             count);
+    sched_event(sched_now() + ns_of(model->parameters.bus.doorbell_latency), EVENT_DOORBELL, qp,
+                count);
 }
 
 void sim_qp_ring(struct hca_qp *hqp)
@@ -241,6 +241,7 @@ static bool length_is_valid(const struct sim_wqe *wqe)
 static void complete_locally(struct hca_qp *hqp, const struct send_wqe *swqe,
                              enum ibv_wc_status status)
 {
+    sched_sync();
     if (status != IBV_WC_SUCCESS)
         qp_set_error(hqp->shared);
     qp_complete_send(hqp, swqe, status, 0);
@@ -255,10 +256,12 @@ void sim_qp_post(struct hca_qp *hqp, const struct send_wqe *swqe, uint64_t calle
 
     /* If earlier WQEs are still to be flushed, this one joins them. */
     if (!sends && !qp) {
+        sched_sync();
         qp_complete_send(hqp, swqe, IBV_WC_WR_FLUSH_ERR, 0);
         return;
     }
     if (swqe->opcode == IBV_WR_BIND_MW || swqe->opcode == IBV_WR_LOCAL_INV) {
+        sched_sync();
         complete_locally(hqp, swqe,
                          swqe->opcode == IBV_WR_BIND_MW ? mw_bind(hqp, swqe)
                                                         : mw_invalidate(hqp, swqe));
@@ -300,6 +303,11 @@ static void queue_cqe(struct sim_wqe *wqe, uint8_t status)
     else
         list->first = cqe;
     list->last = cqe;
+}
+
+bool sim_qp_has_cqes(void)
+{
+    return model->cqe_lists[proc_self].first;
 }
 
 void sim_qp_drain_cqes(void)
@@ -559,7 +567,7 @@ void sim_qp_flush(struct hca_qp *hqp)
     while (qp->completed != qp->posted)
         sim_wqe_put(sim_qp_wqe(qp, qp->completed++));
     qp->dead = true;
-    icm_free_context(&qp->port->hca->icm, qp->context);
+    icm_free_context(&qp->port->hca->icm, qp->context.number);
     *sim_qp_slot(qp->qpn) = NULL;
     sim_qp_put(qp);
     if (!flushes)

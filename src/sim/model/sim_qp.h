@@ -65,75 +65,76 @@ struct sim_qp_owner {
     uint8_t timeout, retry_count; /* of its QPs, as in struct ibv_qp_attr */
 };
 
+/* What every packet needs is together, in a few cache lines: of a thousand nodes, the processor's
+ * caches hold little. */
 struct sim_qp {
     struct transport_qp transport; /* first */
-    uint64_t context; /* number of its QPC in the ICM */
-    struct shared_qp *shared;
-    uint32_t qpn;
-    uint32_t proc;    /* slot of its process in the segment */
-    uint32_t process; /* proc_word() of that slot */
-    uint64_t hca_qp;  /* struct hca_qp, in the address space of that process */
-    const struct sim_qp_owner *owner; /* NULL: that process */
-    void *owner_data;
     struct sim_port *port;
+    struct icm_context context;
+    uint32_t refcount;            /* lists, events and packets that point here */
+    uint32_t qpn;
+    uint32_t proc; /* slot of its process in the segment */
     uint16_t peer_lid;
     uint8_t sl;
+    uint8_t max_send_sge, max_recv_sge;
+    bool dead;               /* flushed or destroyed; events and packets may still point here */
+    bool is_ready;           /* in the port's list of ready QPs */
+    bool in_engine;          /* assigned to a send engine */
+    bool draining;           /* its engine waits until its packets have left */
+    bool response_ready;     /* a read or atomic response may be sent now */
+    bool response_scheduled; /* EVENT_RESPOND is in the event queue */
+    bool waits_for_context;  /* a doorbell */
+    bool waits_for_ack;
+    bool ack_scheduled;        /* EVENT_ACK is in the event queue */
+    bool ack_event_scheduled;  /* EVENT_ACK_TURNAROUND is in the event queue */
+    bool pace_event_scheduled; /* EVENT_PACED is in the event queue */
+    bool remote_device_memory; /* the peer reads or writes device memory */
+    /* Set by transport callbacks while receive_engine.c processes 'arriving'. */
+    bool accepted_payload;
+    bool consumed_recv;
+    bool recv_failed; /* the receive completes with an error */
+    struct sim_packet *arriving;
+    uint64_t response_visible_at; /* when the payload of a response is in memory */
 
     /* Send queue. The indices run freely: completed <= fetched <= requested <= rung <= posted. */
     struct sim_wqe **ring;
     uint32_t mask;
     uint32_t posted, rung, requested, fetched, completed;
     uint32_t announced; /* posted WQEs for which a doorbell is on its way or has arrived */
-    uint64_t locked_until; /* by the call of a thread that posts */
     uint32_t fetches;   /* under way; together they bring WQEs up to 'requested' */
     uint64_t fetched_at; /* fetches end in order, none before this time */
-    uint32_t max_send_sge, max_recv_sge;
-    struct sim_wqe *done_first, *done_last; /* completed by the transport, not yet reported */
-    uint32_t refcount;                      /* lists, events and packets that point here */
-
     struct sim_qp *next_ready;
-    bool is_ready;           /* in the port's list of ready QPs */
-    bool in_engine;          /* assigned to a send engine */
-    bool draining;           /* its engine waits until its packets have left */
-    bool response_ready;     /* a read or atomic response may be sent now */
-    bool response_scheduled; /* EVENT_RESPOND is in the event queue */
-    bool waits_for_context; /* a doorbell */
-    bool waits_for_ack;
-    uint64_t translated_at; /* payload is written in order, and acknowledged, from this time on */
-    bool ack_scheduled;     /* EVENT_ACK is in the event queue */
-    bool ack_event_scheduled; /* EVENT_ACK_TURNAROUND is in the event queue */
     struct sim_packet *sending_first, *sending_last; /* started, not yet handed to the link */
-    struct server qpc_lock;                          /* packets in and out hold the QP context */
+
     struct sim_packet *arrived_first, *arrived_last; /* not yet processed */
-    uint64_t rx_earliest; /* arriving packets are processed in order, none before this time */
-    uint64_t timer_at;    /* time of the EVENT_TIMEOUT in the event queue, or 0 */
-    struct sim_wqe *pulled_last_wqe; /* UC or UD: its last packet was just pulled */
+    uint64_t rx_earliest;   /* arriving packets are processed in order, none before this time */
+    uint64_t translated_at; /* payload is written in order, and acknowledged, from this time on */
+    uint64_t timer_at;      /* time of the EVENT_TIMEOUT in the event queue, or 0 */
+    struct icm_line *read_line, *written_line; /* of the MTT, at last */
+    uint64_t last_delivery_at; /* messages become visible in order, none before this time */
+    uint64_t completed_at;     /* sends complete in order, none before this time */
+    struct sim_wqe *done_first, *done_last; /* completed by the transport, not yet reported */
+    struct sim_wqe *pulled_last_wqe;        /* UC or UD: its last packet was just pulled */
+    const struct sim_qp_owner *owner;       /* NULL: a process */
+    void *owner_data;
 
-    /* Set by transport callbacks while receive_engine.c processes 'arriving'. */
-    struct sim_packet *arriving;
-    uint64_t response_visible_at; /* when the payload of a response is in memory */
-    uint64_t completed_at;        /* sends complete in order, none before this time */
-    bool accepted_payload;
-    bool consumed_recv;
-    bool recv_failed; /* the receive completes with an error */
-
+    /* From here on, a QP of an owner has only what it uses. */
+    struct dcqcn dcqcn;     /* the rate of its packets, on Ethernet links */
+    uint64_t next_cnp_at;   /* it sends no CNP before */
+    struct server qpc_lock; /* packets in and out hold the QP context, for hca.qpc_lock_time */
     /* The receive WQE that the arriving message claimed. */
     struct rq_capacity recv_capacity;
     uint32_t recv_num_sge;
     uint32_t srqn; /* of its SRQ, or 0 */
     uint32_t claimed_srqn;
-    uint64_t last_delivery_at; /* messages become visible in order, none before this time */
-    bool remote_device_memory; /* the peer reads or writes device memory */
-    struct dcqcn dcqcn;        /* the rate of its packets */
-    bool pace_event_scheduled; /* EVENT_PACED is in the event queue */
-    uint64_t next_cnp_at;      /* it sends no CNP before */
-    bool dead;                 /* flushed or destroyed; events and packets may still point here */
-    struct shared_cq *send_cq;
-
-    /* Last: a QP of an owner has less of these. */
     struct sim_sge recv_sge[HCA_MAX_SGE];
     uint64_t atomic_done_at[RESPONDER_MAX_RESOURCES]; /* when the result of an atomic may be sent */
     struct responder_resource resources[RESPONDER_MAX_RESOURCES];
+    struct shared_qp *shared;
+    struct shared_cq *send_cq;
+    uint32_t process;      /* proc_word() of its process */
+    uint64_t hca_qp;       /* struct hca_qp, in the address space of that process */
+    uint64_t locked_until; /* by the call of a thread that posts */
 };
 
 /* Returns the modelled QP, creating it on first use; NULL if out of memory. */
@@ -159,6 +160,7 @@ void sim_qp_fold_all_counters(void);
 
 /* Writes the pending send CQEs of this process to its CQs. */
 void sim_qp_drain_cqes(void);
+bool sim_qp_has_cqes(void);
 
 static inline struct sim_wqe *sim_qp_wqe(const struct sim_qp *qp, uint32_t index)
 {

@@ -386,9 +386,9 @@ void stats_write_json(FILE *out)
     sim_qp_fold_all_counters();
     fprintf(out,
             "{\"schema\":\"%s\",\"adapter\":\"%s\",\"nodes\":%u,\"seconds\":%.9f,\"events\":%llu,"
-            "\n \"wall_seconds\":%.3f,\"segment_bytes\":%llu,\n \"adapters\":[",
+            "\"hand_overs\":%llu,\n \"wall_seconds\":%.3f,\"segment_bytes\":%llu,\n \"adapters\":[",
             STATS_SCHEMA, model->parameters.name, seg->nodes, sched->now / 1e9,
-            (unsigned long long)sched->events_run, wall_seconds(),
+            (unsigned long long)sched->events_run, (unsigned long long)sched->switches, wall_seconds(),
             (unsigned long long)arena_bytes_most());
     while ((hca = next_used_hca(&index)))
         write_adapter(&adapters, hca);

@@ -8,7 +8,8 @@
 #include <string.h>
 
 #define ARITY          4
-#define FRESH_NODES    256
+#define FRESH_CHUNKS   64
+#define PREFETCH_AHEAD 8 /* events */
 #define PREFETCH_LINES 4
 
 /* ---- heaps ---- */
@@ -93,46 +94,50 @@ static void heap_pop(struct event_heap *heap, struct event *event)
 
 /* ---- the wheel ---- */
 
-static struct event_node *take_node(struct event_queue *queue)
+static struct event_chunk *take_chunk(struct event_queue *queue)
 {
-    struct event_node *node = queue->free;
+    struct event_chunk *chunk = queue->free;
 
-    if (unlikely(!node)) {
-        node = pool_alloc_permanent(FRESH_NODES * sizeof(*node));
-        if (!node)
+    if (unlikely(!chunk)) {
+        chunk = pool_alloc_permanent(FRESH_CHUNKS * sizeof(*chunk));
+        if (!chunk)
             return NULL;
-        for (uint32_t i = 1; i < FRESH_NODES; i++)
-            node[i - 1].next = &node[i];
+        for (uint32_t i = 1; i < FRESH_CHUNKS; i++)
+            chunk[i - 1].next = &chunk[i];
     }
-    queue->free = node->next;
-    return node;
+    queue->free = chunk->next;
+    return chunk;
 }
 
-/* Appends to the events of the same time. Only an event that was among the distant ones can be
- * older than the last of them. */
+/* Makes room at the end of a bucket. Returns its last chunk, NULL if no memory is left. */
+static struct event_chunk *add_chunk(struct event_queue *queue, uint32_t slot)
+{
+    struct event_chunk *chunk = take_chunk(queue), *last = queue->last[slot];
+
+    if (!chunk)
+        return NULL;
+    chunk->count = 0;
+    chunk->next = last ? last->next : chunk;
+    if (last)
+        last->next = chunk;
+    queue->last[slot] = chunk;
+    queue->filled[slot / 64] |= 1ull << slot % 64;
+    return chunk;
+}
+
+/* Appends to the events of the same time, which are older: distant ones are in their bucket before
+ * any event is added there directly. */
 static bool append(struct event_queue *queue, const struct event *event)
 {
     uint32_t slot = event->time % EVENT_BUCKETS;
-    struct event_node *node = take_node(queue), *last = queue->last[slot], *before;
+    struct event_chunk *last = queue->last[slot];
 
-    if (!node)
+    if (!last || last->count == EVENT_CHUNK)
+        last = add_chunk(queue, slot);
+    if (!last)
         return fail_full();
-    node->event = *event;
-    if (!last) {
-        node->next = node;
-        queue->last[slot] = node;
-        queue->filled[slot / 64] |= 1ull << slot % 64;
-        return true;
-    }
-    before = last;
-    if (unlikely(event->order < last->event.order)) {
-        while (before->next->event.order < event->order)
-            before = before->next;
-    } else {
-        queue->last[slot] = node;
-    }
-    node->next = before->next;
-    before->next = node;
+    last->entries[last->count++] =
+        (struct event_entry){ event->object, event->argument, event->kind };
     return true;
 }
 
@@ -181,29 +186,51 @@ static void turn(struct event_queue *queue)
     }
 }
 
-/* With many nodes, what the next event concerns is in none of the caches. */
-static void prefetch(const struct event_node *next)
+/* With many nodes, what the next events concern is in none of the caches. */
+static void prefetch(const char *object)
 {
-    const char *object = next->event.object;
-
     for (int line = 0; line < PREFETCH_LINES; line++)
         __builtin_prefetch(object + line * CACHE_LINE);
-    __builtin_prefetch(next->next);
+}
+
+static const struct event_entry *entry_ahead(const struct event_queue *queue, uint32_t distance)
+{
+    const struct event_chunk *last = queue->last[queue->time % EVENT_BUCKETS], *chunk;
+    uint32_t index = queue->begin + distance;
+
+    if (!last)
+        return NULL;
+    for (chunk = last->next; index >= chunk->count; chunk = chunk->next) {
+        if (chunk == last)
+            return NULL;
+        index -= chunk->count;
+    }
+    return &chunk->entries[index];
 }
 
 /* Removes the first event of the current time. */
 static void take_first(struct event_queue *queue, struct event *event)
 {
     uint32_t slot = queue->time % EVENT_BUCKETS;
-    struct event_node *last = queue->last[slot], *first = last->next;
+    struct event_chunk *last = queue->last[slot], *first = last->next;
+    const struct event_entry *entry = &first->entries[queue->begin], *ahead;
 
-    *event = first->event;
-    last->next = first->next;
+    *event = (struct event){ .time = queue->time,
+                             .object = entry->object,
+                             .argument = entry->argument,
+                             .kind = entry->kind };
+    ahead = entry_ahead(queue, PREFETCH_AHEAD);
+    if (ahead)
+        prefetch(ahead->object);
+    if (++queue->begin < first->count)
+        return;
+    queue->begin = 0;
     if (first == last) {
         queue->last[slot] = NULL;
         queue->filled[slot / 64] &= ~(1ull << slot % 64);
     } else {
-        prefetch(first->next);
+        last->next = first->next;
+        __builtin_prefetch(last->next->next);
     }
     first->next = queue->free;
     queue->free = first;
@@ -251,4 +278,9 @@ void event_pop(struct event *event)
     if (!queue->last[queue->time % EVENT_BUCKETS])
         turn(queue);
     take_first(queue, event);
+}
+
+const struct event_entry *event_ahead(uint32_t distance)
+{
+    return entry_ahead(&sched->events, distance);
 }

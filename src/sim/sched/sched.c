@@ -3,8 +3,12 @@
 
 #include "hca/proc.h"
 #include "hca/shm_lock.h"
+#include "sim/sched/ahead.h"
 #include "sim/sched/compute.h"
+#include "sim/sched/processes.h"
 #include "sim/sched/stall.h"
+#include "sim/sched/vthread_index.h"
+#include "sim/sched/vthread_notify.h"
 #include "sim/sched/vthread_table.h"
 #include "sim/sched/vthread_watch.h"
 #include "util/log.h"
@@ -22,8 +26,9 @@
 #define NO_VTHREAD      0
 #define WATCH_NS        50000000 /* real: between two checks that the running thread is alive */
 #define EXIT_WATCH_NS   1000000  /* the same, when it is about to exit */
+#define WATCH_SHARE     8        /* that many vthreads check at this rate, together */
 
-#define RECHECK_NS      1000000 /* virtual: a waiting guest rechecks its own deadlines this often */
+#define IDLE_STEP_NS    1000000 /* virtual: a guest that polls moves time by this if nothing else does */
 #define CLOCK_LEAD_NS   10000   /* virtual: reading the clock may put a guest this far ahead */
 #define EMPTY_POLLS_MAX 8       /* in a row, before a guest is put into VTHREAD_POLLING */
 
@@ -60,10 +65,10 @@ static bool futex_sleep(_Atomic uint32_t *word, uint32_t value, uint64_t ns)
     return syscall(SYS_futex, word, FUTEX_WAIT, value, &timeout, NULL, 0) && errno == ETIMEDOUT;
 }
 
-static void futex_wake(_Atomic uint32_t *word)
+void sched_wake_thread(struct vthread *vthread)
 {
-    atomic_fetch_add(word, 1);
-    syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+    atomic_fetch_add(&vthread->wake, 1);
+    syscall(SYS_futex, &vthread->wake, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
 static uint32_t vthread_id(const struct vthread *vthread)
@@ -76,53 +81,10 @@ static bool is_running(const struct vthread *vthread)
     return load_acquire(&sched->running) == vthread_id(vthread);
 }
 
-/* When the vthread continues without being woken. */
-static uint64_t due_time(const struct vthread *vthread, uint32_t state)
-{
-    if (state == VTHREAD_READY)
-        return vthread->clock;
-    return state == VTHREAD_WAITING || state == VTHREAD_POLLING ? vthread->deadline : SCHED_NEVER;
-}
-
-/* When a waiting guest rechecks: it may have timeouts of its own, or wait for a thread that has not
- * joined. It only does so if virtual time advances anyway. */
-static uint64_t recheck_time(const struct vthread *vthread, uint32_t state)
-{
-    if (state == VTHREAD_POLLING && vthread->guest)
-        return vthread->idle_since + round_up(RECHECK_NS, vthread->period);
-    return state == VTHREAD_WAITING ? vthread->clock + RECHECK_NS : SCHED_NEVER;
-}
-
 struct candidate {
     struct vthread *vthread;
     uint64_t time;
 };
-
-static void consider(struct candidate *best, struct vthread *vthread, uint64_t time)
-{
-    if (time == SCHED_NEVER)
-        return;
-    if (!best->vthread || time < best->time ||
-        (time == best->time && vthread->order < best->vthread->order))
-        *best = (struct candidate){ vthread, time };
-}
-
-/* Returns true if a vthread waits for something that the passing of time may bring. */
-static bool find_candidates(struct candidate *due, struct candidate *recheck)
-{
-    bool resting = false;
-
-    *due = *recheck = (struct candidate){ NULL, SCHED_NEVER };
-    for (uint32_t i = 0; i < sched->vthread_high; i++) {
-        struct vthread *vthread = &sched->vthreads[i];
-        uint32_t state = load_acquire(&vthread->state);
-
-        resting |= state == VTHREAD_POLLING || state == VTHREAD_BLOCKED || state == VTHREAD_WAITING;
-        consider(due, vthread, due_time(vthread, state));
-        consider(recheck, vthread, recheck_time(vthread, state));
-    }
-    return resting;
-}
 
 static void run_first_event(void)
 {
@@ -141,16 +103,23 @@ static bool find_next(struct candidate *next)
 {
     for (;;) {
         struct candidate recheck;
-        bool resting = find_candidates(next, &recheck);
         uint64_t time, limit;
         bool events = event_next_time(&time);
 
-        if (!next->vthread && (!events || !resting))
+        vthread_index_refresh();
+        next->vthread = vthread_index_due();
+        next->time = next->vthread ? next->vthread->due : SCHED_NEVER;
+        recheck.vthread = vthread_index_recheck();
+        recheck.time = recheck.vthread ? recheck.vthread->recheck : SCHED_NEVER;
+        if (!next->vthread && (!events || !sched->index.resting))
             return false;
         if (recheck.time < next->time && (!events || recheck.time < time))
             *next = recheck;
-        if (!events || next->time < time)
+        if (!events || next->time < time) {
+            if (ahead_act(next->vthread))
+                continue;
             return true;
+        }
         limit = next->time < recheck.time ? next->time : recheck.time;
         do
             run_first_event();
@@ -159,58 +128,50 @@ static bool find_next(struct candidate *next)
     }
 }
 
-/* Switches to the next vthread; returns true if that is the caller. */
-static bool run_next(struct vthread *me)
+/* In a stall, threads return to their programs every few milliseconds. Those that went to sleep before it
+ * began do not know. */
+static void begin_stall(void)
+{
+    atomic_store(&sched->running, NO_VTHREAD);
+    for (uint32_t i = 0; atomic_load(&sched->long_sleepers) && i < sched->vthread_high; i++) {
+        if (atomic_load(&sched->vthreads[i].sleeps_long))
+            sched_wake_thread(&sched->vthreads[i]);
+    }
+}
+
+/* Returns true if the caller runs. If not, *nobody tells whether nobody does. */
+static bool switch_to_next(struct vthread *me, bool *nobody)
 {
     struct candidate next;
-    bool found = find_next(&next);
 
+    *nobody = !find_next(&next);
     hooks->before_switch();
-    if (!found) {
-        store_release(&sched->running, NO_VTHREAD);
+    if (*nobody) {
+        begin_stall();
         return false;
     }
     if (next.time > next.vthread->clock)
         next.vthread->clock = next.time;
     store_relaxed(&next.vthread->state, VTHREAD_RUNNING);
+    vthread_index_update(next.vthread);
+    if (next.vthread != me) {
+        sched->switches++;
+        if (load_relaxed(&me->state) != VTHREAD_FREE)
+            store_relaxed(&sched->watcher, vthread_id(me));
+    }
     store_release(&sched->running, vthread_id(next.vthread));
     if (next.vthread == me)
         return true;
-    sched->switches++;
-    futex_wake(&next.vthread->wake);
+    sched_wake_thread(next.vthread);
     return false;
 }
 
-/* When a polling vthread sees a change. Polls are 'period' apart and begin independently of the
- * change, so on average half a period passes; taking the average keeps times continuous, where a
- * fixed grid of polls would lock them to its multiples. The poll that has just failed is finished
- * first. */
-static uint64_t poll_that_sees(const struct vthread *vthread, uint64_t change)
+/* Switches to the next vthread; returns true if that is the caller. */
+static bool run_next(struct vthread *me)
 {
-    uint64_t seen = change + vthread->period / 2, next = vthread->idle_since + vthread->period;
+    bool nobody;
 
-    return seen > next ? seen : next;
-}
-
-/* Wakes, at 'time', the guests that wait for one of the notifications in 'what'. A guest that is about
- * to wait, because its polls were empty so far, polls everything again first. */
-static void notify_at(uint64_t time, uint32_t what)
-{
-    for (uint32_t i = 0; i < sched->vthread_high; i++) {
-        struct vthread *vthread = &sched->vthreads[i];
-        uint32_t state = load_relaxed(&vthread->state);
-
-        if (what & NOTIFY_DATA)
-            vthread->empty_polls = 0;
-        if (state == VTHREAD_POLLING && vthread->guest && what & NOTIFY_DATA)
-            vthread->clock = poll_that_sees(vthread, time);
-        else if (state == VTHREAD_WAITING && vthread->waits_for & what)
-            vthread->clock = time > vthread->clock ? time : vthread->clock;
-        else
-            continue;
-        vthread->empty_polls = 0;
-        store_release(&vthread->state, VTHREAD_READY);
-    }
+    return switch_to_next(me, &nobody);
 }
 
 static void reap_dead(struct vthread *me)
@@ -219,9 +180,13 @@ static void reap_dead(struct vthread *me)
         struct vthread *vthread = &sched->vthreads[i];
 
         if (load_relaxed(&vthread->state) != VTHREAD_FREE && !vthread_alive(vthread)) {
+            ahead_create_all(vthread);
             store_release(&vthread->state, VTHREAD_FREE);
-            notify_at(vthread->clock > me->clock ? vthread->clock : me->clock,
-                      NOTIFY_DATA | NOTIFY_SPACE);
+            vthread_index_stale();
+            vthread_notify(&(struct notification){
+                .time = vthread->clock > me->clock ? vthread->clock : me->clock,
+                .what = NOTIFY_DATA | NOTIFY_SPACE,
+                .from = vthread });
         }
     }
 }
@@ -235,23 +200,35 @@ static bool claim_if_free(struct vthread *me)
         return false;
     if (!atomic_compare_exchange_strong(&sched->running, &id, vthread_id(me)))
         return false;
-    if (id != NO_VTHREAD)
+    if (id != NO_VTHREAD) {
+        vthread_index_stale(); /* the dead one may have been changing it */
+        vthread_index_refresh();
         reap_dead(me);
+    }
     return true;
+}
+
+static bool claim_if_nobody_runs(struct vthread *me)
+{
+    uint32_t id = NO_VTHREAD;
+
+    return atomic_compare_exchange_strong(&sched->running, &id, vthread_id(me));
 }
 
 /* A thread may sleep in the kernel in ways that this library does not intercept. If the running
  * thread does, it is detached until its next call. Nothing else here depends on real time. */
 static bool preempt_sleeper(struct vthread *me, struct watch *watch)
 {
-    uint32_t id = load_acquire(&sched->running);
+    uint32_t id = load_acquire(&sched->running), state = VTHREAD_RUNNING;
     struct vthread *runner =
         id == NO_VTHREAD || id == vthread_id(me) ? NULL : &sched->vthreads[id - 1];
 
     if (!vthread_watch_asleep(watch, runner) ||
         !atomic_compare_exchange_strong(&sched->running, &id, vthread_id(me)))
         return false;
-    store_release(&runner->state, VTHREAD_DETACHED);
+    /* It may have woken by now, and have rejoined. */
+    atomic_compare_exchange_strong(&runner->state, &state, VTHREAD_DETACHED);
+    vthread_index_stale();
     return true;
 }
 
@@ -260,11 +237,36 @@ static bool may_run(const struct vthread *me)
     return is_running(me) && load_acquire(&me->state) == VTHREAD_RUNNING;
 }
 
-static uint64_t watch_interval(void)
+/* Of many vthreads each checks rarely. */
+static uint64_t rare_interval(void)
+{
+    return WATCH_NS * (1ull + sched->vthread_high / WATCH_SHARE);
+}
+
+/* One vthread watches the running one closely: the last that ran. */
+static uint64_t watch_interval(const struct vthread *me)
 {
     uint32_t id = load_acquire(&sched->running);
 
+    if (load_relaxed(&sched->watcher) != vthread_id(me))
+        return rare_interval();
     return id != NO_VTHREAD && sched->vthreads[id - 1].known_by_pid ? EXIT_WATCH_NS : WATCH_NS;
+}
+
+/* Sleeps until somebody wakes this vthread. Returns true if nobody did for as long as it may sleep. */
+static bool sleep_once(struct vthread *me, uint32_t value, bool nobody_runs)
+{
+    bool timed_out;
+
+    if (nobody_runs)
+        return futex_sleep(&me->wake, value, stall_interval());
+    atomic_fetch_add(&sched->long_sleepers, 1);
+    atomic_store(&me->sleeps_long, true);
+    timed_out = atomic_load(&sched->running) != NO_VTHREAD &&
+                futex_sleep(&me->wake, value, watch_interval(me));
+    store_release(&me->sleeps_long, false);
+    atomic_fetch_sub(&sched->long_sleepers, 1);
+    return timed_out;
 }
 
 /* Sleeps until this vthread runs. With 'may_return_stalled' it also returns when nothing can
@@ -272,6 +274,7 @@ static uint64_t watch_interval(void)
 static void sleep_until_running(struct vthread *me, bool may_return_stalled)
 {
     struct watch watch = { NULL, 0 };
+    bool stalled;
 
     while (!may_run(me)) {
         uint32_t value = load_acquire(&me->wake);
@@ -286,13 +289,15 @@ static void sleep_until_running(struct vthread *me, bool may_return_stalled)
                 return;
             continue;
         }
-        if (!futex_sleep(&me->wake, value, nobody ? STALL_POLL_NS : watch_interval()) ||
+        if (!sleep_once(me, value, nobody) ||
             (!claim_if_free(me) && !preempt_sleeper(me, &watch)))
             continue;
-        if (run_next(me))
+        if (switch_to_next(me, &stalled))
             return;
-        if (may_return_stalled && claim_if_free(me)) {
+        /* Whoever was switched to may have died by now, but something did happen. */
+        if (stalled && may_return_stalled && claim_if_nobody_runs(me)) {
             store_relaxed(&me->state, VTHREAD_RUNNING);
+            vthread_index_stale();
             stall_note(me);
             return;
         }
@@ -312,18 +317,22 @@ static void wait_until_running(struct vthread *me, bool may_return_stalled)
 static void give_up_running(struct vthread *me, enum vthread_state state)
 {
     store_release(&me->state, state);
-    if (is_running(me))
+    if (is_running(me)) {
+        vthread_index_update(me);
         run_next(me);
+    } else {
+        vthread_index_stale();
+    }
 }
 
-/* A vthread that was detached continues at the current time. */
-static void rejoin(struct vthread *me)
+void sched_rejoin(struct vthread *me)
 {
     if (likely(is_running(me)))
         return;
     if (me->clock < sched->now)
         me->clock = sched->now;
     store_release(&me->state, VTHREAD_READY);
+    vthread_index_stale();
     wait_until_running(me, false);
 }
 
@@ -345,7 +354,7 @@ static void prepare(void)
     pthread_atfork(NULL, NULL, reset_in_child);
 }
 
-static void start_vthread(struct vthread *me)
+void sched_start(struct vthread *me)
 {
     self = me;
     pthread_once(&prepared, prepare);
@@ -368,11 +377,17 @@ static struct vthread *join(void)
         me->tid = syscall(SYS_gettid);
         vthread_joined_unreserved(me);
         store_release(&me->state, VTHREAD_READY);
+        vthread_index_stale();
     }
     shm_unlock(&sched->join_lock);
     if (me)
-        start_vthread(me);
+        sched_start(me);
     return me;
+}
+
+struct vthread *sched_current(void)
+{
+    return self;
 }
 
 bool sched_joined(void)
@@ -385,21 +400,6 @@ struct vthread *sched_self(void)
     if (likely(self != NULL))
         return self;
     return join();
-}
-
-void sched_leave(void)
-{
-    struct vthread *me = self;
-
-    if (!me)
-        return;
-    self = NULL;
-    pthread_setspecific(exit_key, NULL);
-    if (me->guest)
-        rejoin(me);
-    if (is_running(me))
-        notify_at(me->clock, NOTIFY_DATA | NOTIFY_LOCK);
-    give_up_running(me, VTHREAD_FREE);
 }
 
 uint64_t sched_now(void)
@@ -420,14 +420,35 @@ uint64_t sched_read_clock(void)
     return me->clock;
 }
 
+/* Nothing happens, and nobody else runs, before this thread's clock. */
+static bool is_first(const struct vthread *me)
+{
+    const struct vthread *due, *recheck;
+    uint64_t time;
+
+    if (me->ahead_first)
+        return false;
+    vthread_index_refresh();
+    due = vthread_index_due();
+    recheck = vthread_index_recheck();
+    if (due && (due->due < me->clock || (due->due == me->clock && due->order <= me->order)))
+        return false;
+    return (!recheck || recheck->recheck >= me->clock) &&
+           (!event_next_time(&time) || time > me->clock);
+}
+
 static void sync_clock(struct vthread *me)
 {
     me->clock += compute_end();
-    rejoin(me);
+    sched_rejoin(me);
     me->calls++;
-    store_release(&me->state, VTHREAD_READY);
-    if (!run_next(me))
-        wait_until_running(me, false);
+    if (!is_first(me)) {
+        store_release(&me->state, VTHREAD_READY);
+        vthread_index_update(me);
+        if (!run_next(me))
+            wait_until_running(me, false);
+    }
+    me->is_ahead = false;
     me->yielded_at = me->clock;
     compute_begin();
 }
@@ -448,26 +469,95 @@ void sched_sync(void)
     sched_charge(0);
 }
 
+void sched_charge_ahead(double ns)
+{
+    struct vthread *me = sched_self();
+
+    if (!me || !is_running(me) || !ahead_allowed(me)) {
+        sched_charge(ns);
+        return;
+    }
+    me->clock += compute_end() + llround(ns);
+    me->calls++;
+    me->is_ahead = !is_first(me);
+    if (!me->is_ahead)
+        me->yielded_at = me->clock;
+    me->last_action_at = me->clock;
+    compute_begin();
+}
+
+void sched_event(uint64_t time, uint32_t kind, void *object, uint32_t argument)
+{
+    struct vthread *me = sched_self();
+    struct event event = { .time = time, .object = object, .argument = argument, .kind = kind };
+
+    if (me && me->is_ahead) {
+        if (ahead_add(me, &event))
+            return;
+        sched_sync();
+    }
+    event_at(time, kind, object, argument);
+}
+
+/* A vthread that stops running does so in its turn. */
+static void fall_back_in_line(struct vthread *me)
+{
+    if (me->is_ahead)
+        sync_clock(me);
+}
+
+void sched_leave(void)
+{
+    struct vthread *me = self;
+
+    if (!me)
+        return;
+    fall_back_in_line(me);
+    self = NULL;
+    pthread_setspecific(exit_key, NULL);
+    if (me->guest)
+        sched_rejoin(me);
+    if (is_running(me))
+        vthread_notify(&(struct notification){
+            .time = me->clock, .what = NOTIFY_DATA | NOTIFY_LOCK, .from = me });
+    store_release(&me->hands_over, true);
+    give_up_running(me, VTHREAD_FREE);
+    store_release(&me->hands_over, false);
+}
+
 static const struct sched_reason polls = { "polls its completion queues", -1, false };
 static const struct sched_reason spins = { "spins on memory", -1, false };
 static const struct sched_reason sleeps = { "sleeps until an adapter interrupts it", -1, false };
 
+/* If nothing else does, the polling of a guest advances time. */
+static void let_polling_advance_time(struct vthread *me)
+{
+    if (me->guest && me->clock == me->idle_since)
+        me->clock += round_up(IDLE_STEP_NS, me->period);
+}
+
+static void set_period(struct vthread *me, double period)
+{
+    me->period = period < 1 ? 1 : llround(period);
+}
+
 static bool wait_for_change(struct vthread *me, enum vthread_state state, double period,
                             uint64_t deadline, const struct sched_reason *why)
 {
+    fall_back_in_line(me);
     stall_waits_for(me, why);
     me->clock += compute_end();
-    rejoin(me);
+    sched_rejoin(me);
     me->idle_since = me->clock;
-    me->period = period < 1 ? 1 : llround(period);
+    set_period(me, period);
     me->deadline = deadline;
     me->woken_by_change = false;
     store_release(&me->state, state);
+    vthread_index_update(me);
     if (!run_next(me))
         wait_until_running(me, true);
-    /* Nothing else advances time: let the polling of a guest do so. */
-    if (state == VTHREAD_POLLING && me->guest && me->clock == me->idle_since)
-        me->clock += round_up(RECHECK_NS, me->period);
+    if (state == VTHREAD_POLLING)
+        let_polling_advance_time(me);
     compute_begin();
     return me->woken_by_change;
 }
@@ -479,12 +569,53 @@ bool sched_poll_wait(double period)
     return me && wait_for_change(me, VTHREAD_POLLING, period, SCHED_NEVER, &polls);
 }
 
+bool sched_sync_or_poll_wait(double period, bool for_cqe, bool *woken)
+{
+    struct vthread *me = sched_self();
+
+    if (!me)
+        return false;
+    me->clock += compute_end();
+    sched_rejoin(me);
+    me->calls++;
+    me->has_slept = false;
+    if (!is_first(me)) {
+        stall_waits_for(me, &polls);
+        set_period(me, period);
+        me->deadline = SCHED_NEVER;
+        me->woken_by_change = false;
+        me->sleeps_for_cqe = for_cqe;
+        me->sleeps_if_unchanged = true;
+        store_release(&me->state, VTHREAD_READY);
+        vthread_index_update(me);
+        if (!run_next(me))
+            wait_until_running(me, true);
+        me->sleeps_if_unchanged = false;
+    }
+    me->is_ahead = false;
+    if (me->has_slept)
+        let_polling_advance_time(me);
+    else
+        me->yielded_at = me->last_action_at = me->clock;
+    compute_begin();
+    *woken = me->woken_by_change;
+    return me->has_slept;
+}
+
+bool sched_is_first(void)
+{
+    struct vthread *me = sched_self();
+
+    return !me || !is_running(me) || is_first(me);
+}
+
 uint32_t sched_changes(void)
 {
     struct vthread *me = sched_self();
 
     if (!me)
         return 0;
+    fall_back_in_line(me);
     me->spins = true;
     return me->changes;
 }
@@ -531,19 +662,20 @@ void sched_wake(uint32_t proc, enum sched_change change, const struct shared_cq 
 {
     bool interrupts = change >= CHANGE_SENT;
 
-    for (uint32_t i = 0; i < sched->vthread_high; i++) {
-        struct vthread *vthread = &sched->vthreads[i];
+    for (struct vthread *vthread = vthread_index_first_of(proc); vthread;
+         vthread = vthread_index_next_of(vthread)) {
         uint32_t state = load_relaxed(&vthread->state);
         uint64_t late = sched->now > vthread->idle_since ? sched->now - vthread->idle_since : 0;
 
         if (vthread->proc != proc || (cq && vthread->polls_only && vthread->polls_only != cq))
             continue;
         vthread->changes++;
+        vthread->sleeps_if_unchanged = false;
         if (vthread->waits_for_cqe && change == CHANGE_MEMORY)
             continue;
         vthread->empty_polls = 0;
         if (state == VTHREAD_POLLING)
-            vthread->clock = poll_that_sees(vthread, sched->now);
+            vthread->clock = vthread_poll_that_sees(vthread, sched->now);
         else if (interrupts && (state == VTHREAD_BLOCKED ||
                                 (state == VTHREAD_WAITING && waits_for_channel(vthread))))
             vthread->clock = vthread->idle_since + late + wake_latency(change);
@@ -551,6 +683,7 @@ void sched_wake(uint32_t proc, enum sched_change change, const struct shared_cq 
             continue;
         vthread->woken_by_change = true;
         store_release(&vthread->state, VTHREAD_READY);
+        vthread_index_update(vthread);
         sched->woken = true;
     }
 }
@@ -562,18 +695,20 @@ void sched_memory_written(int32_t pid)
     if (!me)
         return;
     sched_sync();
-    for (uint32_t i = 0; i < sched->vthread_high; i++) {
-        struct vthread *vthread = &sched->vthreads[i];
-
+    vthread_index_refresh();
+    for (struct vthread *vthread = vthread_index_first_of_pid(pid); vthread;
+         vthread = vthread_index_next_of_pid(vthread)) {
         if (load_relaxed(&vthread->state) == VTHREAD_FREE || proc_slot(vthread->proc)->pid != pid)
             continue;
         vthread->empty_polls = 0;
         vthread->changes++;
+        vthread->sleeps_if_unchanged = false;
         if (load_relaxed(&vthread->state) != VTHREAD_POLLING)
             continue;
-        vthread->clock = poll_that_sees(vthread, me->clock);
+        vthread->clock = vthread_poll_that_sees(vthread, me->clock);
         vthread->woken_by_change = true;
         store_release(&vthread->state, VTHREAD_READY);
+        vthread_index_update(vthread);
     }
 }
 
@@ -603,11 +738,12 @@ static void release_group(struct vthread_barrier *group)
             continue;
         vthread->clock = group->latest;
         store_release(&vthread->state, VTHREAD_READY);
-        futex_wake(&vthread->wake);
+        sched_wake_thread(vthread);
     }
     group->arrived = group->ended = 0;
     group->latest = 0;
     group->round++;
+    vthread_index_stale();
 }
 
 static void cancel(struct vthread *me, struct vthread_barrier *group)
@@ -616,6 +752,7 @@ static void cancel(struct vthread *me, struct vthread_barrier *group)
     if (group->round == me->round && group->arrived)
         group->arrived--;
     store_release(&me->state, VTHREAD_READY);
+    vthread_index_stale();
     shm_unlock(&sched->join_lock);
 }
 
@@ -651,7 +788,7 @@ void sched_barrier_end(bool all)
 
         if (load_acquire(&me->state) != VTHREAD_IN_BARRIER)
             break;
-        futex_sleep(&me->wake, value, WATCH_NS);
+        futex_sleep(&me->wake, value, rare_interval());
         if (load_acquire(&me->wake) == value && count_alive() < group->wanted)
             cancel(me, group);
     }
@@ -663,14 +800,15 @@ void sched_barrier_end(bool all)
 
 /* ---- guests ---- */
 
-void sched_notify(uint32_t what, double latency)
+void sched_notify(uint32_t what, uint32_t key, double latency)
 {
     struct vthread *me = sched_self();
 
     if (!me)
         return;
-    rejoin(me);
-    notify_at(me->clock + llround(latency), what);
+    sched_rejoin(me);
+    vthread_notify(&(struct notification){
+        .time = me->clock + llround(latency), .what = what, .key = key, .from = me });
 }
 
 void sched_on_resume(void (*call)(void))
@@ -714,6 +852,7 @@ void sched_wait(uint64_t deadline, uint32_t waits_for, const struct sched_reason
     if (!me)
         return;
     me->waits_for = waits_for;
+    me->waits_key = why ? why->key : 0;
     wait_for_change(me, VTHREAD_WAITING, 0, deadline, why);
 }
 
@@ -721,7 +860,8 @@ void sched_detach(void)
 {
     if (!self)
         return;
-    rejoin(self);
+    sched_rejoin(self);
+    fall_back_in_line(self);
     give_up_running(self, VTHREAD_DETACHED);
 }
 
@@ -731,116 +871,10 @@ void sched_poll_idle(double period, const struct sched_reason *why)
 
     if (!me)
         return;
-    if (++me->empty_polls < EMPTY_POLLS_MAX) {
+    me->tries_others = true;
+    if (vthread_count_empty_poll(me) < EMPTY_POLLS_MAX) {
         sched_charge(period);
         return;
     }
     wait_for_change(me, VTHREAD_POLLING, period, SCHED_NEVER, why);
-}
-
-struct vthread *sched_reserve(void)
-{
-    struct vthread *me = sched_self(), *vthread;
-
-    if (!me)
-        return NULL;
-    sched_sync();
-    shm_lock(&sched->join_lock);
-    vthread = vthread_alloc();
-    if (vthread) {
-        if (me->guest)
-            vthread_make_guest(vthread, me->order);
-        else
-            vthread->order = vthread_next_order();
-        vthread->clock = me->clock;
-        store_release(&vthread->state, VTHREAD_READY);
-    }
-    shm_unlock(&sched->join_lock);
-    return vthread;
-}
-
-void sched_unreserve(struct vthread *vthread)
-{
-    store_release(&vthread->state, VTHREAD_FREE);
-}
-
-void sched_adopt(struct vthread *vthread)
-{
-    vthread->process = proc_word(proc_self);
-    vthread->proc = proc_self;
-    vthread->pid = getpid();
-    vthread->tid = syscall(SYS_gettid);
-    vthread->known_by_pid = false;
-    start_vthread(vthread);
-}
-
-bool sched_join_guest(void)
-{
-    struct vthread *me;
-    bool is_new = false;
-
-    if (self)
-        return true;
-    vthread_await_turn();
-    shm_lock(&sched->join_lock);
-    me = vthread_left_by_exec();
-    if (me && load_acquire(&me->state) == VTHREAD_DETACHED) {
-        me->clock = me->clock < sched->now ? sched->now : me->clock;
-        store_release(&me->state, VTHREAD_READY);
-    } else if (!me && (me = vthread_alloc())) {
-        is_new = true;
-        vthread_make_guest(me, segment_config()->node << 20);
-        me->clock = vthread_arrival_time();
-        store_release(&me->state, VTHREAD_READY);
-        atomic_fetch_add(&sched->programs, 1);
-    }
-    shm_unlock(&sched->join_lock);
-    if (is_new)
-        vthread_await_others();
-    if (me)
-        sched_adopt(me);
-    return me;
-}
-
-void sched_exiting(void)
-{
-    struct vthread *me = self;
-
-    if (!me)
-        return;
-    rejoin(me);
-    for (uint32_t i = 0; i < sched->vthread_high; i++) {
-        struct vthread *vthread = &sched->vthreads[i];
-
-        if (load_relaxed(&vthread->state) == VTHREAD_FREE)
-            continue;
-        if (vthread->guest && vthread->process == me->process)
-            vthread->known_by_pid = true;
-        else
-            futex_wake(&vthread->wake); /* they now check more often (EXIT_WATCH_NS) */
-    }
-}
-
-void sched_exec_failed(void)
-{
-    struct vthread *me = self;
-
-    if (!me)
-        return;
-    for (uint32_t i = 0; i < sched->vthread_high; i++) {
-        struct vthread *vthread = &sched->vthreads[i];
-
-        if (load_relaxed(&vthread->state) == VTHREAD_FREE || vthread->process != me->process)
-            continue;
-        if (!vthread->pid || vthread->pid == me->pid) /* else reserved for a child */
-            vthread->known_by_pid = false;
-    }
-}
-
-void sched_stop(void)
-{
-    if (self && self->guest)
-        sched_exiting();
-    else
-        sched_leave();
 }

@@ -12,6 +12,7 @@ struct sched_reason {
     const char *what;
     int fd;       /* that it waits for, -1: none */
     bool outside; /* a program that has not joined may end the wait */
+    uint32_t key; /* of the notifications that may end it, 0: any */
 };
 
 /* What the scheduler needs from the model. */
@@ -37,10 +38,35 @@ void sched_charge(double ns);
 /* Waits until this thread runs; costs nothing. */
 void sched_sync(void);
 
+/* When a thread that has polled in vain, the last time at 'idle_since', sees a change. Polls are
+ * 'period' apart and begin independently of the change, so on average half a period passes; taking
+ * the average keeps times continuous, where a fixed grid of polls would lock them to its multiples.
+ * The poll that has just failed is finished first. */
+static inline uint64_t sched_poll_that_sees(uint64_t change, uint64_t idle_since, uint64_t period)
+{
+    uint64_t seen = change + period / 2, next = idle_since + period;
+
+    return seen > next ? seen : next;
+}
+
+/* Advances the clock by the cost of a call that nobody notices before the event that the call creates
+ * with sched_event(). The thread may keep running, though others have smaller clocks. */
+void sched_charge_ahead(double ns);
+void sched_event(uint64_t time, uint32_t kind, void *object, uint32_t argument);
+
+/* Nothing happens, and nobody else runs, before this thread's clock, or nobody knows: it does not run. */
+bool sched_is_first(void);
+
 /* Sleeps after an empty poll until something of this process changes. Polls are 'period' ns apart;
  * returns true at the first poll that can see the change. Returns false, without time passing, if
  * nothing can happen now. */
 bool sched_poll_wait(double period);
+
+/* For a poll that would find nothing yet, and would then sleep: waits until this thread runs, as
+ * sched_sync(). If nothing of its process changes until then, it goes on to sleep as in
+ * sched_poll_wait(), whose result is in 'woken': returns true. 'for_cqe': a change of memory does not
+ * wake it. */
+bool sched_sync_or_poll_wait(double period, bool for_cqe, bool *woken);
 
 /* For threads that also watch memory: read the change counter, look at memory, then sleep until the
  * counter moves past 'changes' or the clock reaches 'until'. */
@@ -122,8 +148,9 @@ void sched_wait(uint64_t deadline, uint32_t waits_for, const struct sched_reason
  * with its next call. */
 void sched_detach(void);
 
-/* Wakes guests that wait for one of these notifications, 'latency' ns from now. */
-void sched_notify(uint32_t what, double latency);
+/* Wakes guests that wait for one of these notifications, 'latency' ns from now: those whose wait has
+ * the same key, or one of both is 0. */
+void sched_notify(uint32_t what, uint32_t key, double latency);
 
 /* The thread has found a descriptor ready: it is not stuck, whatever it polls in vain besides. */
 void sched_found_ready(void);

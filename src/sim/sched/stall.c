@@ -25,6 +25,19 @@ static enum { DEADLOCK_AUTO, DEADLOCK_OFF, DEADLOCK_ANY } mode;
 static uint32_t programs_expected = 2;
 static uint32_t stalls_needed = STALLS_OPEN;
 
+#define POLLS_SHARE 64 /* that many threads poll at the full rate, together */
+
+/* Of many threads each polls less often, and each of its polls counts for more. */
+static uint32_t weight_of_poll(void)
+{
+    return 1 + sched->vthread_high / POLLS_SHARE;
+}
+
+uint64_t stall_interval(void)
+{
+    return (uint64_t)STALL_POLL_NS * weight_of_poll();
+}
+
 static __thread const struct sched_reason *reason;
 
 void stall_init(void)
@@ -176,11 +189,11 @@ void stall_note(struct vthread *me)
     if (me->stalled_at != steps())
         me->stalled_polls = me->stuck_polls = 0;
     me->stalled_at = steps();
-    me->stalled_polls++;
+    me->stalled_polls += weight_of_poll();
     if (me->waits_for_outside && mode != DEADLOCK_ANY)
         me->stuck_polls = 0;
     else
-        me->stuck_polls += is_certain(me) ? CERTAIN_WEIGHT : 1;
+        me->stuck_polls += (is_certain(me) ? CERTAIN_WEIGHT : 1) * weight_of_poll();
     if (!is_deadlock(me))
         return;
     if (somebody_leaves()) {

@@ -8,6 +8,9 @@
 
 #define STALL_POLL_NS 5000000 /* real: a waiting thread returns this often in a stall */
 
+/* STALL_POLL_NS, or more if there are many threads. */
+uint64_t stall_interval(void);
+
 /* Reads from the environment what counts as a deadlock. */
 void stall_init(void);
 

@@ -7,7 +7,15 @@
 #include "hca/layout.h"
 #include "sim/sched/events.h"
 
-#define VTHREADS_MAX 1024
+#define VTHREADS_MAX (2 * FABRIC_PROCESSES_MAX)
+
+/* An event that a vthread creates when its turn comes at 'created' (ahead.h). */
+struct ahead_event {
+    struct ahead_event *next;
+    uint64_t created, time;
+    void *object;
+    uint32_t argument, kind;
+};
 
 enum vthread_state {
     VTHREAD_FREE,
@@ -24,10 +32,13 @@ struct vthread {
     _Atomic uint32_t state;
     _Atomic uint32_t wake;    /* futex */
     atomic_bool waits_to_run; /* asleep on 'wake', or about to be */
+    atomic_bool sleeps_long;  /* the same, because another vthread runs */
+    atomic_bool hands_over;   /* FREE, but its thread still chooses the next one to run */
     uint32_t proc;            /* slot in the segment */
     uint32_t process;         /* proc_word() of that slot */
     uint32_t order;           /* decides between equal clocks */
-    uint32_t empty_polls;     /* in a row, without a change in between */
+    uint32_t empty_polls;     /* in a row, without a change in between: vthread_notify.h */
+    uint32_t heard;           /* sched->data_notifications when empty_polls was last used */
     uint32_t changes;         /* of memory and CQs of its process, so far */
     bool woken_by_change;     /* not by its deadline */
     bool spins;               /* watches memory as well as CQs */
@@ -37,6 +48,20 @@ struct vthread {
     uint64_t clock;
     uint64_t idle_since;
     uint64_t period; /* POLLING: time between two polls */
+
+    /* ahead.h */
+    bool is_ahead;
+    struct ahead_event *ahead_first, *ahead_last;
+    bool sleeps_if_unchanged; /* READY: begins to poll at its clock, if nothing changes until then */
+    bool sleeps_for_cqe;      /* 'waits_for_cqe' while it does */
+    bool has_slept;
+
+    /* vthread_index.h */
+    uint64_t due, recheck;
+    bool resting;
+    uint32_t next_of_proc, next_of_pid;
+    uint32_t listens; /* enum vthread_listeners, or what follows them */
+    uint32_t next_listener, previous_listener;
 
     uint64_t stalled_at;    /* step count at its last poll while nothing could happen */
     uint64_t stalled_polls; /* since then */
@@ -51,6 +76,8 @@ struct vthread {
     int32_t pid, tid;
     uint32_t number;    /* unique among guests, and the same in every run */
     uint32_t waits_for; /* bits of enum sched_notification */
+    uint32_t waits_key; /* what notifications are about that concern it; 0: anything */
+    bool tries_others;  /* besides CQs, it polls what notifications are about */
     uint64_t deadline;
     uint64_t calls;
     uint64_t last_action_at; /* its last call that interacted with others */
@@ -66,6 +93,25 @@ struct vthread_barrier {
     uint64_t latest;
 };
 
+/* Lists of the vthreads that a notification may wake. */
+enum vthread_listeners {
+    LISTENS_NOT,
+    LISTENS_TO_ALL,   /* to data, whatever it is about */
+    LISTENS_TO_LOCKS, /* to nothing else */
+    LISTENS_BY_KEY,   /* the first list of those that wait for one thing, by a hash of its key */
+    LISTENER_LISTS = LISTENS_BY_KEY + 1024,
+};
+
+struct vthread_index {
+    atomic_bool stale;
+    uint32_t leaves;  /* of each tree, a power of two */
+    uint32_t resting; /* vthreads for which the passing of time may bring something */
+    uint32_t due[2 * VTHREADS_MAX], recheck[2 * VTHREADS_MAX]; /* trees of vthread numbers + 1 */
+    uint32_t first_of_proc[MAX_PROCS];
+    uint32_t first_of_pid[MAX_PROCS]; /* by a hash of the pid */
+    uint32_t first_listener[LISTENER_LISTS];
+};
+
 struct sched {
     struct event_queue events;
     uint64_t now;
@@ -75,9 +121,13 @@ struct sched {
     struct shm_lock join_lock;
     uint32_t vthread_high;
     bool woken;                          /* the event being run has woken a vthread */
+    uint32_t data_notifications;         /* so far */
     uint32_t guest_count;                /* so far */
     int32_t guest_core;                  /* CPU that all guests run on; -1: not chosen yet */
     uint64_t wake_send_ns, wake_recv_ns; /* from an interrupt to a running thread */
+    _Atomic uint32_t long_sleepers;      /* vthreads with 'sleeps_long' */
+    _Atomic uint32_t watcher;            /* vthread_id() of the one that checks the running one */
+    struct vthread_index index;
     struct vthread vthreads[VTHREADS_MAX];
     struct vthread_barrier barrier;
     _Atomic uint32_t programs; /* guests that came from outside, so far */

@@ -3,6 +3,7 @@
 
 #include "hca/proc.h"
 #include "sim/sched/sched.h"
+#include "sim/sched/vthread_watch.h"
 #include "util/log.h"
 
 #include <stdio.h>
@@ -22,21 +23,34 @@ uint32_t vthread_next_order(void)
     return major << 12 | (atomic_fetch_add(&threads, 1) & 0xfff);
 }
 
+/* A thread that has left, and hands over, still writes what the next owner would use. */
+static bool is_free(const struct vthread *vthread)
+{
+    return load_acquire(&vthread->state) == VTHREAD_FREE &&
+           (!load_acquire(&vthread->hands_over) || !vthread_alive(vthread));
+}
+
 struct vthread *vthread_alloc(void)
 {
     for (uint32_t i = 0; i < VTHREADS_MAX; i++) {
         struct vthread *vthread = &sched->vthreads[i];
 
-        if (load_acquire(&vthread->state) != VTHREAD_FREE)
+        if (!is_free(vthread))
             continue;
         if (i >= sched->vthread_high)
             sched->vthread_high = i + 1;
         vthread->process = proc_word(proc_self);
         vthread->proc = proc_self;
         vthread->empty_polls = 0;
+        vthread->heard = sched->data_notifications;
         vthread->stalled_polls = vthread->stuck_polls = 0;
         vthread->guest = vthread->known_by_pid = vthread->spins = vthread->watched = false;
+        vthread->tries_others = vthread->is_ahead = vthread->sleeps_if_unchanged = false;
+        vthread->waits_for_cqe = false;
+        vthread->polls_only = NULL;
         vthread->pid = vthread->tid = 0;
+        store_relaxed(&vthread->sleeps_long, false);
+        store_relaxed(&vthread->hands_over, false);
         vthread->waits_for = 0;
         vthread->deadline = SCHED_NEVER;
         return vthread;
