@@ -289,6 +289,41 @@ static void segment_read_only(void)
     CHECK(!peer_attached(), "it was attached");
 }
 
+static void check_refused(uint8_t *at, uint32_t key)
+{
+    uint64_t before = *(volatile uint64_t *)at;
+
+    CHECK_INT(peer_write(at, key, before + 1), IBV_WC_REM_ACCESS_ERR);
+    CHECK_INT(*(volatile uint64_t *)at, before);
+    owner_reconnect();
+}
+
+/* A peer that has attached the segment writes where it may, and nowhere else. */
+static void segment_rights(void)
+{
+    owner_open("share", "share");
+    uint8_t *memory = fresh_segment(2, 0);
+    struct ibv_pd *other = ibv_alloc_pd(owner.ctx);
+    struct ibv_mr *all = must_register(memory, PAGE, RIG_ACCESS_ALL);
+    struct ibv_mr *readable = must_register(memory, PAGE, IBV_ACCESS_REMOTE_READ);
+    struct ibv_mr *foreign = ibv_reg_mr(other, memory, PAGE, RIG_ACCESS_ALL);
+    uint32_t key = all->rkey;
+
+    CHECK(foreign, "ibv_reg_mr: %s", strerror(errno));
+    check_both_ways(memory, key);
+    CHECK(peer_attached(), "the peer copies");
+    CHECK_INT(peer_write(memory + PAGE - 8, key, 4711), IBV_WC_SUCCESS);
+    CHECK_INT(*(volatile uint64_t *)(memory + PAGE - 8), 4711);
+    check_refused(memory + PAGE, key);
+    check_refused(memory + PAGE - 4, key);
+    check_refused(memory, readable->rkey);
+    check_refused(memory, foreign->rkey);
+    check_refused(memory, key ^ 1);
+    check_both_ways(memory, key);
+    CHECK_INT(ibv_dereg_mr(all), 0);
+    check_refused(memory, key);
+}
+
 /* As `unmapped`, for shmdt(). */
 static void segment_detached(void)
 {
@@ -377,6 +412,7 @@ const struct mapped_case use_cases[] = {
     { "segment-shared", segment_shared },
     { "segment-when-used", segment_when_used },
     { "segment-read-only", segment_read_only },
+    { "segment-rights", segment_rights },
     { "segment-detached", segment_detached },
     { "segment-detached-meanwhile", segment_detached_meanwhile },
     { "segment-forked", segment_forked },

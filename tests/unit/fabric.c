@@ -1,20 +1,60 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "fabric.h"
 
+#include "hca/segment.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
+
+static void choose_fabric(void)
+{
+    char name[64];
+
+    snprintf(name, sizeof(name), "unit-%d", (int)getpid());
+    setenv("VERBENA_FABRIC", name, 1);
+}
+
+static pid_t first;
+static int first_waits_for;
+
+void fabric_let_another_be_first(void)
+{
+    int ready[2], end[2], err = -1;
+
+    choose_fabric();
+    assert_int_equal(pipe(ready) | pipe(end), 0);
+    first = fork();
+    if (!first) {
+        close(end[1]);
+        err = segment_attach();
+        if (write(ready[1], &err, sizeof(err)) == sizeof(err))
+            (void)!read(end[0], &err, 1);
+        _exit(0);
+    }
+    assert_int_equal(read(ready[0], &err, sizeof(err)), sizeof(err));
+    assert_int_equal(err, 0);
+    close(ready[0]);
+    close(ready[1]);
+    close(end[0]);
+    first_waits_for = end[1];
+}
+
+void fabric_end_the_first(void)
+{
+    close(first_waits_for);
+    assert_int_equal(waitpid(first, NULL, 0), first);
+}
 
 struct ibv_context *fabric_open(void)
 {
     static struct ibv_context *context;
-    char name[64];
 
     if (context)
         return context;
-    snprintf(name, sizeof(name), "unit-%d", (int)getpid());
-    setenv("VERBENA_FABRIC", name, 1);
+    choose_fabric();
     struct ibv_device **list = ibv_get_device_list(NULL);
     assert_non_null(list);
     context = ibv_open_device(list[0]);

@@ -13,6 +13,11 @@
 
 struct ibv_context *fabric_open(void);
 
+/* The first process of a fabric has number 0, as has everything that was never set. Call this before
+ * fabric_open() to have another number, and the second at the end. */
+void fabric_let_another_be_first(void);
+void fabric_end_the_first(void);
+
 /* Two RC queue pairs of this process, connected to each other and ready to send. */
 void fabric_connect(struct ibv_qp *a, struct ibv_qp *b);
 struct ibv_qp *fabric_rc_qp(struct ibv_pd *pd, struct ibv_cq *cq, unsigned depth);

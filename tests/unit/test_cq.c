@@ -4,6 +4,7 @@
 
 #include "fabric.h"
 
+#include "dma/agent.h"
 #include "hca/cq.h"
 #include "hca/epoch.h"
 #include "hca/proc.h"
@@ -149,6 +150,37 @@ static void a_destroyed_qp_takes_its_completions_along(void **state)
     assert_int_equal(ibv_destroy_cq(&receives->ibv), 0);
 }
 
+static void a_poll_takes_no_more_than_asked_and_tells_when(void **state)
+{
+    struct hca_cq *queues[2] = { new_cq(64, NULL), new_cq(64, NULL) };
+    struct ibv_qp *a = fabric_rc_qp(pd, &queues[0]->ibv, 8);
+    struct ibv_qp *b = fabric_rc_qp(pd, &queues[1]->ibv, 8);
+    uint64_t times[3], last = now_ns();
+
+    queues[1]->shared->wants_timestamps = 1;
+    fabric_connect(a, b);
+    for (uint64_t i = 0; i < 5; i++)
+        post_and_send(a, b, i);
+    uint64_t sent = now_ns();
+    for (int receives = 0; receives < 2; receives++) {
+        for (uint64_t i = 0; i < 5;) {
+            struct ibv_wc wc[3] = { [2] = { .wr_id = 77 } };
+            int got = cq_poll(queues[receives], 2, wc, times);
+            assert_int_equal(got, i < 4 ? 2 : 1);
+            assert_int_equal(wc[2].wr_id, 77);
+            for (int k = 0; k < got; k++, i++) {
+                assert_int_equal(wc[k].wr_id, i);
+                assert_int_equal(wc[k].opcode, receives ? IBV_WC_RECV : IBV_WC_SEND);
+                assert_in_range(times[k], receives ? last : sent, receives ? sent : now_ns());
+                last = receives ? times[k] : last;
+            }
+        }
+        assert_int_equal(cq_poll(queues[receives], 2, NULL, NULL), 0);
+    }
+    assert_int_equal(ibv_destroy_qp(a) | ibv_destroy_qp(b), 0);
+    assert_int_equal(ibv_destroy_cq(&queues[0]->ibv) | ibv_destroy_cq(&queues[1]->ibv), 0);
+}
+
 /* Sends and receives count together. */
 static void a_queue_is_not_made_smaller_than_what_waits(void **state)
 {
@@ -270,6 +302,27 @@ static void polling_skips_a_ticket_of_the_dead(void **state)
     assert_int_equal(ibv_destroy_cq(&cq->ibv), 0);
 }
 
+/* So that a program that polls rarely is served as soon as one that polls often. */
+static void the_first_empty_poll_looks_for_work(void **state)
+{
+    struct hca_cq *near = new_cq(4, NULL), *far = new_cq(4, NULL);
+    struct ibv_qp *a = fabric_rc_qp(pd, &near->ibv, 4), *b = fabric_rc_qp(pd, &far->ibv, 4);
+    struct ibv_sge sge = { (uintptr_t)memory, 8, mr->lkey };
+    struct ibv_recv_wr *bad, recv = { .wr_id = 5, .sg_list = &sge, .num_sge = 1 };
+    struct ibv_wc wc;
+
+    if (agent_is_running()) /* it looks, too */
+        skip();
+    fabric_connect(a, b);
+    assert_int_equal(ibv_post_recv(b, &recv, &bad), 0);
+    qp_set_error(((struct hca_qp *)b)->shared);
+    assert_int_equal(ibv_poll_cq(&far->ibv, 1, &wc), 1);
+    assert_int_equal(wc.wr_id, 5);
+    assert_int_equal(wc.status, IBV_WC_WR_FLUSH_ERR);
+    assert_int_equal(ibv_destroy_qp(a) | ibv_destroy_qp(b), 0);
+    assert_int_equal(ibv_destroy_cq(&near->ibv) | ibv_destroy_cq(&far->ibv), 0);
+}
+
 static bool is_overwritten(struct hca_cq *cq)
 {
     uint64_t tail;
@@ -337,11 +390,13 @@ int main(void)
         cmocka_unit_test(a_ring_holds_what_was_published),
         cmocka_unit_test(slots_that_wait_are_marked),
         cmocka_unit_test(a_destroyed_qp_takes_its_completions_along),
+        cmocka_unit_test(a_poll_takes_no_more_than_asked_and_tells_when),
         cmocka_unit_test(a_queue_is_not_made_smaller_than_what_waits),
         cmocka_unit_test(send_completions_stay_in_order),
         cmocka_unit_test(send_completions_overrun_their_queue),
         cmocka_unit_test(a_ticket_of_the_dead_is_skipped),
         cmocka_unit_test(polling_skips_a_ticket_of_the_dead),
+        cmocka_unit_test(the_first_empty_poll_looks_for_work),
         cmocka_unit_test(what_another_process_overwrites_is_noticed),
         cmocka_unit_test(a_channel_is_woken),
     };

@@ -21,6 +21,7 @@ static struct ibv_mr *mr;
 
 static int join_fabric(void **state)
 {
+    fabric_let_another_be_first();
     context = fabric_open();
     pd = ibv_alloc_pd(context);
     mr = ibv_reg_mr(pd, &received, sizeof(received), IBV_ACCESS_LOCAL_WRITE);
@@ -29,6 +30,7 @@ static int join_fabric(void **state)
 
 static int leave_fabric(void **state)
 {
+    fabric_end_the_first();
     ibv_dereg_mr(mr);
     return ibv_dealloc_pd(pd);
 }
@@ -169,7 +171,7 @@ static void solicited_means_solicited(void **state)
     struct channel_pair pair = channel_pair_new();
 
     assert_int_equal(ibv_req_notify_cq(pair.cq, 1), 0);
-    send_word(pair.a, 0);
+    send_word(pair.a, IBV_SEND_SIGNALED); /* completes at both ends */
     assert_int_equal(readable(pair.channel->fd), 0);
     send_word(pair.a, IBV_SEND_SOLICITED);
     assert_int_equal(readable(pair.channel->fd), 1);
@@ -203,6 +205,32 @@ static void arming_looks_at_what_waits(void **state)
     assert_int_equal(readable(pair.channel->fd), 1);
     take_event(&pair);
     channel_pair_destroy(&pair, 3);
+}
+
+/* A program that has polled the first failure, arms and sleeps, is woken for the rest. */
+static void an_error_flushes_before_the_program_sleeps(void **state)
+{
+    struct channel_pair pair = channel_pair_new();
+    uint64_t words[2] = { 1, 2 }; /* more than a receive takes */
+    struct ibv_sge sge = { (uintptr_t)words, sizeof(words), 0 };
+    struct ibv_send_wr *bad, wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND,
+        .send_flags = IBV_SEND_INLINE };
+    struct ibv_wc wc[8];
+
+    assert_int_equal(ibv_req_notify_cq(pair.cq, 0), 0);
+    assert_int_equal(ibv_post_send(pair.a, &wr, &bad), 0);
+    assert_int_equal(readable(pair.channel->fd), 1);
+    take_event(&pair);
+    assert_int_equal(ibv_poll_cq(pair.cq, 8, wc), 2);
+    assert_int_equal(wc[0].status, IBV_WC_REM_INV_REQ_ERR);
+    assert_int_equal(wc[1].status, IBV_WC_LOC_LEN_ERR);
+    assert_int_equal(ibv_req_notify_cq(pair.cq, 0), 0);
+    assert_int_equal(readable(pair.channel->fd), 1);
+    take_event(&pair);
+    assert_int_equal(ibv_poll_cq(pair.cq, 8, wc), 3);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(wc[i].status, IBV_WC_WR_FLUSH_ERR);
+    channel_pair_destroy(&pair, 2);
 }
 
 /* A program that arms before it polls is not woken again by the completion of its last event; by a
@@ -322,6 +350,38 @@ static void destroyed_objects_take_their_asynchronous_events_along(void **state)
     assert_int_equal(ibv_destroy_cq(cq), 0);
 }
 
+/* When fewer than the limit are left, and once. */
+static void a_shared_queue_tells_that_it_runs_low(void **state)
+{
+    struct ibv_srq_init_attr init = { .attr = { .max_wr = 8, .max_sge = 1 } };
+    struct ibv_srq_attr limit = { .srq_limit = 3 };
+    struct ibv_srq *srq = ibv_create_srq(pd, &init);
+    struct ibv_cq *cq = ibv_create_cq(context, 16, NULL, NULL, 0);
+    struct ibv_qp_init_attr qp_init = { .send_cq = cq, .recv_cq = cq, .srq = srq,
+        .qp_type = IBV_QPT_RC, .cap = { .max_send_wr = 1, .max_send_sge = 1 } };
+    struct ibv_qp *qp = ibv_create_qp(pd, &qp_init), *peer = fabric_rc_qp(pd, cq, 8);
+    struct ibv_sge sge = { (uintptr_t)&received, sizeof(received), mr->lkey };
+    struct ibv_recv_wr *bad, wr = { .sg_list = &sge, .num_sge = 1 };
+    struct ibv_async_event event;
+
+    fabric_connect(qp, peer);
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(ibv_post_srq_recv(srq, &wr, &bad), 0);
+    assert_int_equal(ibv_modify_srq(srq, &limit, IBV_SRQ_LIMIT), 0);
+    for (int left = 4; left > 0; left--) {
+        send_word(peer, 0);
+        assert_int_equal(readable(context->async_fd), left == 2);
+        if (left != 2)
+            continue;
+        assert_int_equal(ibv_get_async_event(context, &event), 0);
+        assert_int_equal(event.event_type, IBV_EVENT_SRQ_LIMIT_REACHED);
+        assert_ptr_equal(event.element.srq, srq);
+        ibv_ack_async_event(&event);
+    }
+    assert_int_equal(ibv_destroy_qp(qp) | ibv_destroy_qp(peer) | ibv_destroy_srq(srq), 0);
+    assert_int_equal(ibv_destroy_cq(cq), 0);
+}
+
 static unsigned services;
 
 static void serve(void)
@@ -347,10 +407,12 @@ int main(void)
         cmocka_unit_test(an_armed_channel_fires_once),
         cmocka_unit_test(solicited_means_solicited),
         cmocka_unit_test(arming_looks_at_what_waits),
+        cmocka_unit_test(an_error_flushes_before_the_program_sleeps),
         cmocka_unit_test(a_completion_wakes_once),
         cmocka_unit_test(an_overrun_is_told_and_breaks_the_queue_pair),
         cmocka_unit_test(a_destroyed_cq_takes_its_events_along),
         cmocka_unit_test(destroyed_objects_take_their_asynchronous_events_along),
+        cmocka_unit_test(a_shared_queue_tells_that_it_runs_low),
         cmocka_unit_test(a_service_hook_is_called_once_a_round),
     };
 

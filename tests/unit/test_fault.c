@@ -70,22 +70,48 @@ static void exit_7(int number)
     _exit(7);
 }
 
-/* cmocka has handlers of its own: only a child is without them. */
-static int end_of_child(void (*body)(void))
+static void exit_8(int number, siginfo_t *info, void *context)
+{
+    _exit(number == SIGSEGV && info->si_addr == pages + PAGE ? 8 : 1);
+}
+
+static void exit_9(int number)
+{
+    _exit(9);
+}
+
+static void raise_segv(void)
+{
+    raise(SIGSEGV);
+}
+
+static void raise_bus(void)
+{
+    raise(SIGBUS);
+}
+
+/* cmocka has handlers of its own: only a child is without them. Returns its exit status, or minus
+ * the signal that ended it. */
+static int end_of_child_with(const struct sigaction *action, void (*body)(void))
 {
     pid_t child = fork();
     int status;
 
     if (!child) {
-        signal(SIGSEGV, exit_7);
+        sigaction(SIGSEGV, action, NULL);
+        signal(SIGBUS, exit_9);
         if (fault_init())
             _exit(3);
         body();
         _exit(4);
     }
     assert_int_equal(waitpid(child, &status, 0), child);
-    assert_true(WIFEXITED(status));
-    return WEXITSTATUS(status);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+static int end_of_child(void (*body)(void))
+{
+    return end_of_child_with(&(struct sigaction){ .sa_handler = exit_7 }, body);
 }
 
 static void an_access_is_given_up(void **state)
@@ -104,12 +130,27 @@ static void other_faults_are_the_programs(void **state)
     assert_int_equal(end_of_child(fault_outside), 7);
 }
 
+static void the_program_has_its_own_ways(void **state)
+{
+    const struct sigaction told = { .sa_sigaction = exit_8, .sa_flags = SA_SIGINFO };
+    const struct sigaction defaults = { .sa_handler = SIG_DFL }, ignores = { .sa_handler = SIG_IGN };
+
+    assert_int_equal(end_of_child_with(&told, fault_outside), 8);
+    assert_int_equal(end_of_child_with(&defaults, fault_outside), -SIGSEGV);
+    assert_int_equal(end_of_child_with(&defaults, raise_segv), -SIGSEGV);
+    assert_int_equal(end_of_child_with(&ignores, fault_outside), -SIGSEGV);
+    assert_int_equal(end_of_child_with(&ignores, raise_segv), 4); /* it goes on */
+    assert_int_equal(end_of_child(raise_segv), 7);
+    assert_int_equal(end_of_child(raise_bus), 9);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_access_is_given_up),
         cmocka_unit_test(signals_may_be_blocked),
         cmocka_unit_test(other_faults_are_the_programs),
+        cmocka_unit_test(the_program_has_its_own_ways),
     };
 
     pages = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -62,8 +62,13 @@ static void a_lock_ends_with_its_process(void **state)
     assert_true(proc_alive(peer));
     end_peer(child);
     assert_int_equal(proc_lock_state(segment_fd(), peer), PROC_LOCK_FREE);
+    uint64_t reaped = load_relaxed(&seg->reap_count), drops = load_relaxed(&seg->share_drops);
+    uint32_t generation = load_relaxed(&proc_slot(peer)->generation);
     proc_reap_dead();
     assert_int_equal(load_acquire(&proc_slot(peer)->state), PROC_FREE);
+    assert_int_equal(load_relaxed(&seg->reap_count), reaped + 1);
+    assert_int_equal(load_relaxed(&seg->share_drops), drops + 1);
+    assert_int_equal(load_relaxed(&proc_slot(peer)->generation), generation + 1);
 }
 
 /* The answer "it lives" is remembered for a few milliseconds. */
@@ -316,6 +321,132 @@ static void a_process_that_ends_does_not_stay(void **state)
     proc_reap_dead();
 }
 
+static void a_pid_runs_until_its_process_has_ended(void **state)
+{
+    siginfo_t info;
+    pid_t child = fork();
+
+    if (!child)
+        _exit(0);
+    assert_int_equal(waitid(P_PID, child, &info, WEXITED | WNOWAIT), 0);
+    assert_true(proc_pid_runs(getpid()));
+    assert_false(proc_pid_runs(child)); /* a zombie */
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    assert_false(proc_pid_runs(child));
+}
+
+/* As a process sees it that has not joined. */
+static void a_fabric_is_alive_while_one_of_its_processes_is(void **state)
+{
+    uint32_t own_state = load_acquire(&proc_slot(proc_self)->state);
+
+    for (int by_lock = 0; by_lock < 2; by_lock++) {
+        unsigned peer;
+        pid_t child = start_peer(&peer);
+        proc_slot(peer)->locked = by_lock;
+        assert_true(proc_any_alive(segment_fd()));
+        store_release(&proc_slot(proc_self)->state, PROC_LEAVING);
+        assert_true(proc_any_alive(segment_fd()));
+        end_peer(child);
+        assert_false(proc_any_alive(segment_fd()));
+        store_release(&proc_slot(proc_self)->state, own_state);
+        assert_true(proc_any_alive(segment_fd()));
+        proc_reap_dead();
+    }
+}
+
+/* It has threads until exec succeeds, and may come back. */
+static void a_process_in_exec_is_not_alive_and_runs(void **state)
+{
+    uint32_t word = proc_word(proc_self);
+
+    proc_exec_begin();
+    assert_false(proc_alive(proc_self) || proc_word_alive(word));
+    assert_true(proc_runs(proc_self) && proc_word_runs(word));
+    proc_exec_failed();
+    assert_true(proc_alive(proc_self) && proc_word_alive(word));
+}
+
+static void those_who_wait_reap_the_dead(void **state)
+{
+    unsigned peer;
+
+    end_peer(start_peer(&peer));
+    for (int i = 0; i < 10000 && load_acquire(&proc_slot(peer)->state) != PROC_FREE; i++) {
+        proc_reap_periodically();
+        usleep(1000);
+    }
+    assert_int_equal(load_acquire(&proc_slot(peer)->state), PROC_FREE);
+}
+
+static void another_namespace_is_far_while_its_process_lives(void **state)
+{
+    unsigned peer;
+    pid_t child = start_peer(&peer);
+
+    assert_false(proc_any_far());
+    proc_slot(peer)->user_namespace++;
+    assert_true(proc_any_far());
+    end_peer(child);
+    for (int i = 0; i < 10000 && proc_any_far(); i++)
+        usleep(100);
+    assert_false(proc_any_far());
+    proc_reap_dead();
+}
+
+/* ---- bounce blocks ---- */
+
+static void a_sender_has_so_many_blocks_and_uses_them_again(void **state)
+{
+    enum { ALL = 8 * BOUNCE_BLOCKS };
+    static struct cqe notes[ALL + 1];
+    struct bounce_block *blocks[ALL];
+
+    for (int i = 0; i < 3 * BOUNCE_BLOCKS; i++) { /* one after the other, they fill one chunk */
+        blocks[i % BOUNCE_BLOCKS] = bounce_take(proc_self, &notes[0]);
+        assert_ptr_equal(bounce_find(&notes[0]), blocks[i % BOUNCE_BLOCKS]);
+        assert_ptr_equal(blocks[i % BOUNCE_BLOCKS], blocks[0] + i % BOUNCE_BLOCKS);
+        bounce_return(&notes[0]);
+    }
+    for (int i = 0; i < ALL; i++) {
+        blocks[i] = bounce_take(proc_self, &notes[i]);
+        assert_non_null(blocks[i]);
+        memset(blocks[i]->data, i + 1, BOUNCE_BYTES);
+    }
+    assert_null(bounce_take(proc_self, &notes[ALL]));
+    for (int i = 0; i < ALL; i++)
+        assert_true(blocks[i]->data[0] == i + 1 && blocks[i]->data[BOUNCE_BYTES - 1] == i + 1);
+    for (int i = 0; i < ALL; i++) {
+        bounce_return(&notes[i]);
+        assert_ptr_equal(bounce_take(proc_self, &notes[i]), blocks[i]);
+        assert_null(bounce_take(proc_self, &notes[ALL]));
+    }
+    for (int i = 0; i < ALL; i++)
+        bounce_return(&notes[i]);
+    memset(&notes[0].data, 0xff, sizeof(notes[0].data)); /* a corrupted segment */
+    assert_null(bounce_find(&notes[0]));
+    bounce_return(&notes[0]);
+}
+
+/* The blocks that its predecessor had have gone with it. */
+static void a_new_receiver_has_blocks_of_its_own(void **state)
+{
+    struct cqe note;
+    unsigned first, next;
+    pid_t child = start_peer(&first);
+
+    assert_non_null(bounce_take(first, &note));
+    end_peer(child);
+    proc_reap_dead();
+    child = start_peer(&next);
+    assert_int_equal(next, first);
+    struct bounce_block *block = bounce_take(next, &note);
+    assert_non_null(block);
+    assert_int_equal(seg->unit_owner[seg_offset(block) >> UNIT_SHIFT], next + 1);
+    end_peer(child);
+    proc_reap_dead();
+}
+
 /* A sender in another process fills one chunk of blocks here, and begins a second. */
 static pid_t start_bouncer(struct cqe notes[BOUNCE_BLOCKS + 1])
 {
@@ -423,6 +554,13 @@ int main(void)
         cmocka_unit_test(a_process_joins_without_standard_input),
         cmocka_unit_test(descriptors_of_peers_stay_out_of_the_way),
         cmocka_unit_test(a_process_that_ends_does_not_stay),
+        cmocka_unit_test(a_pid_runs_until_its_process_has_ended),
+        cmocka_unit_test(a_fabric_is_alive_while_one_of_its_processes_is),
+        cmocka_unit_test(a_process_in_exec_is_not_alive_and_runs),
+        cmocka_unit_test(those_who_wait_reap_the_dead),
+        cmocka_unit_test(another_namespace_is_far_while_its_process_lives),
+        cmocka_unit_test(a_sender_has_so_many_blocks_and_uses_them_again),
+        cmocka_unit_test(a_new_receiver_has_blocks_of_its_own),
         cmocka_unit_test(chunks_of_a_dead_sender_are_freed_when_they_are_read),
         cmocka_unit_test(a_slot_that_is_taken_meanwhile_is_let_go),
         cmocka_unit_test(a_lock_that_is_never_released_is_taken_over),

@@ -411,6 +411,12 @@ static void the_null_region_reads_as_zeros_and_forgets(void **state)
         for (uint32_t at = 0; at < lengths[i]; at++)
             assert_int_equal(buffer[at], 0);
     }
+    for (int writing = 0; writing < 2; writing++) { /* the longest message, and no longer one */
+        assert_true(mr_local(null->lkey, ((struct hca_pd *)pd)->id, 77, MR_NULL_SPAN, writing,
+                             &ref));
+        assert_false(mr_local(null->lkey, ((struct hca_pd *)pd)->id, 77, MR_NULL_SPAN + 1, writing,
+                              &ref));
+    }
     assert_false(mr_remote(null->lkey, proc_self, ((struct hca_pd *)pd)->id, b->qp_num, 0, 8,
                            IBV_ACCESS_REMOTE_READ, &ref));
     assert_int_equal(ibv_rereg_mr(null, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,

@@ -6,7 +6,11 @@
 #include "hca/notify.h"
 #include "hca/proc.h"
 #include "hca/segment.h"
+#include "hca/spare_fd.h"
+#include "hca/wake_file.h"
+#include "util/kernel.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
@@ -15,6 +19,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -192,6 +199,116 @@ static void what_is_no_event_descriptor_of_another_process_is_left_alone(void **
     proc_reap_dead();
 }
 
+/* ---- no descriptors left ---- */
+
+enum { DESCRIPTORS = 1024 };
+
+static unsigned open_descriptors(void)
+{
+    unsigned count = 0;
+
+    for (int fd = 0; fd < 2 * DESCRIPTORS; fd++)
+        count += fcntl(fd, F_GETFD) >= 0;
+    return count;
+}
+
+static void spare_descriptors_are_given_once(void **state)
+{
+    unsigned before = open_descriptors();
+
+    errno = ENOENT;
+    assert_false(spare_fd_release());
+    errno = EMFILE;
+    assert_true(spare_fd_release());
+    assert_int_equal(open_descriptors(), before - 2);
+    errno = EMFILE;
+    assert_false(spare_fd_release());
+    spare_fd_keep();
+    spare_fd_keep();
+    assert_int_equal(open_descriptors(), before);
+    errno = ENFILE;
+    assert_true(spare_fd_release());
+    spare_fd_keep();
+}
+
+/* A program closed all descriptors, and got the same numbers for its own pipe. */
+static void what_was_a_spare_descriptor_is_left_alone(void **state)
+{
+    struct stat st;
+    int ends[2], replaced = 0;
+
+    assert_int_equal(pipe(ends), 0);
+    for (int fd = 512; fd < 2 * DESCRIPTORS; fd++)
+        if (!fstat(fd, &st) && S_ISFIFO(st.st_mode))
+            assert_int_equal(dup2(ends[replaced++], fd), fd);
+    assert_int_equal(replaced, 2);
+    unsigned before = open_descriptors();
+    errno = EMFILE;
+    assert_false(spare_fd_release());
+    assert_int_equal(open_descriptors(), before);
+    spare_fd_keep();
+    assert_int_equal(open_descriptors(), before + 2);
+    close(ends[0]);
+    close(ends[1]);
+}
+
+static void without_a_free_descriptor_peers_are_woken_all_the_same(void **state)
+{
+    struct peer peer = start_peer(false), named = start_peer(true);
+    struct rlimit whole, few;
+    int fillers[DESCRIPTORS], count = 0;
+
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &whole), 0);
+    few = whole;
+    few.rlim_cur = DESCRIPTORS;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    while ((fillers[count] = dup(STDERR_FILENO)) >= 0)
+        count++;
+    unsigned before = open_descriptors();
+    for (int i = 0; i < 3; i++) {
+        notify_raise(peer.index, peer.fds[i % 2], peer.ids[i % 2]);
+        notify_raise(named.index, -1, named.ids[i % 2]);
+        expect_event(&peer, "ab"[i % 2]);
+        expect_event(&named, "ab"[i % 2]);
+        assert_true(open_descriptors() <= before);
+    }
+    assert_int_equal(load_relaxed(&proc_slot(peer.index)->agent_wanted), 0);
+    assert_int_equal(load_relaxed(&proc_slot(named.index)->agent_wanted), 0);
+    while (count)
+        close(fillers[--count]);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &whole), 0);
+    end_peer(&peer);
+    end_peer(&named);
+    proc_reap_dead();
+}
+
+static bool is_first(const char *namespace, ino_t first)
+{
+    struct stat st;
+
+    return !stat(namespace, &st) && st.st_ino == first;
+}
+
+/* Where descriptors can be duplicated, nobody needs files. */
+static void looking_whether_files_are_needed_costs_no_descriptor(void **state)
+{
+    unsigned before = open_descriptors();
+    bool needed = wake_file_needed();
+
+    assert_int_equal(open_descriptors(), before);
+    assert_int_equal(needed, proc_slot(proc_self)->wake_by_name);
+    if (!is_first("/proc/self/ns/pid", KERNEL_FIRST_PID_NAMESPACE) ||
+        !is_first("/proc/self/ns/user", KERNEL_FIRST_USER_NAMESPACE)) {
+        assert_true(needed);
+        return;
+    }
+    int pidfd = syscall(SYS_pidfd_open, getpid(), 0);
+    int copy = syscall(SYS_pidfd_getfd, pidfd, pidfd, 0);
+    assert_int_equal(needed, copy < 0);
+    close(copy);
+    close(pidfd);
+}
+
 /* A slot's next process has descriptors of its own under the same numbers. */
 static void a_successor_gets_its_own_events(void **state)
 {
@@ -215,13 +332,40 @@ static void a_successor_gets_its_own_events(void **state)
     proc_reap_dead();
 }
 
-static bool has_file(unsigned proc, uint32_t id)
+static const char *file_name(unsigned proc, uint32_t id)
 {
+    static char name[PATH_MAX];
     const char *path = segment_path(), *base = strrchr(path, '/') + 1;
-    char name[PATH_MAX];
 
     snprintf(name, sizeof(name), "%.*s.%s+%u+%u", (int)(base - path), path, base, proc, id);
-    return access(name, F_OK) == 0;
+    return name;
+}
+
+static bool has_file(unsigned proc, uint32_t id)
+{
+    return access(file_name(proc, id), F_OK) == 0;
+}
+
+/* Nothing else under that name is written to. */
+static void only_a_pipe_is_opened_by_name(void **state)
+{
+    const char *name = file_name(7, 8);
+    unsigned before = open_descriptors();
+    int fd = open(name, O_CREAT | O_RDWR, 0600);
+
+    close(fd);
+    assert_int_equal(wake_file_open(7, 8), -1);
+    assert_int_equal(unlink(name), 0);
+    assert_int_equal(wake_file_open(7, 8), -1);
+    assert_int_equal(mkfifo(name, 0600), 0);
+    assert_int_equal(wake_file_open(7, 8), -1); /* nobody reads from it */
+    int reader = open(name, O_RDWR);
+    fd = wake_file_open(7, 8);
+    assert_true(fd >= 0);
+    close(fd);
+    close(reader);
+    assert_int_equal(open_descriptors(), before);
+    assert_int_equal(unlink(name), 0);
 }
 
 /* Where descriptors cannot be duplicated, they are named pipes, which go with their process. */
@@ -295,7 +439,12 @@ int main(void)
         cmocka_unit_test(each_raise_is_lowered_once),
         cmocka_unit_test(another_process_is_woken_by_its_own_descriptor),
         cmocka_unit_test(what_is_no_event_descriptor_of_another_process_is_left_alone),
+        cmocka_unit_test(spare_descriptors_are_given_once),
+        cmocka_unit_test(what_was_a_spare_descriptor_is_left_alone),
+        cmocka_unit_test(without_a_free_descriptor_peers_are_woken_all_the_same),
+        cmocka_unit_test(looking_whether_files_are_needed_costs_no_descriptor),
         cmocka_unit_test(a_successor_gets_its_own_events),
+        cmocka_unit_test(only_a_pipe_is_opened_by_name),
         cmocka_unit_test(a_process_may_be_woken_by_name),
         cmocka_unit_test(a_named_descriptor_counts_as_others_do),
         cmocka_unit_test(every_hook_is_called),

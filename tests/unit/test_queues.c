@@ -10,6 +10,7 @@
 #include "hca/qp.h"
 #include "hca/rq.h"
 #include "hca/shm_lock.h"
+#include "hca/srq.h"
 #include "hca/table.h"
 
 #include <errno.h>
@@ -226,6 +227,51 @@ static void a_receive_taken_by_the_dead_is_put_back(void **state)
     assert_int_equal(wr_id, 77);
     assert_false(rq_complete(&rq, view.slot, &wr_id));
     rq_destroy(&rq);
+}
+
+/* Of two that a dead process took from a shared queue, the completion of one waits in some CQ. */
+static void what_the_dead_took_from_a_shared_queue_is_put_back(void **state)
+{
+    struct ibv_srq_init_attr init = { .attr = { .max_wr = 4, .max_sge = 1 } };
+    struct hca_srq *srq = (struct hca_srq *)ibv_create_srq(pd, &init);
+    struct ibv_cq *cqs[3];
+    uint32_t left, slots[2];
+    uint64_t wr_id, ticket;
+    struct rq_view view;
+    struct ibv_wc wc;
+
+    for (int i = 0; i < 3; i++)
+        cqs[i] = ibv_create_cq(pd->context, 4, NULL, NULL, 0);
+    for (int i = 0; i < 2; i++) {
+        struct ibv_sge sge = { (uintptr_t)memory, 8, mr->lkey };
+        struct ibv_recv_wr *bad, wr = { .wr_id = i, .sg_list = &sge, .num_sge = 1 };
+        assert_int_equal(ibv_post_srq_recv(&srq->ibv, &wr, &bad), 0);
+    }
+    assert_true(rq_open(seg_offset(srq->rq.shared), &view));
+    _Atomic uint32_t *takers = seg_at(srq->rq.shared->taker, sizeof(uint32_t) * 4);
+    for (int i = 0; i < 2; i++) {
+        assert_true(rq_take(&view, &left));
+        slots[i] = view.slot;
+        takers[view.slot] = proc_word(proc_self) ^ 0x8000; /* a generation that is gone */
+    }
+    struct shared_cq *cq = ((struct hca_cq *)cqs[1])->shared;
+    epoch_enter();
+    struct cqe *e = cq_reserve(cq, &ticket);
+    e->qpn = 0;
+    e->srqn = srq->srqn;
+    e->slot = slots[0];
+    cq_publish(cq, e, ticket, IBV_WC_SUCCESS, IBV_WC_RECV, CQE_HOLE);
+    epoch_exit();
+    srq_recover_receives();
+    assert_true(rq_take(&view, &left));
+    assert_int_equal(view.slot, slots[1]);
+    assert_false(rq_take(&view, &left));
+    assert_true(rq_complete(&srq->rq, slots[1], &wr_id));
+    assert_int_equal(wr_id, 1);
+    assert_int_equal(ibv_poll_cq(cqs[1], 1, &wc), 0);
+    assert_int_equal(ibv_destroy_srq(&srq->ibv), 0);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(ibv_destroy_cq(cqs[i]), 0);
 }
 
 static void post_numbered(struct hca_rq *rq, uint64_t wr_id)
@@ -561,6 +607,7 @@ int main(void)
         cmocka_unit_test(a_ticket_that_nobody_has_is_not_abandoned),
         cmocka_unit_test(a_full_queue_says_so),
         cmocka_unit_test(a_receive_taken_by_the_dead_is_put_back),
+        cmocka_unit_test(what_the_dead_took_from_a_shared_queue_is_put_back),
         cmocka_unit_test(a_taker_may_die_at_any_step),
         cmocka_unit_test(receives_of_one_sender_go_round),
         cmocka_unit_test(what_one_dead_sender_took_is_put_back_in_order),

@@ -81,6 +81,11 @@ static void a_receive_reaches_as_far_as_its_keys(void **state)
     assert_int_equal(post(&rq, 6, whole, 4), EINVAL);
     assert_int_equal(post(&rq, 6, whole, -1), EINVAL);
     expect_capacity(&rq, 8, 0, 0); /* no such slot */
+    rq_reset(&rq);
+    for (uint32_t slot = 0; slot < 8; slot++) { /* the pieces of the receive before do not count */
+        assert_int_equal(post(&rq, slot, whole, 1), 0);
+        expect_capacity(&rq, slot, 10, 10);
+    }
     rq_destroy(&rq);
 }
 

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -73,7 +74,7 @@ static void numbers_have_limits(void **state)
         unsigned *field;
         unsigned minimum, maximum;
     } rows[] = {
-        { "VERBENA_NODES", &config.nodes, 1, 256 },    { "VERBENA_NODE", &config.node, 0, 255 },
+        { "VERBENA_NODES", &config.nodes, 1, 4096 },   { "VERBENA_NODE", &config.node, 0, 4095 },
         { "VERBENA_DEVICES", &config.devices, 1, 8 },  { "VERBENA_PORTS", &config.ports, 1, 4 },
         { "VERBENA_SEED", &config.seed, 1, UINT_MAX },
     };
@@ -168,6 +169,36 @@ static void the_shape_of_a_fabric_is_fixed(void **state)
     assert_int_equal(in_child(attach, "VERBENA_NODE", "0"), 0);
 }
 
+/* A process of another PID or user namespace cannot be woken, unless it has prepared for that. */
+static void far_processes_meet_if_they_can_wake_each_other(void **state)
+{
+    struct proc_slot *slot = proc_slot(proc_self);
+    uint64_t *namespaces[] = { &slot->pid_namespace, &slot->user_namespace };
+    uint32_t locked = slot->locked, wake_by_name = slot->wake_by_name;
+
+    for (unsigned i = 0; i < ARRAY_SIZE(namespaces); i++) {
+        *namespaces[i] += 1;
+        slot->wake_by_name = 0;
+        assert_int_equal(in_child(attach, NULL, NULL), EXDEV);
+        expect_said("is in another PID or user namespace and cannot be woken from here: ");
+        slot->wake_by_name = 1;
+        slot->locked = 0;
+        assert_int_equal(in_child(attach, NULL, NULL), EXDEV);
+        slot->locked = locked;
+        assert_int_equal(load_relaxed(&slot->agent_wanted), 0);
+        assert_int_equal(in_child(attach, NULL, NULL), 0);
+        assert_int_equal(load_relaxed(&slot->agent_wanted), 1);
+        slot->wake_by_name = 0;
+        store_relaxed(&slot->agent_wanted, 0);
+        store_relaxed(&slot->agent_running, AGENT_FOR_ALL);
+        assert_int_equal(in_child(attach, NULL, NULL), 0);
+        store_relaxed(&slot->agent_wanted, 0);
+        store_relaxed(&slot->agent_running, AGENT_OFF);
+        *namespaces[i] -= 1;
+    }
+    slot->wake_by_name = wake_by_name;
+}
+
 /* Another fabric of this user, whose file is there already. */
 static const char *strange_path(void)
 {
@@ -178,19 +209,22 @@ static const char *strange_path(void)
     return path;
 }
 
+/* Whether it attaches or not, it leaves the descriptors of the program alone. */
 static int attach_strange(void)
 {
     char name[64];
 
     snprintf(name, sizeof(name), "strange-%d", (int)getppid());
     setenv("VERBENA_FABRIC", name, 1);
-    return segment_attach();
+    close(STDIN_FILENO);
+    int err = segment_attach();
+    return dup(STDERR_FILENO) == STDIN_FILENO ? err : -1;
 }
 
 static void what_is_not_ours_is_refused(void **state)
 {
     const char *path = strange_path();
-    char other[PATH_MAX];
+    char other[PATH_MAX + 2];
 
     snprintf(other, sizeof(other), "%s-2", path);
     assert_int_equal(mkfifo(path, 0600), 0);
@@ -232,6 +266,81 @@ static void a_file_that_nobody_uses_is_replaced(void **state)
     assert_int_equal(after.st_mode & 0777, 0600);
     assert_true(after.st_size >= (off_t)sizeof(struct segment));
     assert_int_equal(unlink(path), 0);
+}
+
+/* Somebody uses it, so it stays, and nobody with another layout joins. */
+static void a_segment_of_another_version_is_left_alone(void **state)
+{
+    static const size_t fields[] = { offsetof(struct segment, magic),
+                                     offsetof(struct segment, version),
+                                     offsetof(struct segment, size_check) };
+    uint8_t header[offsetof(struct segment, seed)];
+    const char *path = strange_path();
+    struct stat before, after;
+    int fd = open(path, O_CREAT | O_RDWR, 0600);
+
+    assert_int_equal(ftruncate(fd, sizeof(struct segment)), 0);
+    assert_int_equal(flock(fd, LOCK_SH), 0);
+    assert_int_equal(fstat(fd, &before), 0);
+    for (unsigned i = 0; i <= ARRAY_SIZE(fields); i++) {
+        memcpy(header, seg, sizeof(header));
+        if (i < ARRAY_SIZE(fields))
+            header[fields[i]]++;
+        else
+            assert_int_equal(ftruncate(fd, sizeof(struct segment) - 1), 0);
+        assert_int_equal(pwrite(fd, header, sizeof(header), 0), sizeof(header));
+        assert_int_equal(in_child(attach_strange, NULL, NULL), EPROTO);
+        expect_said("in use by processes with another version of Verbena");
+        assert_int_equal(stat(path, &after), 0);
+        assert_int_equal(after.st_ino, before.st_ino);
+    }
+    close(fd);
+    assert_int_equal(unlink(path), 0);
+}
+
+/* ---- leaving ---- */
+
+static int attach_and_exit(void)
+{
+    int err = attach_strange();
+
+    if (err)
+        return err;
+    exit(0);
+}
+
+static int attach_twice(void)
+{
+    int err = attach_strange(), status;
+    pid_t child = fork();
+
+    if (!child) {
+        if (segment_attach())
+            _exit(1);
+        exit(0);
+    }
+    if (err || waitpid(child, &status, 0) != child || status)
+        return -1;
+    return access(segment_path(), F_OK);
+}
+
+/* And the pipes that killed processes have left beside it, of this fabric alone. */
+static void the_last_one_removes_the_file(void **state)
+{
+    const char *base = strrchr(strange_path(), '/') + 1;
+    char pipes[2][PATH_MAX + 8];
+
+    for (int i = 0; i < 2; i++) {
+        snprintf(pipes[i], sizeof(pipes[i]), "%s/.%s%s+1+2", segment_config()->dir, base,
+                 i ? "-other" : "");
+        assert_int_equal(mkfifo(pipes[i], 0600), 0);
+    }
+    assert_int_equal(in_child(attach_and_exit, NULL, NULL), 0);
+    assert_int_equal(access(strange_path(), F_OK), -1);
+    assert_int_equal(unlink(pipes[0]), -1);
+    assert_int_equal(unlink(pipes[1]), 0);
+    assert_int_equal(in_child(attach_twice, NULL, NULL), 0);
+    assert_int_equal(unlink(strange_path()), 0);
 }
 
 /* A program may close every descriptor it finds. */
@@ -277,8 +386,11 @@ int main(void)
         cmocka_unit_test(names_have_limits),
         cmocka_unit_test(a_seed_decides_the_numbers),
         cmocka_unit_test(the_shape_of_a_fabric_is_fixed),
+        cmocka_unit_test(far_processes_meet_if_they_can_wake_each_other),
         cmocka_unit_test(what_is_not_ours_is_refused),
         cmocka_unit_test(a_file_that_nobody_uses_is_replaced),
+        cmocka_unit_test(a_segment_of_another_version_is_left_alone),
+        cmocka_unit_test(the_last_one_removes_the_file),
         cmocka_unit_test(a_closed_file_is_opened_again),
         cmocka_unit_test(a_replaced_file_is_not_opened),
     };
