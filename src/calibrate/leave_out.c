@@ -21,6 +21,11 @@
 #define SPREAD_LEAST 1.0  /* a factor of e: few adapters do not tell how far others may be */
 #define ADAPTERS_MAX 16
 #define REFITS       3     /* rounds of real runs */
+#define SWEEPS       4     /* of finite differences, in a fit to all rows */
+#define STEPS        8     /* of real runs in each of them */
+#define DAMPING      5.0   /* of the first step, in the unit of surrogate_fit() */
+#define DAMPING_MOST 1000.0
+#define GAIN_LEAST   0.01 /* of the cost: a smaller one is the last */
 #define ENTRIES      "_entries" /* of a cache: as good as smooth if they are many */
 #define MANY         16
 #define SLOWEST_RUN  1800  /* seconds; a run that takes longer hangs */
@@ -107,7 +112,7 @@ static void add_parameters(struct session *session, unsigned int adapter,
         out->parameters =
             allocate_one_more(out->parameters, out->parameter_count, sizeof(*out->parameters));
         parameter = &out->parameters[out->parameter_count++];
-        *parameter = (struct leave_out_parameter){ .row = row, .value = value };
+        *parameter = (struct leave_out_parameter){ .row = row, .start = value, .value = value };
         snprintf(parameter->file, sizeof(parameter->file), "%s", file);
     }
 }
@@ -231,6 +236,12 @@ static double sign_of(const struct parameter_row *row)
     return row->unit == UNIT_TIME ? 1 : -1;
 }
 
+/* The log of its time at the surrogate's point over that in the file. */
+static double moved(const struct leave_out_parameter *parameter)
+{
+    return sign_of(parameter->row) * log(parameter->value / parameter->start);
+}
+
 bool leave_out_is_rate(const struct paper_row *row)
 {
     return strstr(row->fields[FIELD_UNIT], "/s") != NULL;
@@ -250,7 +261,8 @@ static char *settings_at(const struct session *session, unsigned int adapter, co
         double value = parameter->value * exp(sign_of(parameter->row) * x[i]);
         char number[64];
 
-        if (x[i] && owner && !strcmp(owner, parameter->file))
+        if ((x[i] || parameter->value != parameter->start) && owner &&
+            !strcmp(owner, parameter->file))
             fprintf(text, "%s=%s;", parameter->row->key,
                     keys_text(parameter->row,
                               fmin(fmax(value, parameter->row->minimum), parameter->row->maximum),
@@ -389,7 +401,7 @@ static void choose_samples(struct session *session)
         double prior = sign_of(out->parameters[i].row) * out->parameters[i].prior;
         double side = prior < 0 ? -1 : 1;
 
-        surrogate->prior[i] = out->all ? 0 : prior;
+        surrogate->prior[i] = out->all ? -moved(&out->parameters[i]) : prior;
         surrogate->spread[i] = out->all ? SPREAD_LEAST : out->parameters[i].spread;
         surrogate->near_x[i] = side * NEAR;
         surrogate->far_x[i] =
@@ -397,10 +409,10 @@ static void choose_samples(struct session *session)
     }
 }
 
-/* A fit without a curve stays where the other curves hold it: a small step tells enough. */
+/* A fit to all rows takes small steps. A fit without a curve stays where the other curves hold it. */
 static unsigned int samples_of(const struct session *session)
 {
-    return session->spec->curves ? 1 : 2;
+    return session->spec->all || session->spec->curves ? 1 : 2;
 }
 
 static void take_samples(struct session *session, const double *residuals)
@@ -433,7 +445,6 @@ static int measure(struct session *session)
     double *residuals = allocate_zeroed(((size_t)trials * out->row_count + 1) * sizeof(*x));
     int status;
 
-    surrogate_open(&session->surrogate, out->row_count, n);
     choose_samples(session);
     for (unsigned int i = 0; i < n; i++) {
         x[(samples * i + 1) * n + i] = session->surrogate.near_x[i];
@@ -442,11 +453,8 @@ static int measure(struct session *session)
     }
     stage = "finite differences";
     status = run_trials(session, x, trials, NULL, residuals);
-    if (!status) {
+    if (!status)
         take_samples(session, residuals);
-        for (unsigned int k = 0; k < out->row_count; k++)
-            out->rows[k].now = residuals[k];
-    }
     free(x);
     free(residuals);
     return status;
@@ -541,30 +549,103 @@ static int fit_without_each(struct session *session)
     return status;
 }
 
+/* The best values so far of all parameters, and what rows come to with them. */
+struct solution {
+    double *x, *residuals, cost;
+};
+
+static void correct(struct surrogate *surrogate, const struct solution *at)
+{
+    for (unsigned int k = 0; k < surrogate->row_count; k++)
+        surrogate->residual[k] += at->residuals[k] - surrogate_residual(surrogate, k, at->x);
+}
+
+/* Steps by the surrogate. One that real runs do not confirm is taken back, and the next is shorter. */
+static int descend(struct session *session, struct solution *best)
+{
+    const struct leave_out *out = session->out;
+    struct surrogate *surrogate = &session->surrogate;
+    size_t size = out->parameter_count * sizeof(double);
+    struct solution next = { .x = allocate_zeroed(size + 1),
+                          .residuals = allocate_zeroed((out->row_count + 1) * sizeof(double)) };
+    int status = 0;
+
+    surrogate->anchor = best->x;
+    surrogate->damping = DAMPING;
+    for (int step = 0; !status && step < STEPS && surrogate->damping < DAMPING_MOST; step++) {
+        double before = best->cost;
+
+        memcpy(next.x, best->x, size);
+        surrogate_fit(surrogate, NULL, next.x);
+        status = run_trials(session, next.x, 1, NULL, next.residuals);
+        if (status)
+            break;
+        next.cost = surrogate_cost(surrogate, next.residuals, next.x);
+        if (next.cost >= before) {
+            surrogate->damping *= 4;
+            continue;
+        }
+        correct(surrogate, &next);
+        memcpy(best->x, next.x, size);
+        memcpy(best->residuals, next.residuals, out->row_count * sizeof(double));
+        best->cost = next.cost;
+        surrogate->damping /= 3;
+        if (best->cost > before * (1 - GAIN_LEAST))
+            break;
+    }
+    surrogate->damping = 0;
+    free(next.x);
+    free(next.residuals);
+    return status;
+}
+
+/* The surrogate is to begin at x. */
+static void move_to(struct leave_out *out, double *x)
+{
+    for (unsigned int i = 0; i < out->parameter_count; i++) {
+        out->parameters[i].value *= exp(sign_of(out->parameters[i].row) * x[i]);
+        x[i] = 0;
+    }
+}
+
 static int fit_to_all(struct session *session)
 {
     struct leave_out *out = session->out;
+    struct surrogate *surrogate = &session->surrogate;
     size_t size = (out->parameter_count + 1) * sizeof(double);
-    double *x = allocate_zeroed(size), *errors = allocate_zeroed(size);
-    double *real = allocate_zeroed((out->row_count + 1) * sizeof(double));
-    int status;
+    struct solution best = { .x = allocate_zeroed(size),
+                          .residuals = allocate_zeroed((out->row_count + 1) * sizeof(double)) };
+    double *errors = allocate_zeroed(size), before;
+    int status = 0;
 
-    surrogate_fit(&session->surrogate, NULL, x);
-    status = refit(session, "fit", NULL, x, real);
-    surrogate_errors(&session->surrogate, x, errors);
+    memcpy(best.residuals, surrogate->residual, out->row_count * sizeof(double));
+    best.cost = surrogate_cost(surrogate, best.residuals, best.x);
+    for (int sweep = 0; !status && sweep < SWEEPS; sweep++) {
+        if (sweep) {
+            move_to(out, best.x);
+            status = measure(session);
+        }
+        before = best.cost;
+        stage = "fit";
+        if (!status)
+            status = descend(session, &best);
+        if (best.cost > before * (1 - GAIN_LEAST))
+            break;
+    }
+    surrogate_errors(surrogate, best.x, errors);
     for (unsigned int i = 0; i < out->parameter_count; i++) {
         struct leave_out_parameter *parameter = &out->parameters[i];
 
-        parameter->fitted = parameter->value * exp(sign_of(parameter->row) * x[i]);
+        parameter->fitted = parameter->value * exp(sign_of(parameter->row) * best.x[i]);
         parameter->error = errors[i];
     }
     for (unsigned int k = 0; k < out->row_count; k++) {
         out->rows[k].seen = out->rows[k].unseen = NAN;
-        out->rows[k].again = real[k];
+        out->rows[k].again = best.residuals[k];
     }
-    free(x);
+    free(best.x);
+    free(best.residuals);
     free(errors);
-    free(real);
     return status;
 }
 
@@ -622,8 +703,11 @@ int leave_out_run(const struct paper_db *db, const struct leave_out_spec *spec,
         status = find_priors(&session, error, size);
     if (!status)
         status = runs_open(&session.runs, error, size);
+    surrogate_open(&session.surrogate, out->row_count, out->parameter_count);
     if (!status)
         status = measure(&session);
+    for (unsigned int k = 0; !status && k < out->row_count; k++)
+        out->rows[k].now = session.surrogate.residual[k];
     if (!status)
         status = spec->all ? fit_to_all(&session) : fit_without_each(&session);
     surrogate_close(&session.surrogate);

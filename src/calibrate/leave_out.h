@@ -21,7 +21,8 @@ struct leave_out_row {
 struct leave_out_parameter {
     const struct parameter_row *row;
     char file[PATH_MAX]; /* that sets it */
-    double value;
+    double start;         /* in the file */
+    double value;         /* around which the surrogate is */
     double prior, spread; /* logs: what other adapters have, over the value */
     double fitted, error; /* to all rows: its value, and the relative standard error */
 };

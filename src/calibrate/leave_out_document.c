@@ -78,9 +78,9 @@ static void print_parameter(const struct leave_out_parameter *parameter, FILE *o
 {
     char now[64], fitted[64];
 
-    keys_text(parameter->row, parameter->value, now, sizeof(now));
+    keys_text(parameter->row, parameter->start, now, sizeof(now));
     keys_text(parameter->row, parameter->fitted, fitted, sizeof(fitted));
-    if (fabs(parameter->fitted / parameter->value - 1) < UNMOVED && parameter->error > UNDETERMINED)
+    if (fabs(parameter->fitted / parameter->start - 1) < UNMOVED && parameter->error > UNDETERMINED)
         fprintf(out, "%s = %s  # not determined by these values, kept\n", parameter->row->key, now);
     else if (parameter->error > UNDETERMINED)
         fprintf(out, "%s = %s  # fitted, but determined only with others; was %s\n",
@@ -117,6 +117,8 @@ static void print_fitted(const struct leave_out *result, FILE *out)
 
 static void print_fit(const struct leave_out *result, FILE *out)
 {
+    struct total now = total_of(result, NULL, now_of), fitted = total_of(result, NULL, unseen_of);
+
     fprintf(out, "%-24s %10s %-6s %9s %9s\n", "ID", "PAPER", "UNIT", "NOW", "FITTED");
     for (unsigned int i = 0; i < result->row_count; i++) {
         const struct leave_out_row *row = &result->rows[i];
@@ -127,6 +129,8 @@ static void print_fit(const struct leave_out *result, FILE *out)
         print_error(row, row->again, out);
         fputc('\n', out);
     }
+    fprintf(out, "\nerrors, median and worst: now %.1f%%, %.1f%%, fitted %.1f%%, %.1f%%\n", 100 * now.median,
+            100 * now.worst, 100 * fitted.median, 100 * fitted.worst);
     print_fitted(result, out);
 }
 
@@ -227,8 +231,8 @@ static json_t *parameters_json(const struct leave_out *result)
         json_array_append_new(
             parameters,
             json_pack("{ss ss sf sf sf so so}", "key", parameter->row->key, "file",
-                      slash ? slash + 1 : parameter->file, "value", parameter->value, "prior",
-                      parameter->value * exp(parameter->prior), "spread", exp(parameter->spread),
+                      slash ? slash + 1 : parameter->file, "value", parameter->start, "prior",
+                      parameter->start * exp(parameter->prior), "spread", exp(parameter->spread),
                       "fitted", result->all ? json_real(parameter->fitted) : json_null(), "error",
                       result->all ? json_real(100 * parameter->error) : json_null()));
     }

@@ -69,6 +69,12 @@ double surrogate_residual(const struct surrogate *surrogate, unsigned int row, c
     return surrogate->residual[row] + log(fmax(time_of(surrogate, row, x), LEAST));
 }
 
+/* Two for each parameter: by the prior, and by the damping. */
+static unsigned int residual_count(const struct surrogate *surrogate)
+{
+    return surrogate->row_count + 2 * surrogate->parameter_count;
+}
+
 static bool is_left_out(const struct problem *problem, unsigned int row)
 {
     return problem->left_out && problem->left_out[row];
@@ -81,8 +87,11 @@ static void put_residuals(const struct problem *problem, const double *x, double
 
     for (unsigned int i = 0; i < rows; i++)
         out[i] = is_left_out(problem, i) ? 0 : surrogate_residual(surrogate, i, x) / SIGMA;
-    for (unsigned int k = 0; k < surrogate->parameter_count; k++)
-        out[rows + k] = (x[k] - surrogate->prior[k]) / surrogate->spread[k];
+    out += rows;
+    for (unsigned int k = 0; k < surrogate->parameter_count; k++) {
+        *out++ = (x[k] - surrogate->prior[k]) / surrogate->spread[k];
+        *out++ = surrogate->damping ? surrogate->damping * (x[k] - surrogate->anchor[k]) : 0;
+    }
 }
 
 static void put_jacobian(const struct problem *problem, const double *x, double *out, int stride)
@@ -102,8 +111,10 @@ static void put_jacobian(const struct problem *problem, const double *x, double 
         }
     }
     for (unsigned int k = 0; k < columns; k++) {
-        for (unsigned int i = 0; i < columns; i++)
-            out[k * stride + rows + i] = i == k ? 1 / surrogate->spread[k] : 0;
+        for (unsigned int i = 0; i < columns; i++) {
+            out[k * stride + rows + 2 * i] = i == k ? 1 / surrogate->spread[k] : 0;
+            out[k * stride + rows + 2 * i + 1] = i == k ? surrogate->damping : 0;
+        }
     }
 }
 
@@ -120,7 +131,7 @@ static int serve_lmder(void *context, int rows, int columns, const double *x, do
 void surrogate_fit(const struct surrogate *surrogate, const bool *left_out, double *x)
 {
     struct problem problem = { surrogate, left_out };
-    int n = (int)surrogate->parameter_count, m = (int)surrogate->row_count + n;
+    int n = (int)surrogate->parameter_count, m = (int)residual_count(surrogate);
     int *pivots = allocate_zeroed((n + 1) * sizeof(*pivots)), work_size = 5 * n + m;
     double *residuals = allocate_zeroed((m + 1) * sizeof(double));
     double *jacobian = allocate_zeroed(((size_t)m * n + 1) * sizeof(double));
@@ -133,6 +144,17 @@ void surrogate_fit(const struct surrogate *surrogate, const bool *left_out, doub
     free(residuals);
     free(jacobian);
     free(work);
+}
+
+double surrogate_cost(const struct surrogate *surrogate, const double *residuals, const double *x)
+{
+    double cost = 0;
+
+    for (unsigned int i = 0; i < surrogate->row_count; i++)
+        cost += pow(residuals[i] / SIGMA, 2);
+    for (unsigned int k = 0; k < surrogate->parameter_count; k++)
+        cost += pow((x[k] - surrogate->prior[k]) / surrogate->spread[k], 2);
+    return cost;
 }
 
 /* The lower triangle of A = L * L', in place. */
@@ -152,7 +174,7 @@ static void factorise(double *a, unsigned int n)
 void surrogate_errors(const struct surrogate *surrogate, const double *x, double *errors)
 {
     struct problem problem = { surrogate, NULL };
-    unsigned int n = surrogate->parameter_count, m = surrogate->row_count + n;
+    unsigned int n = surrogate->parameter_count, m = residual_count(surrogate);
     double *jacobian = allocate_zeroed(((size_t)m * n + 1) * sizeof(double));
     double *information = allocate_zeroed(((size_t)n * n + 1) * sizeof(double));
     double *column = allocate_zeroed((n + 1) * sizeof(double));

@@ -16,6 +16,8 @@ struct surrogate {
     double *residual;       /* by row: log of the model's time over the paper's, at the point */
     double *prior; /* by parameter: log of the time it would have without the paper, over its own */
     double *spread; /* by parameter: standard deviation of that */
+    const double *anchor; /* where the solution is held, */
+    double damping;       /* and how firmly: 0, not at all */
 };
 
 void surrogate_open(struct surrogate *surrogate, unsigned int rows, unsigned int parameters);
@@ -27,6 +29,9 @@ double surrogate_residual(const struct surrogate *surrogate, unsigned int row, c
 /* Least squares over all rows but those that are left out (by row; NULL: none), and the prior. 'x'
  * is where to begin, and the result. */
 void surrogate_fit(const struct surrogate *surrogate, const bool *left_out, double *x);
+
+/* What surrogate_fit() minimises, without damping, for residuals that are known. */
+double surrogate_cost(const struct surrogate *surrogate, const double *residuals, const double *x);
 
 /* Standard errors of the solution x, on the same scale. */
 void surrogate_errors(const struct surrogate *surrogate, const double *x, double *errors);
