@@ -5,12 +5,16 @@ import glob
 import json
 import os
 import subprocess
+import sys
 import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, 'tests', 'common'))
+import processes
+
 BUILD = os.environ.get('VERBENA_BUILD', os.path.join(ROOT, 'build'))
 VERBENA = os.path.join(BUILD, 'verbena')
-SECONDS = 200
+SECONDS = 400
 
 
 class Failed(Exception):
@@ -19,15 +23,19 @@ class Failed(Exception):
 
 def verbena(words, statuses=(0,)):
     """Runs the command; fails unless it ends with one of the statuses."""
+    process = subprocess.Popen([VERBENA, *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, text=True)
     try:
-        done = subprocess.run([VERBENA, *words], stdin=subprocess.DEVNULL, capture_output=True,
-                              text=True, timeout=SECONDS, check=False)
+        out, errors = process.communicate(timeout=SECONDS)
     except subprocess.TimeoutExpired:
-        raise Failed(f'{words[0]}: not ready after {SECONDS} s') from None
-    if done.returncode not in statuses:
-        wrong = [line.strip() for line in done.stdout.splitlines() if 'FAILED' in line]
-        raise Failed('; '.join(wrong) or done.stderr.strip() or f'status {done.returncode}')
-    return done
+        doing = processes.doing(process.pid)
+        process.kill()
+        process.communicate()
+        raise Failed(f'{words[0]}: not ready after {SECONDS} s: {doing}') from None
+    if process.returncode not in statuses:
+        wrong = [line.strip() for line in out.splitlines() if 'FAILED' in line]
+        raise Failed('; '.join(wrong) or errors.strip() or f'status {process.returncode}')
+    return out
 
 
 def document(path):
