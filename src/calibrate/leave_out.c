@@ -567,7 +567,7 @@ static int descend(struct session *session, struct solution *best)
     struct surrogate *surrogate = &session->surrogate;
     size_t size = out->parameter_count * sizeof(double);
     struct solution next = { .x = allocate_zeroed(size + 1),
-                          .residuals = allocate_zeroed((out->row_count + 1) * sizeof(double)) };
+                             .residuals = allocate_zeroed((out->row_count + 1) * sizeof(double)) };
     int status = 0;
 
     surrogate->anchor = best->x;
@@ -614,7 +614,7 @@ static int fit_to_all(struct session *session)
     struct surrogate *surrogate = &session->surrogate;
     size_t size = (out->parameter_count + 1) * sizeof(double);
     struct solution best = { .x = allocate_zeroed(size),
-                          .residuals = allocate_zeroed((out->row_count + 1) * sizeof(double)) };
+                             .residuals = allocate_zeroed((out->row_count + 1) * sizeof(double)) };
     double *errors = allocate_zeroed(size), before;
     int status = 0;
 

@@ -130,18 +130,18 @@ static uint64_t time_for(const struct rails_stripe *stripe)
     return stripe->rated ? mtl_now() : 0;
 }
 
-/* ---- where a message is: in its slot or in its cell ---- */
+/* ---- a message in its slot or in its cell ---- */
 
-struct place {
+struct frame {
     struct wire_header *header;
     char *body;
 };
 
-static struct place in_slot(const struct rail_link *link, char *ring, uint32_t index)
+static struct frame in_slot(const struct rail_link *link, char *ring, uint32_t index)
 {
     char *slot = ring + (uint64_t)index * link->connection->slot_size;
 
-    return (struct place){ (struct wire_header *)slot, slot + sizeof(struct wire_header) };
+    return (struct frame){ (struct wire_header *)slot, slot + sizeof(struct wire_header) };
 }
 
 static struct wire_header *cell_header(char *cells, uint32_t index)
@@ -149,9 +149,9 @@ static struct wire_header *cell_header(char *cells, uint32_t index)
     return (struct wire_header *)(cells + (uint64_t)(index + 1) * RAIL_CELL_SIZE) - 1;
 }
 
-static struct place in_cell(struct wire_header *header, uint32_t length)
+static struct frame in_cell(struct wire_header *header, uint32_t length)
 {
-    return (struct place){ header, (char *)header - rail_cell_body(length) };
+    return (struct frame){ header, (char *)header - rail_cell_body(length) };
 }
 
 static uint32_t *tail_of(struct wire_header *slot, uint32_t length)
@@ -159,12 +159,12 @@ static uint32_t *tail_of(struct wire_header *slot, uint32_t length)
     return (uint32_t *)((char *)slot + rail_message_length(length)) - 1;
 }
 
-static uint64_t *head_of(const struct place *cell)
+static uint64_t *head_of(const struct frame *cell)
 {
     return (uint64_t *)cell->body - 1;
 }
 
-static struct place staged(const struct rail_link *link, uint32_t index, bool cell)
+static struct frame staged(const struct rail_link *link, uint32_t index, bool cell)
 {
     struct wire_header *header;
 
@@ -194,33 +194,33 @@ static void remember(struct rail_link *link, uint32_t slot, const struct sent *s
 static char *fill_slot(struct rail_link *link, uint32_t index, struct message *message,
                        uint32_t length)
 {
-    struct place place = in_slot(link, link->staging, index);
+    struct frame frame = in_slot(link, link->staging, index);
 
-    endpoint_write_message(place.body, message);
-    wire_copy_header(place.header, &message->header);
-    place.header->length = length;
-    place.header->consumed = link->consumed;
-    place.header->ack = link->connection->expected_sequence;
-    place.header->mark = mark_of(link->posted);
-    *tail_of(place.header, length) = place.header->mark;
-    return (char *)place.header;
+    endpoint_write_message(frame.body, message);
+    wire_copy_header(frame.header, &message->header);
+    frame.header->length = length;
+    frame.header->consumed = link->consumed;
+    frame.header->ack = link->connection->expected_sequence;
+    frame.header->mark = mark_of(link->posted);
+    *tail_of(frame.header, length) = frame.header->mark;
+    return (char *)frame.header;
 }
 
 static char *fill_cell(struct rail_link *link, uint32_t index, struct message *message,
                        uint32_t length)
 {
-    struct place place = in_cell(cell_header(link->staging_cells, index), length);
+    struct frame frame = in_cell(cell_header(link->staging_cells, index), length);
     uint32_t mark = mark_of(link->posted);
 
-    endpoint_write_message(place.body, message);
+    endpoint_write_message(frame.body, message);
     message->header.length = length;
     message->header.consumed = link->consumed;
     message->header.ack = link->connection->expected_sequence;
-    wire_store_header(place.header, &message->header, mark);
+    wire_store_header(frame.header, &message->header, mark);
     if (!rail_cell_has_head(length))
-        return place.body;
-    *head_of(&place) = mark;
-    return (char *)head_of(&place);
+        return frame.body;
+    *head_of(&frame) = mark;
+    return (char *)head_of(&frame);
 }
 
 /* The fields of 'wr' are set one by one: to clear all of it takes as long as the rest. */
@@ -448,7 +448,7 @@ static bool slot_is_full(struct wire_header *slot, uint32_t wanted)
     return has_mark(&slot->mark, wanted) && has_mark(tail_of(slot, slot->length), wanted);
 }
 
-static bool cell_is_full(struct place *cell, uint32_t wanted)
+static bool cell_is_full(struct frame *cell, uint32_t wanted)
 {
     if (!has_mark(&cell->header->mark, wanted))
         return false;
@@ -458,19 +458,19 @@ static bool cell_is_full(struct place *cell, uint32_t wanted)
 
 /* The next message is in its slot or in its cell. The other one may not have been used for long: its
  * mark is cleared, before the numbers come round to it again. */
-static bool next_full(struct rail_link *link, struct place *place)
+static bool next_full(struct rail_link *link, struct frame *frame)
 {
     uint32_t index = link->consumed % link->connection->window, wanted = mark_of(link->consumed);
-    struct place slot = in_slot(link, link->ring, index), cell;
+    struct frame slot = in_slot(link, link->ring, index), cell;
 
-    *place = slot;
+    *frame = slot;
     if (!link->cells)
         return slot_is_full(slot.header, wanted);
     cell.header = cell_header(link->cells, index);
     if (cell_is_full(&cell, wanted)) {
         if (slot.header->mark)
             slot.header->mark = 0;
-        *place = cell;
+        *frame = cell;
         return true;
     }
     if (!slot_is_full(slot.header, wanted))
@@ -481,11 +481,11 @@ static bool next_full(struct rail_link *link, struct place *place)
 
 static int poll_slots(struct rail_link *link)
 {
-    struct place place;
+    struct frame frame;
     int count = 0;
 
-    for (; next_full(link, &place); count++) {
-        consume(link, place.header, place.body);
+    for (; next_full(link, &frame); count++) {
+        consume(link, frame.header, frame.body);
         maybe_return_credit(link);
     }
     return count;
@@ -520,9 +520,9 @@ static void complete_until(struct rail_link *link, uint32_t end)
 
 static void received(struct rail_link *link, uint32_t slot)
 {
-    struct place place = in_slot(link, link->ring, slot);
+    struct frame frame = in_slot(link, link->ring, slot);
 
-    consume(link, place.header, place.body);
+    consume(link, frame.header, frame.body);
     if (link->connected)
         post_receive(link, slot);
     maybe_return_credit(link);
@@ -656,12 +656,12 @@ void rail_peer_drained(struct rail_link *link)
     for (; link->completed != link->posted; link->completed++) {
         uint32_t slot = link->completed % connection->window;
         struct sent *sent = &link->sent[slot];
-        struct place place = staged(link, slot, sent->in_cell);
+        struct frame frame = staged(link, slot, sent->in_cell);
 
         mtl.counters.resent++;
         if (sent->stripe)
             rendezvous_stripe_lost(sent->stripe);
         else
-            endpoint_resend(connection->endpoint, place.header, place.body);
+            endpoint_resend(connection->endpoint, frame.header, frame.body);
     }
 }
