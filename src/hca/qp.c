@@ -348,7 +348,6 @@ static void fill_shared(struct hca_qp *qp, struct hca_context *context)
     shared->xrcd = qp->xrcd ? qp->xrcd->id : 0;
     shared->events.fd = context->verbs.context.async_fd;
     shared->events.id = context->async_id;
-    store_relaxed(&shared->state, IBV_QPS_RESET);
     store_release(&shared->qpn, qp->ibv.qp_num);
 }
 
