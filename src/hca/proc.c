@@ -509,7 +509,7 @@ static void reap_some(void)
     unsigned high = load_acquire(&seg->proc_high);
 
     high = high < MAX_PROCS ? high : MAX_PROCS;
-    for (unsigned i = 0; i < high && i < REAP_AT_JOIN; i++)
+    for (unsigned i = 1; i < high && i <= REAP_AT_JOIN; i++)
         reap_if_dead((proc_self + i) % high);
 }
 

@@ -35,7 +35,7 @@ def verbena(words, statuses=(0,)):
     if process.returncode not in statuses:
         wrong = [line.strip() for line in out.splitlines() if 'FAILED' in line]
         raise Failed('; '.join(wrong) or errors.strip() or f'status {process.returncode}')
-    return out
+    return subprocess.CompletedProcess(words, process.returncode, out, errors)
 
 
 def document(path):
