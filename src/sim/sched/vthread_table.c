@@ -66,7 +66,8 @@ void vthread_make_guest(struct vthread *vthread, uint32_t order)
     vthread->order = order + vthread->number;
 }
 
-bool vthread_is_alone(const struct vthread *me)
+/* No other thread of its process has a vthread. */
+static bool is_alone(const struct vthread *me)
 {
     for (uint32_t i = 0; i < sched->vthread_high; i++) {
         const struct vthread *vthread = &sched->vthreads[i];
@@ -89,7 +90,7 @@ void vthread_watch_unreserved(void)
  * ways that this library does not intercept. */
 void vthread_joined_unreserved(struct vthread *me)
 {
-    if (!watches_unreserved || vthread_is_alone(me))
+    if (!watches_unreserved || is_alone(me))
         return;
     for (uint32_t i = 0; i < sched->vthread_high; i++) {
         struct vthread *vthread = &sched->vthreads[i];

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The table of vthreads: allocation, ownership, and the order that decides between equal clocks.
- * Except for the first two, callers hold sched->join_lock. */
+ * Except for vthread_watch_unreserved(), and where a comment says so, callers hold sched->join_lock. */
 #ifndef SIM_SCHED_VTHREAD_TABLE_H
 #define SIM_SCHED_VTHREAD_TABLE_H
 
 #include "sim/sched/vthread.h"
-
-/* No other thread of its process has a vthread. */
-bool vthread_is_alone(const struct vthread *vthread);
 
 /* From now on, when a thread of this process joins without a reservation, all threads of the
  * process are watched: a running one found asleep in the kernel is detached. */
