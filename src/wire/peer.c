@@ -126,7 +126,8 @@ void wire_peer_wake(struct wire_peer *peer)
     if (!peer || !peer->waiting)
         return;
     spin_lock(&peer->lock);
-    while (peer->waiting && peer->in_flight < peer->limit && count < WAKE_AT_ONCE) {
+    while (peer->waiting && count < WAKE_AT_ONCE &&
+           (peer->in_flight + WIRE_BATCH_BYTES <= peer->limit || !peer->in_flight)) {
         struct wire_qp *qp = peer->waiting;
 
         peer->waiting = qp->waiting_next;

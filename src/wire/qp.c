@@ -8,6 +8,7 @@
 #include "hca/responder.h"
 #include "hca/send_wqe.h"
 #include "hca/traffic.h"
+#include "transport/psn.h"
 #include "transport/verbs/work.h"
 #include "util/fault.h"
 #include "util/list.h"
@@ -465,21 +466,39 @@ static void note_in_flight(struct wire_qp *qp, uint64_t now)
     qp->losses = losses;
 }
 
-/* False: there is no room for anything. */
-static bool limit_requests(struct wire_qp *qp)
-{
-    struct transport_attributes *attributes = &qp->transport.attributes;
-    int64_t room = wire_peer_room(qp), left = room - qp->in_flight;
-    uint32_t packets = room > 0 ? room >> qp->transport.mtu_shift : 0;
-
-    attributes->window = packets < qp->full_window ? packets : qp->full_window;
-    attributes->max_reads = left < WIRE_READ_BYTES ? qp->transport.requester.reads : qp->full_reads;
-    return attributes->window;
-}
-
 static bool has_request(struct wire_qp *qp)
 {
     return qp->next_wqe || qp->transport.requester.current.index != qp->fetched;
+}
+
+/* Whether the next packet belongs to a message of which more than `room` bytes are left. */
+static bool next_exceeds(struct wire_qp *qp, int64_t room)
+{
+    const struct requester *requester = &qp->transport.requester;
+    uint32_t sent = psn_distance(requester->current.psn, requester->next_psn);
+
+    if (requester->current.index != qp->fetched)
+        return qp->slots[requester->current.index % WIRE_SLOTS].transport.length -
+                   ((int64_t)sent << qp->transport.mtu_shift) >
+               room;
+    return qp->next_wqe && qp->next_wqe->length > room;
+}
+
+/* A QP takes of the limit what makes full batches, and leaves the rest to messages that fit there:
+ * a batch costs about as much with one packet as with many. False: there is no room for anything. */
+static bool limit_requests(struct wire_qp *qp)
+{
+    struct transport_attributes *attributes = &qp->transport.attributes;
+    int64_t left = wire_peer_room(qp) - bytes_in_flight(qp);
+    uint32_t packets = left > 0 ? left >> qp->transport.mtu_shift : 0;
+    uint32_t window;
+
+    if (packets >= attributes->ack_every || next_exceeds(qp, left))
+        packets -= packets % attributes->ack_every;
+    window = qp->transport.requester.in_flight + packets;
+    attributes->window = window < qp->full_window ? window : qp->full_window;
+    attributes->max_reads = left < WIRE_READ_BYTES ? qp->transport.requester.reads : qp->full_reads;
+    return attributes->window;
 }
 
 /* A QP that the limit of its peer has stopped waits for the others. */
