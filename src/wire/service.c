@@ -15,6 +15,8 @@
 #include <unistd.h>
 
 #define LOOK_NS     300000 /* how often to look whether a program that polls still does */
+#define LOOK_MAX_NS 10000000
+#define LOOK_SHARE  16 /* a look takes at most so small a part of the time, on slow machines, too */
 #define MANY_POLLS  10     /* in that time: the program receives soon enough by itself */
 #define FEW_POLLS   2      /* a program that did so and now sends long messages still does */
 #define ROUNDS      16 /* of receiving, until timers have their turn */
@@ -135,6 +137,19 @@ static void ask_for_short_slices(void)
     syscall(SYS_sched_setattr, 0, &attr, 0);
 }
 
+/* Until the next look at a program that polls: by what this thread has used since the last one. */
+static uint64_t look_pause(void)
+{
+    static uint64_t used;
+    struct timespec time = { 0 };
+    uint64_t before = used, pause;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    used = time.tv_sec * 1000000000ull + time.tv_nsec;
+    pause = (used - before) * LOOK_SHARE;
+    return pause < LOOK_NS ? LOOK_NS : pause < LOOK_MAX_NS ? pause : LOOK_MAX_NS;
+}
+
 static void *serve(void *unused)
 {
     struct window window = { 0 };
@@ -145,7 +160,7 @@ static void *serve(void *unused)
         atomic_store(&looks, window.program_polls);
         wire_receive_answer();
         if (window.program_polls)
-            sleep_for(LOOK_NS);
+            sleep_for(look_pause());
         else
             wait_for_packets();
         watch_program(&window);
