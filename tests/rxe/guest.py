@@ -510,6 +510,68 @@ def task_connect():
         say('FAIL hosts end: the other host is gone')
 
 
+# ---- the same programs on the kernel's device and on the wire engine, between two hosts ----
+
+COMPARED = [('ib_send_lat', 8, LATENCY_COLUMN, 200), ('ib_send_bw', BULK, BANDWIDTH_COLUMN, 200),
+            ('ib_send_bw', 16 * BULK, BANDWIDTH_COLUMN, 20), ('ib_write_bw', 16 * BULK, BANDWIDTH_COLUMN, 20)]
+COMPARE_ROUNDS = 3
+
+
+def by_kernel(number):
+    bring_up('eth0', f'{HOSTS[number]}/24', 9000)
+    return [], ['-d', DEVICE, '-x', GID_INDEX]
+
+
+def by_wire(number):
+    """In a namespace, because the kernel's driver keeps its port in the first one."""
+    must('rdma', 'link', 'delete', DEVICE)
+    must('ip', 'netns', 'add', 'wire')
+    must('ip', 'link', 'set', 'eth0', 'netns', 'wire')
+    must('ip', '-n', 'wire', 'link', 'set', 'lo', 'up')
+    must('ip', '-n', 'wire', 'address', 'add', f'{HOSTS[number]}/24', 'dev', 'eth0')
+    must('ip', '-n', 'wire', 'link', 'set', 'eth0', 'mtu', '9000', 'up')
+    return [*ON_WIRE, VERBENA, 'run', '--wire', 'eth0', '--'], ['-x', '0']
+
+
+def compared(number, peer, use):
+    """Runs each program with the other host, which does the same; `use` takes its row and the output."""
+    for engine in (by_kernel, by_wire):
+        prefix, options = engine(number)
+        for row in COMPARED:
+            program, size, _, count = row
+            for _ in range(COMPARE_ROUNDS):
+                words = [*prefix, program, *options, '-F', '-s', str(size), '-n', str(count), *peer]
+                deadline = time.monotonic() + PATIENCE
+                while (done := run(*words))[0] and peer and time.monotonic() < deadline:
+                    time.sleep(0.5) # the server does not listen yet
+                require(done[0] == 0, f'{program}: status {done[0]}: {last_line(done[1])}')
+                use(engine.__name__[3:], row, done[1])
+
+
+def task_serve():
+    attempt('speed, the server', lambda: compared(0, [], lambda *_: None))
+
+
+def task_compare():
+    """Medians of what the client prints."""
+    found = {}
+
+    def use(engine, row, output):
+        program, size, column, _ = row
+        lines = [line.split() for line in output.splitlines() if re.match(rf'\s*{size}\s', line)]
+        require(lines, f'{program}: no figures: {last_line(output)}')
+        found.setdefault((program, size, column), {}).setdefault(engine, []).append(float(lines[-1][column]))
+
+    attempt('speed, the client', lambda: compared(1, HOSTS[:1], use))
+    for (program, size, column), by in found.items():
+        if len(by) < 2:
+            continue
+        kernel, wire = (sorted(by[engine])[len(by[engine]) // 2] for engine in ('kernel', 'wire'))
+        ratio = kernel / wire if column == LATENCY_COLUMN else wire / kernel
+        unit = 'us' if column == LATENCY_COLUMN else 'MB/s'
+        say(f'{program} {size} B: wire {wire:.1f}, kernel {kernel:.1f} {unit}: {ratio:.2f} times as fast')
+
+
 TASKS = {name[5:]: function for name, function in list(globals().items())
          if name.startswith('task_')}
 
