@@ -9,6 +9,7 @@ ALONE = 'one sender alone falls into a slower rhythm'
 POLLS = 'the sender learns of replies by polling, and polls a step earlier or later'
 CUT = 'read requests of 507 bytes cut a packet into other pieces than those of 512'
 TURNS = 'messages in and out take turns differently'
+END = 'the end of a run, which both directions share, counts where a message takes long'
 
 # (adapter, property, figure): by how much at most, and why
 BROKEN = {
@@ -17,6 +18,16 @@ BROKEN = {
     ('connect-ib', 'both ways at most twice one way', 'bibw write refill 8'): (0.01, ALONE),
     ('connect-ib', SMALL, 'bibw write refill 2048'): (0.06, RHYTHM),
     ('connect-ib', RIGHT, 'bibw write refill 2048'): (0.06, RHYTHM),
+    ('connectx6-hdr', 'both ways at most twice one way', 'bibw write refill 8'): (0.01, END),
+    ('connectx6-hdr', 'both ways at most twice one way', 'bibw write refill 64'): (0.01, END),
+    ('connectx6-hdr', 'both ways at most twice one way', 'bibw write refill 512'): (0.01, END),
+    ('connectx6-hdr', 'both ways at most twice one way', 'bibw write refill 1024'): (0.01, END),
+    ('connectx6-hdr', 'both ways at most twice one way', 'bibw write refill 2048'): (0.01, END),
+    ('connectx7-ndr', 'both ways at most twice one way', 'bibw write refill 8'): (0.01, END),
+    ('connectx7-ndr', 'both ways at most twice one way', 'bibw write refill 64'): (0.01, END),
+    ('connectx7-ndr', 'both ways at most twice one way', 'bibw write refill 512'): (0.01, END),
+    ('connectx7-ndr', RIGHT, 'bibw write reply 2048'): (0.02, POLLS),
+    ('connectx7-ndr', RIGHT, 'bw write reply 2048'): (0.02, POLLS),
     ('hdr100', 'bandwidth rises with size', 'bibw write refill 2048'): (0.13, RHYTHM),
     ('hdr100', SMALL, 'bibw write refill 2048'): (0.13, RHYTHM),
     ('hdr100', RIGHT, 'bibw write refill 2048'): (0.13, RHYTHM),
