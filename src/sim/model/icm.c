@@ -4,9 +4,9 @@
 #include <errno.h>
 #include <stddef.h>
 
-#define FIRST_BUCKETS 64
-#define GROUP         16 /* consecutive pages, in consecutive buckets */
-#define FRESH_PAGES   16
+#define FIRST_BUCKETS 16
+#define GROUP         8 /* consecutive buckets for neighbours */
+#define FRESH_LINES   8
 #define ACCESS_BYTES 64
 /* Sizes of objects, of the mthca driver. */
 #define QPC_BYTES  256
@@ -20,21 +20,14 @@
  * region. Lines are numbered in the order of registration and first use, so that addresses chosen by
  * programs do not decide which sets of the cache they share. */
 struct icm_line {
+    struct icm_line *next_in_bucket;
     uint64_t number;
     struct cache_slot *slot; /* where it was in the cache */
     uint64_t first;          /* the page in its first place */
-    uint64_t known;          /* bit mask by place of pages that are in the page table; 64 at most */
+    struct icm_line *next;   /* that was used behind it: often it will be again */
     uint32_t proc;
-    uint32_t pages;        /* in the page table; 0: this is no line */
-    struct icm_line *next; /* that was used behind it: often it will be again */
-};
-
-/* A page of registered memory: one that was used, or with which a region begins. */
-struct page {
-    struct page *next;
-    uint64_t page;
-    struct icm_line *line;
-    uint32_t proc;
+    uint32_t pages;   /* that are known; 0: this is no line */
+    uint64_t known[]; /* bit mask by place: pages that were used, or with which a region begins */
 };
 
 int icm_init(struct icm *icm, const struct parameters *parameters, struct bus *bus)
@@ -45,8 +38,8 @@ int icm_init(struct icm *icm, const struct parameters *parameters, struct bus *b
     icm->parameters = parameters;
     icm->bus = bus;
     icm->line_pages = line_pages;
-    icm->pages.size = sizeof(struct page);
-    icm->used_lines.size = sizeof(struct icm_line);
+    icm->known_words = (line_pages + 63) / 64;
+    icm->used_lines.size = sizeof(struct icm_line) + icm->known_words * sizeof(uint64_t);
     icm->free_at = pool_alloc_permanent(parameters->icm.misses * sizeof(*icm->free_at));
     if (!icm->free_at)
         return ENOMEM;
@@ -56,9 +49,9 @@ int icm_init(struct icm *icm, const struct parameters *parameters, struct bus *b
                            parameters->icm.ways);
     if (error || !icm->mtt.capacity)
         return error;
-    icm->page_buckets = FIRST_BUCKETS;
-    icm->page_table = pool_alloc_permanent(FIRST_BUCKETS * sizeof(*icm->page_table));
-    return icm->page_table ? 0 : ENOMEM;
+    icm->buckets = FIRST_BUCKETS;
+    icm->table = pool_alloc_permanent(FIRST_BUCKETS * sizeof(*icm->table));
+    return icm->table ? 0 : ENOMEM;
 }
 
 /* Writes back 'count' words of an evicted entry. Returns when reads that follow may begin: across
@@ -128,133 +121,165 @@ uint64_t icm_qpc(struct icm *icm, struct icm_context *context, uint64_t now)
     return icm->answered_at;
 }
 
-static struct page **bucket_of(const struct icm *icm, uint32_t proc, uint64_t page)
-{
-    uint64_t group = (page / GROUP ^ (uint64_t)proc << 40) * 0x9e3779b97f4a7c15ull >> 32;
+/* ---- lines ---- */
 
-    return &icm->page_table[(group * GROUP + page % GROUP) & (icm->page_buckets - 1)];
+/* Lines are found by their first pages: those whose number, divided by the pages of a line, is
+ * 'group' share a bucket. */
+static struct icm_line **bucket_of(const struct icm *icm, uint32_t proc, uint64_t group)
+{
+    uint64_t hash = (group / GROUP ^ (uint64_t)proc << 40) * 0x9e3779b97f4a7c15ull >> 32;
+
+    return &icm->table[(hash * GROUP + group % GROUP) & (icm->buckets - 1)];
 }
 
-/* The place in the page table of a page, or that where it would be: *link is NULL. */
-static struct page **find_page(struct icm *icm, uint32_t proc, uint64_t page)
+static struct icm_line **bucket_of_line(const struct icm *icm, const struct icm_line *line)
 {
-    struct page **link = bucket_of(icm, proc, page);
-
-    while (*link && ((*link)->page != page || (*link)->proc != proc))
-        link = &(*link)->next;
-    return link;
+    return bucket_of(icm, line->proc, line->first / icm->line_pages);
 }
 
-/* Doubles the page table when it is full; it may stay as it is. */
+/* Doubles the table when it is full; it may stay as it is. */
 static void grow_table(struct icm *icm)
 {
-    struct page **old = icm->page_table, **table;
-    uint32_t buckets = icm->page_buckets;
+    struct icm_line **old = icm->table, **table;
+    uint32_t buckets = icm->buckets;
 
-    if (icm->pages.used < buckets)
+    if (icm->used_lines.used < buckets)
         return;
     table = pool_alloc_permanent(2ull * buckets * sizeof(*table));
     if (!table)
         return;
-    icm->page_table = table;
-    icm->page_buckets = 2 * buckets;
+    icm->table = table;
+    icm->buckets = 2 * buckets;
     for (uint32_t i = 0; i < buckets; i++) {
-        for (struct page *page = old[i], *next; page; page = next) {
-            struct page **bucket = bucket_of(icm, page->proc, page->page);
+        for (struct icm_line *line = old[i], *next; line; line = next) {
+            struct icm_line **bucket = bucket_of_line(icm, line);
 
-            next = page->next;
-            page->next = *bucket;
-            *bucket = page;
+            next = line->next_in_bucket;
+            line->next_in_bucket = *bucket;
+            *bucket = line;
         }
     }
 }
 
-/* Pages of an adapter are beside each other. NULL if no memory is left. */
-static struct page *take_page(struct icm *icm)
+/* Lines of an adapter are beside each other. NULL if no memory is left. */
+static struct icm_line *take_line(struct icm *icm)
 {
-    struct page *fresh;
+    struct pool *pool = &icm->used_lines;
+    char *fresh;
 
-    if (!icm->pages.free) {
-        fresh = pool_alloc_permanent(FRESH_PAGES * sizeof(*fresh));
+    if (!pool->free) {
+        fresh = pool_alloc_permanent((uint64_t)FRESH_LINES * pool->size);
         if (!fresh)
             return NULL;
-        icm->pages.used += FRESH_PAGES;
-        for (int i = FRESH_PAGES - 1; i >= 0; i--)
-            pool_give(&icm->pages, &fresh[i]);
+        pool->used += FRESH_LINES;
+        for (int i = FRESH_LINES - 1; i >= 0; i--)
+            pool_give(pool, fresh + i * (uint64_t)pool->size);
     }
-    return pool_take(&icm->pages);
+    return pool_take(pool);
 }
 
-static uint64_t bit_of(const struct icm_line *line, uint64_t page)
+/* A line that is no more knows no page. */
+static bool knows(const struct icm *icm, const struct icm_line *line, uint32_t proc, uint64_t page)
 {
     uint64_t place = page - line->first;
 
-    return place < 64 ? 1ull << place : 0;
+    return place < icm->line_pages && line->known[place / 64] >> place % 64 & 1 &&
+           line->proc == proc;
 }
 
-/* Puts the page into *link. Returns NULL if no memory is left. */
-static struct page *put_page(struct icm *icm, struct page **link, struct icm_line *line,
-                             uint64_t page)
+static void add_page(struct icm_line *line, uint64_t page)
 {
-    *link = take_page(icm);
-    if (!*link)
-        return NULL;
-    **link = (struct page){ .page = page, .line = line, .proc = line->proc };
-    line->known |= bit_of(line, page);
+    uint64_t place = page - line->first;
+
+    line->known[place / 64] |= 1ull << place % 64;
     line->pages++;
-    return *link;
 }
 
-/* Puts a page of which nothing is known into *link, as the first of a line. Returns NULL if no
- * memory is left. */
-static struct page *begin_line(struct icm *icm, struct page **link, uint32_t proc, uint64_t page)
+/* Begins a line with a page of which nothing is known. NULL if no memory is left. */
+static struct icm_line *begin_line(struct icm *icm, uint32_t proc, uint64_t page)
 {
-    struct icm_line *line = pool_take(&icm->used_lines);
+    bool is_first = !icm->used_lines.used;
+    struct icm_line *line = take_line(icm), **bucket;
 
-    if (!icm->pages.used)
+    if (is_first)
         icm->lines = 0;
     if (!line)
         return NULL;
+    grow_table(icm);
     *line = (struct icm_line){ .number = icm->lines++, .first = page, .proc = proc };
-    return put_page(icm, link, line, page);
+    for (uint32_t i = 0; i < icm->known_words; i++)
+        line->known[i] = 0;
+    add_page(line, page);
+    bucket = bucket_of_line(icm, line);
+    line->next_in_bucket = *bucket;
+    *bucket = line;
+    return line;
 }
 
-/* The nearest known page before this one whose line may have this one, too. */
-static const struct page *page_before(struct icm *icm, uint32_t proc, uint64_t page)
+/* The last known page of a line before this one, plus 1; 0: none. */
+static uint64_t known_before(const struct icm *icm, const struct icm_line *line, uint64_t page)
 {
-    for (uint32_t i = 1; i < icm->line_pages && i <= page; i++) {
-        const struct page *before = *find_page(icm, proc, page - i);
+    uint64_t end = page - line->first;
 
-        if (before)
-            return page - before->line->first < icm->line_pages ? before : NULL;
+    if (page <= line->first)
+        return 0;
+    if (end > icm->line_pages)
+        end = icm->line_pages;
+    for (uint64_t word = (end + 63) / 64; word-- > 0;) {
+        uint64_t bits = line->known[word];
+
+        if (end - word * 64 < 64)
+            bits &= (1ull << (end - word * 64)) - 1;
+        if (bits)
+            return line->first + word * 64 + (63 - __builtin_clzll(bits)) + 1;
     }
-    return NULL;
+    return 0;
 }
 
-/* A page that is used for the first time is in the line of one before it, or begins a line. */
-static struct page *add_page(struct icm *icm, struct page **link, uint32_t proc, uint64_t page)
+/* What is known of a page and those before it. */
+struct vicinity {
+    struct icm_line *line;   /* that has it, or NULL */
+    struct icm_line *before; /* that has the nearest known page before it, or NULL */
+};
+
+/* Lines that have the page, or one that is less than a line before it, begin in three groups. */
+static struct vicinity look_around(const struct icm *icm, uint32_t proc, uint64_t page)
 {
-    const struct page *before = page_before(icm, proc, page);
+    uint64_t group = page / icm->line_pages, nearest = 0;
+    struct vicinity found = { NULL, NULL };
 
-    return before ? put_page(icm, link, before->line, page) : begin_line(icm, link, proc, page);
+    for (uint64_t i = 0; i < 3 && i <= group; i++) {
+        struct icm_line *line = *bucket_of(icm, proc, group - i);
+
+        for (; line; line = line->next_in_bucket) {
+            uint64_t before;
+
+            if (line->proc != proc)
+                continue;
+            if (knows(icm, line, proc, page))
+                return (struct vicinity){ line, NULL };
+            before = known_before(icm, line, page);
+            if (before > nearest) {
+                nearest = before;
+                found.before = line;
+            }
+        }
+    }
+    return found;
 }
 
-/* NULL if no memory is left. */
+/* The line of a page. One that is used for the first time is in the line of the nearest known page
+ * before it, or begins a line. NULL if no memory is left. */
 static struct icm_line *line_of(struct icm *icm, uint32_t proc, uint64_t page)
 {
-    struct page **link = find_page(icm, proc, page);
+    struct vicinity found = look_around(icm, proc, page);
 
-    if (!*link) {
-        grow_table(icm);
-        link = find_page(icm, proc, page);
-    }
-    return *link || add_page(icm, link, proc, page) ? (*link)->line : NULL;
-}
-
-/* A line that is no more has no pages. */
-static bool is_in(const struct icm_line *line, uint32_t proc, uint64_t page)
-{
-    return line->known & bit_of(line, page) && line->proc == proc;
+    if (found.line)
+        return found.line;
+    if (!found.before || page - found.before->first >= icm->line_pages)
+        return begin_line(icm, proc, page);
+    add_page(found.before, page);
+    return found.before;
 }
 
 /* Returns false on a miss. A page that no memory is left for misses always. */
@@ -263,9 +288,9 @@ static bool use_page(struct icm *icm, struct icm_line **near, uint32_t proc, uin
     struct icm_line *line = *near;
     bool evicted;
 
-    if (!line || !is_in(line, proc, page)) {
+    if (!line || !knows(icm, line, proc, page)) {
         line = line ? line->next : NULL;
-        if (!line || !is_in(line, proc, page))
+        if (!line || !knows(icm, line, proc, page))
             line = line_of(icm, proc, page);
         if (*near)
             (*near)->next = line;
@@ -284,12 +309,11 @@ static uint64_t pages_of(const struct icm *icm, uint64_t address, uint64_t lengt
 void icm_add_region(struct icm *icm, uint32_t proc, uint64_t address, uint64_t length)
 {
     uint64_t page = address / icm->parameters->host.page_size;
-    struct page **link = icm->mtt.capacity ? find_page(icm, proc, page) : NULL;
 
     icm->regions++;
     icm->region_pages += pages_of(icm, address, length);
-    if (link && !*link)
-        begin_line(icm, link, proc, page);
+    if (icm->mtt.capacity && !look_around(icm, proc, page).line)
+        begin_line(icm, proc, page);
 }
 
 void icm_remove_region(struct icm *icm, uint64_t address, uint64_t length)
@@ -322,28 +346,45 @@ void icm_free_context(struct icm *icm, uint64_t context)
         cache_drop(&icm->qpc, context);
 }
 
-static void drop_page(struct icm *icm, struct page **link)
+static void drop_line(struct icm *icm, struct icm_line *line)
 {
-    struct page *gone = *link;
-    struct icm_line *line = gone->line;
+    struct icm_line **link = bucket_of_line(icm, line);
 
-    cache_drop(&icm->mtt, line->number);
-    line->known &= ~bit_of(line, gone->page);
-    if (!--line->pages)
-        pool_give(&icm->used_lines, line);
-    *link = gone->next;
-    pool_give(&icm->pages, gone);
+    while (*link != line)
+        link = &(*link)->next_in_bucket;
+    *link = line->next_in_bucket;
+    pool_give(&icm->used_lines, line);
 }
 
-/* Looks at all pages that were used: for regions that are larger than any program uses. */
+static void drop_page(struct icm *icm, struct icm_line *line, uint64_t page)
+{
+    uint64_t place = page - line->first;
+
+    cache_drop(&icm->mtt, line->number);
+    line->known[place / 64] &= ~(1ull << place % 64);
+    if (!--line->pages)
+        drop_line(icm, line);
+}
+
+static void drop_range(struct icm *icm, struct icm_line *line, uint64_t first, uint64_t last)
+{
+    uint64_t page = first > line->first ? first : line->first;
+    uint64_t end = line->first + icm->line_pages;
+
+    for (; page < end && page <= last; page++) {
+        if (knows(icm, line, line->proc, page))
+            drop_page(icm, line, page);
+    }
+}
+
+/* Looks at all lines: for regions that are larger than any program uses. */
 static void drop_pages_between(struct icm *icm, uint32_t proc, uint64_t first, uint64_t last)
 {
-    for (uint32_t i = 0; i < icm->page_buckets; i++) {
-        for (struct page **link = &icm->page_table[i]; *link;) {
-            if ((*link)->proc == proc && (*link)->page >= first && (*link)->page <= last)
-                drop_page(icm, link);
-            else
-                link = &(*link)->next;
+    for (uint32_t i = 0; i < icm->buckets; i++) {
+        for (struct icm_line *line = icm->table[i], *next; line; line = next) {
+            next = line->next_in_bucket;
+            if (line->proc == proc)
+                drop_range(icm, line, first, last);
         }
     }
 }
@@ -355,15 +396,15 @@ void icm_invalidate_mtt(struct icm *icm, uint32_t proc, uint64_t address, uint64
 
     if (!icm->mtt.capacity || !length)
         return;
-    if (last - first >= icm->page_buckets) {
+    if (last - first >= icm->buckets) {
         drop_pages_between(icm, proc, first, last);
         return;
     }
     for (uint64_t page = first; page <= last; page++) {
-        struct page **link = find_page(icm, proc, page);
+        struct icm_line *line = look_around(icm, proc, page).line;
 
-        if (*link)
-            drop_page(icm, link);
+        if (line)
+            drop_page(icm, line, page);
     }
 }
 

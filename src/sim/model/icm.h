@@ -27,9 +27,10 @@ struct icm {
     uint64_t regions, region_pages;     /* that are registered */
     uint64_t lines;                     /* of the MTT: the next number */
     uint64_t line_pages;                /* pages that a line translates */
-    struct pool pages, used_lines;
-    struct page **page_table;
-    uint32_t page_buckets; /* a power of two */
+    struct pool used_lines;
+    struct icm_line **table;
+    uint32_t buckets;     /* a power of two */
+    uint32_t known_words; /* of the bit mask of a line */
     struct server fetcher; /* serves misses, icm.misses at a time; busy if all of them are */
     uint64_t *free_at; /* each of these */
 } cache_aligned;
