@@ -11,15 +11,14 @@
 
 int cache_init(struct cache *cache, uint64_t capacity, uint64_t ways)
 {
-    uint64_t most;
-
     *cache = (struct cache){ .capacity = capacity };
     if (!capacity)
         return 0;
     cache->sets = capacity > ways ? capacity / ways : 1;
     cache->ways = capacity % cache->sets ? 0 : capacity / cache->sets;
-    most = (capacity + cache->sets - 1) / cache->sets * cache->sets;
-    cache->chunks = pool_alloc_permanent((most + CHUNK - 1) / CHUNK * sizeof(*cache->chunks));
+    cache->most_ways = (capacity + cache->sets - 1) / cache->sets;
+    cache->chunks = pool_alloc_permanent((cache->sets * cache->most_ways + CHUNK - 1) / CHUNK *
+                                         sizeof(*cache->chunks));
     return cache->chunks ? 0 : ENOMEM;
 }
 
@@ -28,6 +27,11 @@ static uint64_t ways_of(const struct cache *cache, uint64_t set)
     if (cache->ways)
         return cache->ways;
     return (set + 1) * cache->capacity / cache->sets - set * cache->capacity / cache->sets;
+}
+
+static uint64_t index_of(const struct cache *cache, uint64_t set, uint64_t way)
+{
+    return way ? cache->sets + set * (cache->most_ways - 1) + way - 1 : set;
 }
 
 /* Where an entry is, or would be: in an empty slot, or else in the least recently used one. */
@@ -45,7 +49,7 @@ static struct place find(const struct cache *cache, uint64_t number)
     struct place oldest = { .used = UINT64_MAX };
 
     for (uint64_t way = 0; way < ways; way++) {
-        uint64_t index = way * cache->sets + set;
+        uint64_t index = index_of(cache, set, way);
         struct cache_slot *chunk = cache->chunks[index / CHUNK];
         struct cache_slot *slot = chunk ? &chunk[index % CHUNK] : NULL;
         uint64_t used = slot ? slot->used : 0;

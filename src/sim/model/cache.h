@@ -13,12 +13,13 @@ struct cache_slot {
 };
 
 /* Memory grows with the entries that are used: a thousand adapters may have caches that are nearly
- * empty. Slots are in chunks, the first way of all sets before the second one. */
+ * empty. Slots are in chunks: the first way of all sets, then the other ways, set by set. */
 struct cache {
     struct cache_slot **chunks; /* NULL: all slots of the chunk are empty */
     uint64_t capacity;          /* 0: unlimited */
     uint64_t sets;
     uint64_t ways; /* 0: sets differ in it */
+    uint64_t most_ways;
     uint64_t uses;
     uint64_t hits, misses;
 };

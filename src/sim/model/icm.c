@@ -3,9 +3,10 @@
 
 #include <errno.h>
 #include <stddef.h>
+#include <string.h>
 
 #define FIRST_BUCKETS 16
-#define GROUP         8 /* consecutive buckets for neighbours */
+#define GROUP         8 /* lines: so much memory shares a bucket */
 #define FRESH_LINES   8
 #define ACCESS_BYTES 64
 /* Sizes of objects, of the mthca driver. */
@@ -50,8 +51,11 @@ int icm_init(struct icm *icm, const struct parameters *parameters, struct bus *b
     if (error || !icm->mtt.capacity)
         return error;
     icm->buckets = FIRST_BUCKETS;
-    icm->table = pool_alloc_permanent(FIRST_BUCKETS * sizeof(*icm->table));
-    return icm->table ? 0 : ENOMEM;
+    icm->table = pool_take_block(FIRST_BUCKETS * sizeof(*icm->table));
+    if (!icm->table)
+        return ENOMEM;
+    memset(icm->table, 0, FIRST_BUCKETS * sizeof(*icm->table));
+    return 0;
 }
 
 /* Writes back 'count' words of an evicted entry. Returns when reads that follow may begin: across
@@ -123,18 +127,23 @@ uint64_t icm_qpc(struct icm *icm, struct icm_context *context, uint64_t now)
 
 /* ---- lines ---- */
 
-/* Lines are found by their first pages: those whose number, divided by the pages of a line, is
- * 'group' share a bucket. */
+/* Lines are found by their first pages: those in the same group of GROUP * line_pages pages share a
+ * bucket. */
 static struct icm_line **bucket_of(const struct icm *icm, uint32_t proc, uint64_t group)
 {
-    uint64_t hash = (group / GROUP ^ (uint64_t)proc << 40) * 0x9e3779b97f4a7c15ull >> 32;
+    uint64_t hash = (group ^ (uint64_t)proc << 40) * 0x9e3779b97f4a7c15ull >> 32;
 
-    return &icm->table[(hash * GROUP + group % GROUP) & (icm->buckets - 1)];
+    return &icm->table[hash & (icm->buckets - 1)];
+}
+
+static uint64_t group_of(const struct icm *icm, uint64_t page)
+{
+    return page / (GROUP * icm->line_pages);
 }
 
 static struct icm_line **bucket_of_line(const struct icm *icm, const struct icm_line *line)
 {
-    return bucket_of(icm, line->proc, line->first / icm->line_pages);
+    return bucket_of(icm, line->proc, group_of(icm, line->first));
 }
 
 /* Doubles the table when it is full; it may stay as it is. */
@@ -145,9 +154,10 @@ static void grow_table(struct icm *icm)
 
     if (icm->used_lines.used < buckets)
         return;
-    table = pool_alloc_permanent(2ull * buckets * sizeof(*table));
+    table = pool_take_block(2ull * buckets * sizeof(*table));
     if (!table)
         return;
+    memset(table, 0, 2ull * buckets * sizeof(*table));
     icm->table = table;
     icm->buckets = 2 * buckets;
     for (uint32_t i = 0; i < buckets; i++) {
@@ -159,6 +169,7 @@ static void grow_table(struct icm *icm)
             *bucket = line;
         }
     }
+    pool_give_block(old, (uint64_t)buckets * sizeof(*old));
 }
 
 /* Lines of an adapter are beside each other. NULL if no memory is left. */
@@ -242,29 +253,39 @@ struct vicinity {
     struct icm_line *before; /* that has the nearest known page before it, or NULL */
 };
 
-/* Lines that have the page, or one that is less than a line before it, begin in three groups. */
-static struct vicinity look_around(const struct icm *icm, uint32_t proc, uint64_t page)
+static void look_into(const struct icm *icm, uint32_t proc, uint64_t page, uint64_t group,
+                      struct vicinity *found)
 {
-    uint64_t group = page / icm->line_pages, nearest = 0;
-    struct vicinity found = { NULL, NULL };
+    uint64_t nearest = found->before ? known_before(icm, found->before, page) : 0;
 
-    for (uint64_t i = 0; i < 3 && i <= group; i++) {
-        struct icm_line *line = *bucket_of(icm, proc, group - i);
+    for (struct icm_line *line = *bucket_of(icm, proc, group); line; line = line->next_in_bucket) {
+        uint64_t before;
 
-        for (; line; line = line->next_in_bucket) {
-            uint64_t before;
-
-            if (line->proc != proc)
-                continue;
-            if (knows(icm, line, proc, page))
-                return (struct vicinity){ line, NULL };
-            before = known_before(icm, line, page);
-            if (before > nearest) {
-                nearest = before;
-                found.before = line;
-            }
+        if (line->proc != proc)
+            continue;
+        if (knows(icm, line, proc, page)) {
+            found->line = line;
+            return;
+        }
+        before = known_before(icm, line, page);
+        if (before > nearest) {
+            nearest = before;
+            found->before = line;
         }
     }
+}
+
+/* Lines that have the page, or one that is less than a line before it, begin less than two lines
+ * before it. */
+static struct vicinity look_around(const struct icm *icm, uint32_t proc, uint64_t page)
+{
+    uint64_t group = group_of(icm, page), back = 2 * icm->line_pages - 1;
+    uint64_t first_group = group_of(icm, page > back ? page - back : 0);
+    struct vicinity found = { NULL, NULL };
+
+    look_into(icm, proc, page, group, &found);
+    if (!found.line && first_group != group)
+        look_into(icm, proc, page, first_group, &found);
     return found;
 }
 

@@ -17,20 +17,21 @@ struct icm_context {
     struct cache_slot *slot; /* where it was in the cache */
 };
 
+/* What every lookup needs comes first. */
 struct icm {
     struct cache qpc;
     const struct parameters *parameters;
     struct cache mtt;
     struct bus *bus;
     uint64_t answered_at; /* the last lookup of a context, if they are in order */
-    uint64_t contexts, contexts_in_use; /* the next number; QPs that have one */
-    uint64_t regions, region_pages;     /* that are registered */
-    uint64_t lines;                     /* of the MTT: the next number */
-    uint64_t line_pages;                /* pages that a line translates */
-    struct pool used_lines;
+    uint64_t line_pages;  /* pages that a line translates */
     struct icm_line **table;
     uint32_t buckets;     /* a power of two */
     uint32_t known_words; /* of the bit mask of a line */
+    struct pool used_lines;
+    uint64_t lines; /* of the MTT: the next number */
+    uint64_t contexts, contexts_in_use; /* the next number; QPs that have one */
+    uint64_t regions, region_pages;     /* that are registered */
     struct server fetcher; /* serves misses, icm.misses at a time; busy if all of them are */
     uint64_t *free_at; /* each of these */
 } cache_aligned;
