@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Which translations miss, against the same rules written down page by page. */
+#include "hca/arena.h"
 #include "sim/model/icm.h"
 #include "sim/model/observer.h"
 #include "util/util.h"
