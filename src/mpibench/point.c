@@ -9,6 +9,7 @@
 #define LATENCY_VOLUME (64u << 20)
 #define STREAM_VOLUME  (512u << 20)
 #define WINDOW_MAX     4096
+#define COPY_RATE      10e9 /* bytes a second */
 
 static size_t one_message(const struct task_spec *spec)
 {
@@ -214,6 +215,27 @@ static double overlap_of(const struct task_spec *spec, int computes)
     return hidden_part(alone, message_and_compute(spec, computes, alone, rounds));
 }
 
+/* The time in microseconds of a message while one of its two ranks computes for as long as one core
+ * may take to copy it: the same time for every library. */
+static double busy(const struct task_spec *spec, int computes)
+{
+    uint64_t rounds = overlap_rounds(spec);
+    double seconds = spec->size / COPY_RATE;
+
+    message_and_compute(spec, computes, seconds, mpibench_warmup(spec, rounds));
+    return message_and_compute(spec, computes, seconds, rounds) * 1e6;
+}
+
+static double busy_sender(const struct task_spec *spec)
+{
+    return busy(spec, 0);
+}
+
+static double busy_receiver(const struct task_spec *spec)
+{
+    return busy(spec, 1);
+}
+
 static double overlap_sender(const struct task_spec *spec)
 {
     return overlap_of(spec, 0);
@@ -254,8 +276,13 @@ static const struct task overlap_task = { "overlap", "%", 2, one_message, overla
 static const struct task sender_task = { "overlap-sender", "%", 2, one_message, overlap_sender };
 static const struct task receiver_task = { "overlap-receiver", "%", 2, one_message,
                                            overlap_receiver };
+static const struct task busy_sender_task = { "busy-sender", "us", 2, one_message, busy_sender };
+static const struct task busy_receiver_task = { "busy-receiver", "us", 2, one_message,
+                                                busy_receiver };
 static const struct task unexpected_task = { "unexpected", "us", 2, one_message, unexpected };
 
-const struct task *const point_tasks[] = { &latency_task,  &bw_task,         &bibw_task,
-                                           &rate_task,     &overlap_task,    &sender_task,
-                                           &receiver_task, &unexpected_task, NULL };
+const struct task *const point_tasks[] = {
+    &latency_task,       &bw_task,         &bibw_task,     &rate_task,
+    &overlap_task,       &sender_task,     &receiver_task, &busy_sender_task,
+    &busy_receiver_task, &unexpected_task, NULL,
+};
