@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Sends of short messages that bypass pml/cm. */
+/* Short messages that bypass pml/cm. */
 #ifndef MTL_DIRECT_H
 #define MTL_DIRECT_H
 

@@ -11,6 +11,7 @@
 /* All entries with one key, oldest first. An empty queue is removed. */
 struct match_queue {
     struct match_key key;
+    uint32_t hash;
     struct match_queue *next; /* in its bucket, or among the spare ones */
     struct match_link first;  /* head of a ring */
 };
@@ -28,14 +29,14 @@ static bool same(const struct match_key *a, const struct match_key *b)
     return a->context == b->context && a->source == b->source && a->tag == b->tag;
 }
 
-static struct match_queue **bucket_of(const struct match_table *table, const struct match_key *key)
+static struct match_queue **bucket_of(const struct match_table *table, uint32_t hash)
 {
-    return &table->buckets[hash(key) & (table->bucket_count - 1)];
+    return &table->buckets[hash & (table->bucket_count - 1)];
 }
 
 static struct match_queue *find_queue(const struct match_table *table, const struct match_key *key)
 {
-    struct match_queue *queue = *bucket_of(table, key);
+    struct match_queue *queue = *bucket_of(table, hash(key));
 
     while (queue && !same(&queue->key, key))
         queue = queue->next;
@@ -70,7 +71,7 @@ static void table_grow(struct match_table *table)
         return;
     for (uint32_t i = 0; i < table->bucket_count; i++) {
         for (struct match_queue *queue = table->buckets[i], *next; queue; queue = next) {
-            struct match_queue **bucket = bucket_of(&larger, &queue->key);
+            struct match_queue **bucket = bucket_of(&larger, queue->hash);
 
             next = queue->next;
             queue->next = *bucket;
@@ -96,8 +97,9 @@ static struct match_queue *new_queue(struct matching *matching, struct match_tab
     if (table->queue_count >= table->bucket_count)
         table_grow(table);
     queue->key = *key;
+    queue->hash = hash(key);
     queue->first.next = queue->first.previous = &queue->first;
-    bucket = bucket_of(table, key);
+    bucket = bucket_of(table, queue->hash);
     queue->next = *bucket;
     *bucket = queue;
     table->queue_count++;
@@ -140,7 +142,7 @@ static void detach(struct matching *matching, struct match_table *table, struct 
     link->queue = NULL;
     if (queue->first.next != &queue->first)
         return;
-    for (at = bucket_of(table, &queue->key); *at != queue;)
+    for (at = bucket_of(table, queue->hash); *at != queue;)
         at = &(*at)->next;
     *at = queue->next;
     table->queue_count--;
@@ -239,12 +241,16 @@ struct match_receive *match_arrived(struct matching *matching, const struct matc
     return oldest;
 }
 
+static void forget_kind(struct matching *matching, struct match_message *message, int kind)
+{
+    detach(matching, &matching->messages, &message->link[kind]);
+    message->kinds &= ~(1u << kind);
+}
+
 static void forget(struct matching *matching, struct match_message *message)
 {
-    for (int kind = 0; kind < MATCH_KINDS; kind++) {
-        if (message->link[kind].queue)
-            detach(matching, &matching->messages, &message->link[kind]);
-    }
+    while (message->kinds)
+        forget_kind(matching, message, __builtin_ctz(message->kinds));
 }
 
 static int index_as(struct matching *matching, struct match_message *message, int kind)
@@ -253,13 +259,15 @@ static int index_as(struct matching *matching, struct match_message *message, in
 
     if (!with_wildcards(&message->key, kind, &key))
         return 0;
-    return append(matching, &matching->messages, &key, &message->link[kind]);
+    if (append(matching, &matching->messages, &key, &message->link[kind]))
+        return ENOMEM;
+    message->kinds |= 1u << kind;
+    return 0;
 }
 
 int match_keep(struct matching *matching, struct match_message *message)
 {
-    for (int kind = 0; kind < MATCH_KINDS; kind++)
-        message->link[kind].queue = NULL;
+    message->kinds = 0;
     for (int kind = 0; kind < MATCH_KINDS; kind++) {
         if (matching->indexed[kind] && index_as(matching, message, kind)) {
             forget(matching, message);
@@ -291,8 +299,8 @@ static bool make_index(struct matching *matching, int kind)
     if (matching->indexed[kind])
         return true;
     while ((age = age->previous) != &matching->all) {
-        if (message_of(age)->link[kind].queue)
-            detach(matching, &matching->messages, &message_of(age)->link[kind]);
+        if (message_of(age)->kinds & 1u << kind)
+            forget_kind(matching, message_of(age), kind);
     }
     return false;
 }

@@ -35,6 +35,7 @@ struct match_receive {
 
 struct match_message {
     struct match_key key;
+    uint32_t kinds;        /* a bit for each queue that the message is in */
     struct match_link age; /* in the list of all messages */
     struct match_link link[MATCH_KINDS];
 };

@@ -184,12 +184,6 @@ static void poll_before_computing(const struct mtl_request *request)
     poll_all();
 }
 
-static struct match_key key_of(struct ompi_communicator_t *comm, int source, int tag)
-{
-    return (struct match_key){ openmpi_context(comm), source == MPI_ANY_SOURCE ? MATCH_ANY : source,
-                               tag == MPI_ANY_TAG ? MATCH_ANY : tag };
-}
-
 static int module_irecv(mca_mtl_base_module_t *module, struct ompi_communicator_t *comm, int source,
                         int tag, struct opal_convertor_t *convertor, mca_mtl_request_t *mtl_request)
 {
@@ -198,7 +192,7 @@ static int module_irecv(mca_mtl_base_module_t *module, struct ompi_communicator_
     mtl_enter();
     request_of_receive(request, convertor);
     set_source(request, comm, source);
-    request->receive.key = key_of(comm, source, tag);
+    request->receive.key = openmpi_key(comm, source, tag);
     request->receive.link.queue = NULL;
     request->blocking = is_blocking(request);
     if (unlikely(recording))
@@ -230,21 +224,10 @@ static int module_imrecv(mca_mtl_base_module_t *module, struct opal_convertor_t 
     return OMPI_SUCCESS;
 }
 
-/* MPI_ERROR belongs to the caller: MPI sets it only in calls with several statuses. */
-static void fill_status(struct ompi_status_public_t *status, const struct unexpected *message)
-{
-    if (status == MPI_STATUS_IGNORE)
-        return;
-    status->MPI_SOURCE = message->match.key.source;
-    status->MPI_TAG = message->match.key.tag;
-    status->_ucount = message->size;
-    status->_cancelled = 0;
-}
-
 /* Looks for a matching unexpected message, makes progress if there is none, and looks again. */
 static struct unexpected *probe(struct ompi_communicator_t *comm, int source, int tag, bool take)
 {
-    struct match_key key = key_of(comm, source, tag);
+    struct match_key key = openmpi_key(comm, source, tag);
     struct match_message *found;
 
     mtl_enter();
@@ -273,7 +256,7 @@ static int module_iprobe(mca_mtl_base_module_t *module, struct ompi_communicator
 
     *flag = found != NULL;
     if (found)
-        fill_status(status, found);
+        protocol_fill_status(status, found);
     return OMPI_SUCCESS;
 }
 
@@ -288,7 +271,7 @@ static int module_improbe(mca_mtl_base_module_t *module, struct ompi_communicato
         *message = MPI_MESSAGE_NULL;
         return OMPI_SUCCESS;
     }
-    fill_status(status, found);
+    protocol_fill_status(status, found);
     *message = ompi_message_alloc();
     if (!*message)
         return OMPI_ERR_OUT_OF_RESOURCE;

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What differs between Open MPI 4 and 5. */
+/* What differs between Open MPI 4 and 5, and Open MPI's terms in ours. */
 #ifndef VERBENA_MTL_OPENMPI_H
 #define VERBENA_MTL_OPENMPI_H
+
+#include "mtl/match.h"
 
 #include <ompi_config.h>
 
@@ -23,6 +25,13 @@ static inline uint32_t openmpi_context(const ompi_communicator_t *comm)
 #else
     return ompi_comm_get_cid((ompi_communicator_t *)comm);
 #endif
+}
+
+/* What a receive or a probe asks for. */
+static inline struct match_key openmpi_key(const ompi_communicator_t *comm, int source, int tag)
+{
+    return (struct match_key){ openmpi_context(comm), source == MPI_ANY_SOURCE ? MATCH_ANY : source,
+                               tag == MPI_ANY_TAG ? MATCH_ANY : tag };
 }
 
 #endif

@@ -34,6 +34,49 @@ uint64_t protocol_own_name(void)
     return (uint64_t)OMPI_PROC_MY_NAME->jobid << 32 | OMPI_PROC_MY_NAME->vpid;
 }
 
+/* ---- messages before their receive ---- */
+
+/* Most unexpected messages are short; what was allocated for them is used again. */
+#define REUSABLE_DATA  88
+#define REUSABLE_COUNT 4096
+
+static struct {
+    struct unexpected *first;
+    uint32_t count;
+} reusable;
+
+static struct unexpected *reuse_unexpected(void)
+{
+    struct unexpected *message = reusable.first;
+
+    reusable.first = message->next;
+    reusable.count--;
+    return message;
+}
+
+static struct unexpected *new_unexpected(uint64_t data)
+{
+    struct unexpected *message;
+
+    if (data <= REUSABLE_DATA && reusable.count)
+        return reuse_unexpected();
+    message = malloc(sizeof(*message) + (data < REUSABLE_DATA ? REUSABLE_DATA : data));
+    if (message)
+        message->reusable = data <= REUSABLE_DATA;
+    return message;
+}
+
+static void free_unexpected(struct unexpected *message)
+{
+    if (!message || !message->reusable || reusable.count >= REUSABLE_COUNT) {
+        free(message);
+        return;
+    }
+    message->next = reusable.first;
+    reusable.first = message;
+    reusable.count++;
+}
+
 int protocol_init(void)
 {
     return match_init(&mtl.matching);
@@ -42,6 +85,8 @@ int protocol_init(void)
 void protocol_free(void)
 {
     match_free(&mtl.matching);
+    while (reusable.count)
+        free(reuse_unexpected());
 }
 
 /* ---- sending ---- */
@@ -165,7 +210,7 @@ static void receive_own(struct mtl_request *receive, struct mtl_request *send)
 static struct unexpected *add_unexpected(struct endpoint *endpoint, const struct match_key *key,
                                          uint64_t size, uint64_t data)
 {
-    struct unexpected *message = malloc(sizeof(*message) + data);
+    struct unexpected *message = new_unexpected(data);
 
     if (!message)
         goto no_memory;
@@ -180,7 +225,7 @@ static struct unexpected *add_unexpected(struct endpoint *endpoint, const struct
     mtl.counters.unexpected++;
     return message;
 no_memory:
-    free(message);
+    free_unexpected(message);
     mtl_log("out of memory: cannot keep an unexpected message of %lu bytes", size);
     endpoint_fail(endpoint);
     return NULL;
@@ -260,7 +305,7 @@ void protocol_receive_matched(struct mtl_request *request, struct unexpected *me
         request_done(send, MPI_SUCCESS);
     } else if (message->has_rts) {
         receive_matched(request, message->endpoint, &message->match.key, message->size);
-        rendezvous_receive(request, message->endpoint, &message->rts);
+        rendezvous_receive(request, message->endpoint, (const struct wire_rts *)message->data);
     } else {
         receive_matched(request, message->endpoint, &message->match.key, message->size);
         request_unpack(request, message->data, message->size);
@@ -268,7 +313,36 @@ void protocol_receive_matched(struct mtl_request *request, struct unexpected *me
             rendezvous_send_ack(message->endpoint, message->send_id);
         request_done(request, MPI_SUCCESS);
     }
-    free(message);
+    free_unexpected(message);
+}
+
+void protocol_fill_status(struct ompi_status_public_t *status, const struct unexpected *message)
+{
+    if (status == MPI_STATUS_IGNORE)
+        return;
+    status->MPI_SOURCE = message->match.key.source;
+    status->MPI_TAG = message->match.key.tag;
+    status->_ucount = message->size;
+    status->_cancelled = 0;
+}
+
+bool protocol_receive_now(const struct match_key *key, void *buffer, uint64_t size,
+                          struct ompi_status_public_t *status)
+{
+    struct match_message *found = match_find(&mtl.matching, key);
+    struct unexpected *message = found ? container_of(found, struct unexpected, match) : NULL;
+
+    if (!message || message->own || message->has_rts || message->synchronous ||
+        message->size > size)
+        return false;
+    match_take(&mtl.matching, found);
+    protocol_fill_status(status, message);
+    if (message->reusable)
+        copy_short(buffer, message->data, message->size);
+    else
+        memcpy(buffer, message->data, message->size);
+    free_unexpected(message);
+    return true;
 }
 
 void protocol_receive(struct mtl_request *request)
@@ -332,11 +406,11 @@ static void rts_arrived(struct endpoint *endpoint, const struct wire_header *hea
         rendezvous_receive(request, endpoint, rts);
         return;
     }
-    message = add_unexpected(endpoint, &key, rts->size, 0);
+    message = add_unexpected(endpoint, &key, rts->size, sizeof(*rts));
     if (!message)
         return;
     message->has_rts = true;
-    message->rts = *rts;
+    memcpy(message->data, rts, sizeof(*rts));
 }
 
 void protocol_arrived(struct endpoint *endpoint, const struct wire_header *header, const void *body)

@@ -11,11 +11,14 @@ struct unexpected {
     struct endpoint *endpoint;
     uint64_t size;
     struct mtl_request *own; /* a send of this process to itself, not copied yet */
-    struct wire_rts rts;     /* if 'has_rts', else the data follow */
     bool has_rts;
     bool synchronous;
-    uint64_t send_id; /* if synchronous */
-    char data[];
+    bool reusable;
+    union {
+        uint64_t send_id;        /* if synchronous */
+        struct unexpected *next; /* of those to be reused */
+    };
+    char data[]; /* or a struct wire_rts */
 };
 
 int protocol_init(void);
@@ -31,6 +34,14 @@ bool protocol_send_now(struct endpoint *endpoint, const struct match_key *key, c
 bool protocol_send_queued(struct mtl_request *request);
 
 void protocol_receive(struct mtl_request *request);
+
+/* Receives a message that has arrived already into contiguous memory. False: it has to be received
+ * by a request. */
+bool protocol_receive_now(const struct match_key *key, void *buffer, uint64_t size,
+                          struct ompi_status_public_t *status);
+
+/* MPI_ERROR belongs to the caller: MPI sets it only in calls with several statuses. */
+void protocol_fill_status(struct ompi_status_public_t *status, const struct unexpected *message);
 
 /* Receives a message that MPI_Mprobe has taken out of the unexpected queue. */
 void protocol_receive_matched(struct mtl_request *request, struct unexpected *message);
