@@ -22,23 +22,24 @@ static const struct control_row {
     const char *base;
     enum amount amount;
     const char *each;
+    bool alone; /* no other experiment times this call */
 } control_rows[] = {
     { "post-send", "send", 1, "host.post_send", AMOUNT_REST, "host.post_next_send" },
     { "post-recv", "send", 0, NULL, AMOUNT_X, "host.post_recv" },
     { "poll-hit", "send", 0, NULL, AMOUNT_X, "host.poll_hit" },
     { "poll-empty", "empty", 1, "host.poll_empty", AMOUNT_NONE, NULL },
-    { "qp-create", "create", 1, "host.create_qp", AMOUNT_BOTH, "host.create_qp_entry" },
-    { "qp-connect", "connect", 3, "host.modify_qp", AMOUNT_NONE, NULL },
-    { "qp-destroy", "unconnected", 1, "host.destroy_qp", AMOUNT_NONE, NULL },
-    { "qp-destroy", "connected", 1, "host.destroy_connected_qp", AMOUNT_NONE, NULL },
-    { "cq-create", "create", 1, "host.create_cq", AMOUNT_X, "host.create_cq_entry" },
-    { "cq-destroy", "destroy", 1, "host.destroy_cq", AMOUNT_X, "host.destroy_cq_entry" },
-    { "srq-create", "create", 1, "host.create_srq", AMOUNT_NONE, NULL },
-    { "srq-create", "destroy", 1, "host.destroy_srq", AMOUNT_NONE, NULL },
+    { "qp-create", "create", 1, "host.create_qp", AMOUNT_BOTH, "host.create_qp_entry", true },
+    { "qp-connect", "connect", 3, "host.modify_qp", AMOUNT_NONE, NULL, true },
+    { "qp-destroy", "unconnected", 1, "host.destroy_qp", AMOUNT_NONE, NULL, true },
+    { "qp-destroy", "connected", 1, "host.destroy_connected_qp", AMOUNT_NONE, NULL, true },
+    { "cq-create", "create", 1, "host.create_cq", AMOUNT_X, "host.create_cq_entry", true },
+    { "cq-destroy", "destroy", 1, "host.destroy_cq", AMOUNT_X, "host.destroy_cq_entry", true },
+    { "srq-create", "create", 1, "host.create_srq", AMOUNT_NONE, NULL, true },
+    { "srq-create", "destroy", 1, "host.destroy_srq", AMOUNT_NONE, NULL, true },
     { "mr-reg", "register", 1, "host.reg_mr", AMOUNT_PAGES, "host.reg_mr_page" },
     { "mr-dereg", "deregister", 1, "host.dereg_mr", AMOUNT_PAGES, "host.dereg_mr_page" },
-    { "pd", "allocate", 1, "host.alloc_pd", AMOUNT_NONE, NULL },
-    { "ah", "create", 1, "host.create_ah", AMOUNT_NONE, NULL },
+    { "pd", "allocate", 1, "host.alloc_pd", AMOUNT_NONE, NULL, true },
+    { "ah", "create", 1, "host.create_ah", AMOUNT_NONE, NULL, true },
 };
 
 static double amount_of(const struct control_row *row, const struct keys *keys, double x)
@@ -140,6 +141,17 @@ static unsigned int set_measured(struct keys *keys, const char *name, double val
     return 1;
 }
 
+/* Least squares would move it by what is left of the noise. */
+static void leave_undetermined(struct keys *keys, const char *name)
+{
+    struct key *key = name ? keys_find(keys, name) : NULL;
+
+    if (!key || key->variation != KEY_SMOOTH)
+        return;
+    key->variation = KEY_FIXED;
+    key->origin = KEY_UNDETERMINED;
+}
+
 unsigned int control_apply(const struct data *data, struct keys *keys)
 {
     unsigned int count = 0;
@@ -166,6 +178,12 @@ unsigned int control_apply(const struct data *data, struct keys *keys)
         /* One point cannot tell the part that grows from the part that does not. */
         if (!row->base || (line.count > 1 && line.aa > 0))
             count += set_measured(keys, row->each, each, row, line.count);
+    }
+    for (size_t i = 0; i < sizeof(control_rows) / sizeof(*control_rows); i++) {
+        if (control_rows[i].alone) {
+            leave_undetermined(keys, control_rows[i].base);
+            leave_undetermined(keys, control_rows[i].each);
+        }
     }
     return count;
 }

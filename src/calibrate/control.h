@@ -6,8 +6,8 @@
 #include "calibrate/data.h"
 #include "calibrate/keys.h"
 
-/* Sets the keys that the control experiments determine, which are not varied any more. Returns
- * their number. */
+/* Sets the keys that the control experiments determine, and leaves those undetermined that
+ * only a control experiment can tell; both are not varied any more. Returns how many it has set. */
 unsigned int control_apply(const struct data *data, struct keys *keys);
 
 /* The control experiment that measures a key, or NULL. */

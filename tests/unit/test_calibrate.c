@@ -32,7 +32,8 @@ static struct keys *new_keys(void)
     return keys;
 }
 
-/* A line is found again; a curve that falls has no cost per page; held-out curves do not count. */
+/* A line is found again; a curve that falls has no cost per page; held-out curves do not count. What
+ * only another control experiment tells is not fitted. */
 static void test_control(void **state)
 {
     struct results *results = results_new("1", "2000-01-01T00:00:00Z", "test");
@@ -58,7 +59,11 @@ static void test_control(void **state)
     add_point(series, 1, 80);
     add_point(series, 16, 80 + 15 * 30);
     assert_int_equal(data_take(&results, 1, "poll-empty", &data, error, sizeof(error)), 0);
+    assert_int_equal(keys_choose(keys, "host.create_srq,host.copy_rate", error, sizeof(error)), 0);
     assert_int_equal(control_apply(&data, keys), 6);
+    assert_int_equal(keys_find(keys, "host.create_srq")->variation, KEY_FIXED);
+    assert_int_equal(keys_find(keys, "host.create_srq")->origin, KEY_UNDETERMINED);
+    assert_int_equal(keys_find(keys, "host.copy_rate")->variation, KEY_SMOOTH);
     assert_true(fabs(keys_find(keys, "host.post_send")->value - 80) < 0.1);
     assert_true(fabs(keys_find(keys, "host.post_next_send")->value - 30) < 0.1);
     assert_true(fabs(keys_find(keys, "host.reg_mr")->value - 30000) < 1);
