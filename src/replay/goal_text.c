@@ -43,6 +43,7 @@ struct parser {
     struct goal *goal;
     const char *at, *end;
     uint32_t rank; /* whose block this is */
+    bool in_rank;  /* rather than between two of them */
     struct goal_op *ops;
     uint32_t op_count;
     uint64_t op_capacity;
@@ -70,17 +71,22 @@ static int fail_at(struct parser *parser, const char *at, const char *expected)
 {
     uint32_t line = goal_text_line(parser->goal, at - parser->goal->text);
     uint32_t length = 0;
+    char of_rank[32] = "";
 
     while (length < QUOTED && at + length < parser->end && at[length] >= ' ' && at[length] < 127)
         length++;
+    if (parser->in_rank)
+        snprintf(of_rank, sizeof(of_rank), "rank %u, ", parser->rank);
     if (at == parser->end)
         return goal_fail(parser->error, parser->size,
-                         "line %u: the file ends, expected %s: is it truncated?", line, expected);
-    if (!length)
-        return goal_fail(parser->error, parser->size, "line %u: the line ends, expected %s", line,
+                         "%sline %u: the file ends, expected %s: is it truncated?", of_rank, line,
                          expected);
-    return goal_fail(parser->error, parser->size, "line %u: '%.*s': expected %s", line, (int)length,
-                     at, expected);
+    if (!length)
+        return goal_fail(parser->error, parser->size, "%sline %u: the line ends, expected %s",
+                         of_rank, line, expected);
+    return goal_fail(parser->error, parser->size, "%sline %u: '%.*s': expected %s%s", of_rank, line,
+                     (int)length, at, expected,
+                     at + length == parser->end ? ", and the file ends: is it truncated?" : "");
 }
 
 static int fail_memory(struct parser *parser)
@@ -566,6 +572,7 @@ static int read_rank(struct parser *parser)
     if (parser->at == parser->end || *parser->at != '{')
         return fail_at(parser, parser->at, "'{'");
     parser->at++;
+    parser->in_rank = true;
     for (;;) {
         if (skip_space(parser))
             return -1;
@@ -578,6 +585,7 @@ static int read_rank(struct parser *parser)
             return -1;
     }
     parser->at++;
+    parser->in_rank = false;
     return end_rank(parser);
 }
 
