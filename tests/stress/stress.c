@@ -37,7 +37,7 @@ struct trial {
     int fd[MAX_PROCS][MAX_PROCS];
     int victims[2];
     int victim_count;
-    int last_to_leave;
+    bool victim_was_last; /* or may have been */
     char reason[REPORT_BYTES + 64];
 };
 
@@ -144,7 +144,7 @@ static void wait_all(struct trial *trial)
 {
     uint64_t end = rig_now_us() + trial->options->limit_s * 1000000ull;
     int left = trial->plan.procs;
-    bool ended = false;
+    bool ended = false, same_look = false;
 
     while (left) {
         int status;
@@ -152,7 +152,10 @@ static void wait_all(struct trial *trial)
         if (pid > 0) {
             int proc = proc_of(trial, pid);
             trial->pid[proc] = 0;
-            trial->last_to_leave = proc;
+            /* Of several that one look finds, the kernel does not tell which was first. */
+            trial->victim_was_last =
+                is_victim(trial, proc) || (same_look && trial->victim_was_last);
+            same_look = true;
             left--;
             if (!ended)
                 note_exit(trial, proc, status);
@@ -170,6 +173,7 @@ static void wait_all(struct trial *trial)
                     kill(trial->pid[p], SIGKILL);
             ended = true;
         }
+        same_look = false;
         usleep(500);
     }
 }
@@ -197,10 +201,9 @@ static void check_segment(struct trial *trial)
     }
     if (access(path, F_OK))
         return;
-    bool victim_was_last = is_victim(trial, trial->last_to_leave);
     visit();
     bool cleaned = access(path, F_OK) != 0;
-    if (!victim_was_last || !cleaned)
+    if (!trial->victim_was_last || !cleaned)
         snprintf(trial->reason, sizeof(trial->reason), "segment left behind%s",
                  cleaned ? "" : ", also by the next user");
     unlink(path);
