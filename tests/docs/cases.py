@@ -171,8 +171,8 @@ CASES = {
         'verbena reproduce nas': Case(long=REPRODUCES, prints=(MATCH,)),
     },
     'docs/programs.md': {
-        'verbena clean --dry-run': prints(r'nothing to clean up|would be removed|removed'),
-        'verbena clean': prints(r'nothing to clean up|would be removed|removed'),
+        'verbena clean --dry-run': prints(r'nothing to clean up|Would remove \d+ stale segments'),
+        'verbena clean': prints(r'nothing to clean up|Removed \d+ stale segments'),
     },
     'docs/rails.md': {
         'verbena bench mpi-bw --policies striping,epc,adaptive --qps 4': prints(MEASURED, add='--quick'),
