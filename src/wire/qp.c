@@ -493,6 +493,8 @@ static bool limit_requests(struct wire_qp *qp)
     uint32_t packets = left > 0 ? left >> qp->transport.mtu_shift : 0;
     uint32_t window;
 
+    if (!qp->full_window)
+        return false; /* the QP was never connected */
     if (packets >= attributes->ack_every || next_exceeds(qp, left))
         packets -= packets % attributes->ack_every;
     window = qp->transport.requester.in_flight + packets;
