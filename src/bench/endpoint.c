@@ -270,7 +270,8 @@ static int connect_one(struct bench *bench, struct endpoint *endpoint)
     return BENCH_OK;
 }
 
-int endpoints_connect(struct bench *bench, int peer, struct endpoint *endpoints, unsigned int count)
+static int exchange_and_connect(struct bench *bench, int peer, struct endpoint *endpoints,
+                                unsigned int count)
 {
     struct endpoint_address *all, *mine;
     int status = BENCH_FAILED;
@@ -290,11 +291,17 @@ int endpoints_connect(struct bench *bench, int peer, struct endpoint *endpoints,
         if (connect_one(bench, &endpoints[i]))
             goto out;
     }
-    /* No rank sends before all ranks can receive. */
-    status = bench_barrier(bench);
+    status = BENCH_OK;
 out:
     free(all);
     return status;
+}
+
+/* No rank sends before all ranks can receive. */
+int endpoints_connect(struct bench *bench, int peer, struct endpoint *endpoints, unsigned int count)
+{
+    return exchange_and_connect(bench, peer, endpoints, count) || bench_barrier(bench) ?
+               BENCH_FAILED : BENCH_OK;
 }
 
 /* In round k, ranks whose sum is k modulo the number of ranks connect: each pair meets once. */
@@ -305,9 +312,9 @@ int endpoints_connect_all(struct bench *bench, int ranks, struct endpoint *endpo
         int peer = (round - bench->rank + ranks) % ranks;
         bool meets = bench->rank < ranks && peer != bench->rank;
 
-        if (endpoints_connect(bench, meets ? peer : -1,
-                              meets ? endpoints + (size_t)peer * count : NULL, count))
+        if (exchange_and_connect(bench, meets ? peer : -1,
+                                 meets ? endpoints + (size_t)peer * count : NULL, count))
             return BENCH_FAILED;
     }
-    return BENCH_OK;
+    return bench_barrier(bench);
 }

@@ -17,6 +17,7 @@ enum hca_call {
     CALL_DESTROY_QP,
     CALL_DESTROY_CONNECTED_QP,
     CALL_MODIFY_QP,
+    CALL_PREPARE_QP, /* modify it: the next state on its way to RTS */
     CALL_CREATE_CQ,
     CALL_DESTROY_CQ,
     CALL_CREATE_SRQ,

@@ -37,6 +37,7 @@ static double cost_of(enum hca_call call, uint64_t amount)
     case CALL_DESTROY_CONNECTED_QP:
         return p->host.destroy_connected_qp;
     case CALL_MODIFY_QP:
+    case CALL_PREPARE_QP:
         return p->host.modify_qp;
     case CALL_CREATE_CQ:
         return p->host.create_cq + amount * p->host.create_cq_entry;
@@ -66,10 +67,20 @@ static double cost_of(enum hca_call call, uint64_t amount)
 
 static __thread uint64_t call_began;
 
+/* Others notice a QP when it receives, which is an event, and when it sends. If what a peer sends moves it to
+ * error before it is in RTS, the process learns that when it sends. */
+static bool is_unnoticed(enum hca_call call)
+{
+    return call == CALL_CREATE_QP || call == CALL_PREPARE_QP;
+}
+
 static void sim_charge(enum hca_call call, uint64_t amount)
 {
     call_began = sched_now();
-    sched_charge(cost_of(call, amount));
+    if (is_unnoticed(call))
+        sched_charge_ahead(cost_of(call, amount));
+    else
+        sched_charge(cost_of(call, amount));
 }
 
 static enum hca_call call_of(const struct ibv_send_wr *wr, bool first)

@@ -165,6 +165,13 @@ EXPORT int ibv_destroy_qp(struct ibv_qp *ibv)
     return 0;
 }
 
+static bool prepares(const struct hca_qp *qp, const struct ibv_qp_attr *attr, int mask)
+{
+    enum ibv_qp_state from = qp_state(qp);
+
+    return mask & IBV_QP_STATE && from < IBV_QPS_RTS && attr->qp_state == from + 1;
+}
+
 EXPORT int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask)
 {
     enum ibv_qp_state from;
@@ -174,7 +181,7 @@ EXPORT int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_m
         check_uses(CHECK_QP, qp, "ibv_modify_qp()");
     if (err)
         return err;
-    hca_charge(CALL_MODIFY_QP, 0);
+    hca_charge(prepares((struct hca_qp *)qp, attr, attr_mask) ? CALL_PREPARE_QP : CALL_MODIFY_QP, 0);
     from = qp_state((struct hca_qp *)qp);
     err = qp_modify((struct hca_qp *)qp, attr, attr_mask);
     if (unlikely(err && check_explains))

@@ -100,6 +100,10 @@ void model_dispatch(const struct event *event)
         ethernet_paced(qp);
         sim_qp_put(qp);
         break;
+    case EVENT_QP_READY:
+        sim_qp_begin_to_receive(qp);
+        sim_qp_put(qp);
+        break;
     case EVENT_LINK_FAILS:
         switch_link_fails(event->argument);
         break;

@@ -34,6 +34,7 @@ enum event_kind {
     EVENT_TIMEOUT,          /* sim_qp */
     EVENT_PAUSE,            /* link: a pause frame takes effect; argument as ethernet.c makes it */
     EVENT_PACED,            /* sim_qp: its rate allows another packet */
+    EVENT_QP_READY,         /* sim_qp: receives from now on */
     EVENT_LINK_FAILS,       /* NULL: argument is an index of fabric.failing */
     EVENT_KINDS,
 };

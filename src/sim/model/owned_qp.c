@@ -51,6 +51,7 @@ static struct sim_qp *create(const struct sim_qp_owner *owner, uint32_t qpn,
     qp->ring = parts->ring;
     qp->mask = FIRST_RING - 1;
     qp->refcount = 1;
+    qp->receives = true;
     qp->owner = owner;
     qp->owner_data = end->data;
     qp->qpn = qpn;

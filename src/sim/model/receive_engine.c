@@ -145,7 +145,8 @@ static void arrive(struct sim_packet *pkt)
     port->packets_in++;
     port->bytes_in += pkt->bytes;
     pkt->to = sim_qp_find(pkt->packet.destination_qpn);
-    if (pkt->corrupted || !pkt->to || pkt->to->dead || pkt->to->port->hca != port->hca) {
+    if (pkt->corrupted || !pkt->to || !pkt->to->receives || pkt->to->dead ||
+        pkt->to->port->hca != port->hca) {
         link_return_credits(pkt);
         pkt->to = NULL;
         sim_packet_put(pkt);

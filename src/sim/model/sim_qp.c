@@ -84,17 +84,23 @@ static struct sim_qp *create(struct hca_qp *hqp)
         pool_give(&model->qps, qp);
         return NULL;
     }
-    qp->context.number = icm_new_context(&qp->port->hca->icm);
     *sim_qp_slot(qp->qpn) = qp;
     return qp;
 }
 
-/* The transport starts in RTR; its send attributes are only known in RTS. */
+void sim_qp_begin_to_receive(struct sim_qp *qp)
+{
+    qp->context.number = icm_new_context(&qp->port->hca->icm);
+    qp->receives = true;
+}
+
 struct sim_qp *sim_qp_get(struct hca_qp *hqp)
 {
     struct sim_qp *qp = sim_qp_find(hqp->ibv.qp_num);
 
-    return qp ? qp : create(hqp);
+    if (!qp && (qp = create(hqp)))
+        sim_qp_begin_to_receive(qp);
+    return qp;
 }
 
 /* Saves the counters of a transport that is about to restart or end. */
@@ -124,30 +130,47 @@ void sim_qp_ring(struct hca_qp *hqp)
         ring(qp);
 }
 
-void sim_qp_modified(struct hca_qp *hqp, enum ibv_qp_state from, enum ibv_qp_state to)
+/* A process may be ahead of the time at which its QP receives, not of others' packets. */
+static void prepare_to_receive(struct hca_qp *hqp)
 {
-    struct sim_qp *qp = sim_qp_get(hqp);
+    struct sim_qp *qp = create(hqp);
 
     if (!qp)
         return;
-    if (from == IBV_QPS_SQD) {
-        ring(qp);
+    qp->peer_lid = hqp->dest_lid;
+    qp->sl = hqp->attr.ah_attr.sl;
+    start_transport(qp, hqp);
+    qp->refcount++;
+    sched_event(sched_now(), EVENT_QP_READY, qp, 0);
+}
+
+/* The transport starts in RTR; its send attributes are only known in RTS. */
+static void prepare_to_send(struct hca_qp *hqp)
+{
+    struct sim_qp *qp = sim_qp_get(hqp);
+    struct responder kept;
+
+    if (!qp)
         return;
-    }
     qp->peer_lid = hqp->dest_lid;
     qp->sl = hqp->attr.ah_attr.sl;
     qp->port = hca_port_by_lid(hqp->shared->lid);
     fold_counters(qp);
-    if (to == IBV_QPS_RTR) {
-        qp->dcqcn = (struct dcqcn){ 0 };
-        start_transport(qp, hqp);
-        return;
-    }
-    struct responder kept = qp->transport.responder;
+    kept = qp->transport.responder;
     start_transport(qp, hqp);
     qp->transport.responder = kept;
     qp->posted = qp->announced = qp->rung = qp->requested = qp->fetched = qp->completed =
         qp->transport.requester.current.index;
+}
+
+void sim_qp_modified(struct hca_qp *hqp, enum ibv_qp_state from, enum ibv_qp_state to)
+{
+    if (to == IBV_QPS_RTR)
+        prepare_to_receive(hqp);
+    else if (from == IBV_QPS_SQD)
+        sim_qp_ring(hqp);
+    else
+        prepare_to_send(hqp);
 }
 
 void sim_qp_fold_all_counters(void)

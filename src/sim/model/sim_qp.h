@@ -77,6 +77,7 @@ struct sim_qp {
     uint16_t peer_lid;
     uint8_t sl;
     uint8_t max_send_sge, max_recv_sge;
+    bool receives;           /* its process may know it before packets find it */
     bool dead;               /* flushed or destroyed; events and packets may still point here */
     bool is_ready;           /* in the port's list of ready QPs */
     bool in_engine;          /* assigned to a send engine */
@@ -140,6 +141,8 @@ struct sim_qp {
 /* Returns the modelled QP, creating it on first use; NULL if out of memory. */
 struct sim_qp *sim_qp_get(struct hca_qp *hqp);
 struct sim_qp *sim_qp_find(uint32_t qpn);
+/* The QP is in RTR: packets find it from now on. */
+void sim_qp_begin_to_receive(struct sim_qp *qp);
 /* Where the table of QPs has the one with this number. */
 struct sim_qp **sim_qp_slot(uint32_t qpn);
 
