@@ -98,25 +98,39 @@ static void invalidate(struct reference *reference, int proc, int page, int coun
     }
 }
 
-static void compare(uint64_t line_bytes, unsigned int seed)
+static struct icm icm;
+
+static void begin(uint64_t line_bytes)
 {
     static struct pool_memory blocks;
-    static struct reference reference;
-    static struct icm icm;
-    struct parameters parameters = { .host.page_size = PAGE_SIZE };
-    struct icm_line *near[PROCS] = { NULL };
-    uint64_t now = 0;
+    static struct parameters parameters;
 
     memset(&blocks, 0, sizeof(blocks));
     memset(&icm, 0, sizeof(icm));
     pool_memory = &blocks;
+    parameters.host.page_size = PAGE_SIZE;
     parameters.icm.location = ICM_ON_ADAPTER;
     parameters.icm.mtt_entries = 1 << 20;
     parameters.icm.mtt_read = line_bytes;
     parameters.icm.mtt_accesses = parameters.icm.access_time = parameters.icm.misses = 1;
     parameters.icm.ways = 4;
     assert_int_equal(icm_init(&icm, &parameters, NULL), 0);
-    reference.line_pages = parameters.icm.mtt_read / 8;
+}
+
+static void end(void)
+{
+    while (given_count)
+        free(given[--given_count]);
+}
+
+static void compare(uint64_t line_bytes, unsigned int seed)
+{
+    static struct reference reference;
+    struct icm_line *near[PROCS] = { NULL };
+    uint64_t now = 0;
+
+    begin(line_bytes);
+    reference.line_pages = line_bytes / 8;
     reference.lines = 0;
     memset(reference.line, NONE, sizeof(reference.line));
     srand(seed);
@@ -140,8 +154,7 @@ static void compare(uint64_t line_bytes, unsigned int seed)
                              misses(&reference, proc, page, count));
         }
     }
-    while (given_count)
-        free(given[--given_count]);
+    end();
 }
 
 static void one_page_a_line(void **state)
@@ -159,12 +172,36 @@ static void more_pages_than_a_word_has_bits(void **state)
     compare(4096, 3);
 }
 
+static bool misses_at(uint64_t address)
+{
+    struct icm_line *nowhere = NULL;
+    struct icm_range range = { 0, address, 1 };
+
+    return icm_mtt(&icm, &nowhere, &range, 0);
+}
+
+/* More than the table of lines has different hashes for. */
+static void many_lines(void **state)
+{
+    uint64_t distance = 3 * PAGE_SIZE, count = 100000;
+
+    begin(8);
+    for (uint64_t i = 0; i < count; i++)
+        assert_true(misses_at(i * distance));
+    for (uint64_t i = 0; i < count; i += 3)
+        icm_invalidate_mtt(&icm, 0, i * distance, 1);
+    for (uint64_t i = 0; i < count; i++)
+        assert_int_equal(misses_at(i * distance), i % 3 == 0);
+    end();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_page_a_line),
         cmocka_unit_test(eight_pages_a_line),
         cmocka_unit_test(more_pages_than_a_word_has_bits),
+        cmocka_unit_test(many_lines),
     };
 
     return cmocka_run_group_tests_name("icm", tests, NULL, NULL);

@@ -8,6 +8,8 @@
 
 #define FRESH_BYTES    (1u << 20)
 #define SMALLEST_BLOCK 6 /* 64 bytes */
+#define SMALL          512 /* bytes: objects below are made SMALL_AT_ONCE at a time */
+#define SMALL_AT_ONCE  8
 
 struct pool_memory *pool_memory;
 
@@ -31,18 +33,29 @@ void *pool_alloc_permanent(uint64_t size)
     return memory;
 }
 
+/* Small objects are side by side, and only the first of them begins a cache line. */
+static bool make_objects(struct pool *pool)
+{
+    uint32_t count = pool->size < SMALL ? SMALL_AT_ONCE : 1;
+    char *objects = pool_alloc_permanent((uint64_t)count * pool->size);
+
+    if (!objects)
+        return false;
+    pool->used += count;
+    while (count-- > 0)
+        pool_give(pool, objects + (uint64_t)count * pool->size);
+    return true;
+}
+
 void *pool_take(struct pool *pool)
 {
-    void *block = pool->free;
+    void *block;
 
+    if (unlikely(!pool->free) && !make_objects(pool))
+        return NULL;
+    block = pool->free;
+    memcpy(&pool->free, block, sizeof(void *));
     pool->used++;
-    if (likely(block != NULL)) {
-        memcpy(&pool->free, block, sizeof(void *));
-        return block;
-    }
-    block = pool_alloc_permanent(pool->size);
-    if (!block)
-        pool->used--;
     return block;
 }
 

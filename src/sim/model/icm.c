@@ -6,8 +6,7 @@
 #include <string.h>
 
 #define FIRST_BUCKETS 16
-#define GROUP         8 /* lines: so much memory shares a bucket */
-#define FRESH_LINES   8
+#define GROUP         8 /* lines: so much memory shares a hash */
 #define ACCESS_BYTES 64
 /* Sizes of objects, of the mthca driver. */
 #define QPC_BYTES  256
@@ -21,7 +20,6 @@
  * region. Lines are numbered in the order of registration and first use, so that addresses chosen by
  * programs do not decide which sets of the cache they share. */
 struct icm_line {
-    struct icm_line *next_in_bucket;
     uint64_t number;
     struct cache_slot *slot; /* where it was in the cache */
     uint64_t first;          /* the page in its first place */
@@ -30,6 +28,15 @@ struct icm_line {
     uint32_t pages;   /* that are known; 0: this is no line */
     uint64_t known[]; /* bit mask by place: pages that were used, or with which a region begins */
 };
+
+static uint64_t *new_table(uint64_t buckets)
+{
+    uint64_t *table = pool_take_block(buckets * sizeof(*table));
+
+    if (table)
+        memset(table, 0, buckets * sizeof(*table));
+    return table;
+}
 
 int icm_init(struct icm *icm, const struct parameters *parameters, struct bus *bus)
 {
@@ -51,11 +58,8 @@ int icm_init(struct icm *icm, const struct parameters *parameters, struct bus *b
     if (error || !icm->mtt.capacity)
         return error;
     icm->buckets = FIRST_BUCKETS;
-    icm->table = pool_take_block(FIRST_BUCKETS * sizeof(*icm->table));
-    if (!icm->table)
-        return ENOMEM;
-    memset(icm->table, 0, FIRST_BUCKETS * sizeof(*icm->table));
-    return 0;
+    icm->table = new_table(FIRST_BUCKETS);
+    return icm->table ? 0 : ENOMEM;
 }
 
 /* Writes back 'count' words of an evicted entry. Returns when reads that follow may begin: across
@@ -127,13 +131,15 @@ uint64_t icm_qpc(struct icm *icm, struct icm_context *context, uint64_t now)
 
 /* ---- lines ---- */
 
-/* Lines are found by their first pages: those in the same group of GROUP * line_pages pages share a
- * bucket. */
-static struct icm_line **bucket_of(const struct icm *icm, uint32_t proc, uint64_t group)
-{
-    uint64_t hash = (group ^ (uint64_t)proc << 40) * 0x9e3779b97f4a7c15ull >> 32;
+/* Lines are found by their first pages: those in the same group of GROUP * line_pages pages have the
+ * same hash. An entry of the table is a line and, in the bits that no address needs, the first bits
+ * of its hash: a search reads few lines of other groups, which are seldom in the processor's caches. */
+#define HASH_SHIFT 48
+#define HASH_BITS  (64 - HASH_SHIFT)
 
-    return &icm->table[hash & (icm->buckets - 1)];
+static uint64_t hash_of(uint32_t proc, uint64_t group)
+{
+    return (group ^ (uint64_t)proc << 40) * 0x9e3779b97f4a7c15ull;
 }
 
 static uint64_t group_of(const struct icm *icm, uint64_t page)
@@ -141,52 +147,80 @@ static uint64_t group_of(const struct icm *icm, uint64_t page)
     return page / (GROUP * icm->line_pages);
 }
 
-static struct icm_line **bucket_of_line(const struct icm *icm, const struct icm_line *line)
+static uint64_t hash_of_line(const struct icm *icm, const struct icm_line *line)
 {
-    return bucket_of(icm, line->proc, group_of(icm, line->first));
+    return hash_of(line->proc, group_of(icm, line->first));
 }
 
-/* Doubles the table when it is full; it may stay as it is. */
-static void grow_table(struct icm *icm)
+static struct icm_line *line_in(uint64_t entry)
 {
-    struct icm_line **old = icm->table, **table;
+    return (struct icm_line *)(uintptr_t)(entry & ((1ull << HASH_SHIFT) - 1));
+}
+
+/* Where a search begins; it ends at an empty entry. */
+static uint32_t home_of(const struct icm *icm, uint64_t hash)
+{
+    return (hash >> 32) * icm->buckets >> 32;
+}
+
+static uint32_t home_of_entry(const struct icm *icm, uint64_t entry)
+{
+    bool has_enough = icm->buckets <= 1u << HASH_BITS;
+
+    return home_of(icm, has_enough ? entry : hash_of_line(icm, line_in(entry)));
+}
+
+static uint32_t next_bucket(const struct icm *icm, uint32_t bucket)
+{
+    return (bucket + 1) & (icm->buckets - 1);
+}
+
+static void add_entry(struct icm *icm, uint64_t entry)
+{
+    uint32_t bucket = home_of_entry(icm, entry);
+
+    while (icm->table[bucket])
+        bucket = next_bucket(icm, bucket);
+    icm->table[bucket] = entry;
+}
+
+/* Entries behind it move up, but none in front of its home. */
+static void remove_entry(struct icm *icm, const struct icm_line *line)
+{
+    uint32_t mask = icm->buckets - 1, hole = home_of(icm, hash_of_line(icm, line));
+
+    while (line_in(icm->table[hole]) != line)
+        hole = next_bucket(icm, hole);
+    for (uint32_t at = next_bucket(icm, hole); icm->table[at]; at = next_bucket(icm, at)) {
+        uint32_t home = home_of_entry(icm, icm->table[at]);
+
+        if (((at - home) & mask) >= ((at - hole) & mask)) {
+            icm->table[hole] = icm->table[at];
+            hole = at;
+        }
+    }
+    icm->table[hole] = 0;
+}
+
+/* Doubles the table when it is three quarters full. Returns false if no memory is left. */
+static bool make_room(struct icm *icm)
+{
+    uint64_t *old = icm->table, *table;
     uint32_t buckets = icm->buckets;
 
-    if (icm->used_lines.used < buckets)
-        return;
-    table = pool_take_block(2ull * buckets * sizeof(*table));
+    if (icm->used_lines.used < buckets / 4 * 3)
+        return true;
+    table = new_table(2ull * buckets);
     if (!table)
-        return;
-    memset(table, 0, 2ull * buckets * sizeof(*table));
+        return false;
     icm->table = table;
     icm->buckets = 2 * buckets;
     for (uint32_t i = 0; i < buckets; i++) {
-        for (struct icm_line *line = old[i], *next; line; line = next) {
-            struct icm_line **bucket = bucket_of_line(icm, line);
-
-            next = line->next_in_bucket;
-            line->next_in_bucket = *bucket;
-            *bucket = line;
-        }
+        if (old[i])
+            add_entry(icm, old[i]);
     }
     pool_give_block(old, (uint64_t)buckets * sizeof(*old));
-}
-
-/* Lines of an adapter are beside each other. NULL if no memory is left. */
-static struct icm_line *take_line(struct icm *icm)
-{
-    struct pool *pool = &icm->used_lines;
-    char *fresh;
-
-    if (!pool->free) {
-        fresh = pool_alloc_permanent((uint64_t)FRESH_LINES * pool->size);
-        if (!fresh)
-            return NULL;
-        pool->used += FRESH_LINES;
-        for (int i = FRESH_LINES - 1; i >= 0; i--)
-            pool_give(pool, fresh + i * (uint64_t)pool->size);
-    }
-    return pool_take(pool);
+    return true;
 }
 
 /* A line that is no more knows no page. */
@@ -210,20 +244,17 @@ static void add_page(struct icm_line *line, uint64_t page)
 static struct icm_line *begin_line(struct icm *icm, uint32_t proc, uint64_t page)
 {
     bool is_first = !icm->used_lines.used;
-    struct icm_line *line = take_line(icm), **bucket;
+    struct icm_line *line = make_room(icm) ? pool_take(&icm->used_lines) : NULL;
 
     if (is_first)
         icm->lines = 0;
     if (!line)
         return NULL;
-    grow_table(icm);
     *line = (struct icm_line){ .number = icm->lines++, .first = page, .proc = proc };
     for (uint32_t i = 0; i < icm->known_words; i++)
         line->known[i] = 0;
     add_page(line, page);
-    bucket = bucket_of_line(icm, line);
-    line->next_in_bucket = *bucket;
-    *bucket = line;
+    add_entry(icm, (uintptr_t)line | hash_of_line(icm, line) >> HASH_SHIFT << HASH_SHIFT);
     return line;
 }
 
@@ -257,11 +288,13 @@ static void look_into(const struct icm *icm, uint32_t proc, uint64_t page, uint6
                       struct vicinity *found)
 {
     uint64_t nearest = found->before ? known_before(icm, found->before, page) : 0;
+    uint64_t hash = hash_of(proc, group), entry;
 
-    for (struct icm_line *line = *bucket_of(icm, proc, group); line; line = line->next_in_bucket) {
+    for (uint32_t i = home_of(icm, hash); (entry = icm->table[i]); i = next_bucket(icm, i)) {
+        struct icm_line *line = line_in(entry);
         uint64_t before;
 
-        if (line->proc != proc)
+        if ((entry ^ hash) >> HASH_SHIFT || line->proc != proc)
             continue;
         if (knows(icm, line, proc, page)) {
             found->line = line;
@@ -287,6 +320,14 @@ static struct vicinity look_around(const struct icm *icm, uint32_t proc, uint64_
     if (!found.line && first_group != group)
         look_into(icm, proc, page, first_group, &found);
     return found;
+}
+
+void icm_prefetch(const struct icm *icm, uint32_t proc, uint64_t address)
+{
+    uint64_t page = address / icm->parameters->host.page_size;
+
+    if (icm->mtt.capacity)
+        __builtin_prefetch(&icm->table[home_of(icm, hash_of(proc, group_of(icm, page)))]);
 }
 
 /* The line of a page. One that is used for the first time is in the line of the nearest known page
@@ -369,11 +410,7 @@ void icm_free_context(struct icm *icm, uint64_t context)
 
 static void drop_line(struct icm *icm, struct icm_line *line)
 {
-    struct icm_line **link = bucket_of_line(icm, line);
-
-    while (*link != line)
-        link = &(*link)->next_in_bucket;
-    *link = line->next_in_bucket;
+    remove_entry(icm, line);
     pool_give(&icm->used_lines, line);
 }
 
@@ -402,11 +439,13 @@ static void drop_range(struct icm *icm, struct icm_line *line, uint64_t first, u
 static void drop_pages_between(struct icm *icm, uint32_t proc, uint64_t first, uint64_t last)
 {
     for (uint32_t i = 0; i < icm->buckets; i++) {
-        for (struct icm_line *line = icm->table[i], *next; line; line = next) {
-            next = line->next_in_bucket;
-            if (line->proc == proc)
-                drop_range(icm, line, first, last);
-        }
+        uint64_t entry;
+
+        do { /* another one may have moved here */
+            entry = icm->table[i];
+            if (entry && line_in(entry)->proc == proc)
+                drop_range(icm, line_in(entry), first, last);
+        } while (icm->table[i] != entry);
     }
 }
 

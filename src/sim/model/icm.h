@@ -25,7 +25,7 @@ struct icm {
     struct bus *bus;
     uint64_t answered_at; /* the last lookup of a context, if they are in order */
     uint64_t line_pages;  /* pages that a line translates */
-    struct icm_line **table;
+    uint64_t *table;      /* of lines, open hash table */
     uint32_t buckets;     /* a power of two */
     uint32_t known_words; /* of the bit mask of a line */
     struct pool used_lines;
@@ -55,6 +55,9 @@ struct icm_range {
  * where the caller's last lookup ended, NULL at first: the next range is often close by. */
 uint64_t icm_mtt(struct icm *icm, struct icm_line **near, const struct icm_range *range,
                  uint64_t now);
+
+/* Brings what a lookup of that address needs first into the processor's caches. */
+void icm_prefetch(const struct icm *icm, uint32_t proc, uint64_t address);
 
 /* Memory is registered: its translations begin a line of the MTT. */
 void icm_add_region(struct icm *icm, uint32_t proc, uint64_t address, uint64_t length);

@@ -67,6 +67,24 @@ static double service_of(const struct sim_packet *pkt)
     return service;
 }
 
+/* The target address of the payload, for the MTT lookup. */
+static uint64_t target_address(const struct sim_packet *pkt)
+{
+    const struct sim_qp *qp = pkt->to;
+    const struct packet *packet = &pkt->packet;
+    const struct sim_wqe *asked;
+
+    if (pkt->response) {
+        asked = sim_qp_wqe(qp, qp->transport.requester.oldest.index);
+        return asked ? sim_sge_address(asked->sge, asked->num_sge,
+                                       packet->payload.offset - asked->transport.remote_address)
+                     : 0;
+    }
+    if (opcode_info(packet->opcode)->flags & OPCODE_WRITE)
+        return packet->remote_address + packet->payload.offset;
+    return sim_sge_address(qp->recv_sge, qp->recv_num_sge, packet->payload.offset);
+}
+
 static void process(struct sim_packet *pkt)
 {
     const struct parameters *p = &model->parameters;
@@ -78,6 +96,8 @@ static void process(struct sim_packet *pkt)
     if (time < qp->rx_earliest)
         time = qp->rx_earliest;
     qp->rx_earliest = time;
+    if (pkt->payload && !qp->written_line)
+        icm_prefetch(&pkt->destination->hca->icm, qp->proc, target_address(pkt));
     event_at(time, EVENT_PACKET_PROCESSED, pkt, 0);
 }
 
@@ -169,24 +189,6 @@ void receive_engine_arrived(struct sim_packet *pkt, uint32_t stage)
         arrive(pkt);
     else
         process_arrivals(pkt, stage);
-}
-
-/* The target address of the payload, for the MTT lookup. */
-static uint64_t target_address(const struct sim_packet *pkt)
-{
-    const struct sim_qp *qp = pkt->to;
-    const struct packet *packet = &pkt->packet;
-    const struct sim_wqe *asked;
-
-    if (pkt->response) {
-        asked = sim_qp_wqe(qp, qp->transport.requester.oldest.index);
-        return asked ? sim_sge_address(asked->sge, asked->num_sge,
-                                       packet->payload.offset - asked->transport.remote_address)
-                     : 0;
-    }
-    if (opcode_info(packet->opcode)->flags & OPCODE_WRITE)
-        return packet->remote_address + packet->payload.offset;
-    return sim_sge_address(qp->recv_sge, qp->recv_num_sge, packet->payload.offset);
 }
 
 static uint64_t write_payload(struct sim_packet *pkt)
