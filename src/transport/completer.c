@@ -45,7 +45,7 @@ static enum completer_state check_psn(struct transport_qp *qp, const struct resp
 
     if (psn_distance(requester->unacknowledged, response->packet->psn) < outstanding)
         return COMPLETER_ACKNOWLEDGE;
-    qp->counters.dropped++; /* it was acknowledged before, or never sent */
+    qp->attributes.counters->dropped++; /* it was acknowledged before, or never sent */
     return COMPLETER_DONE;
 }
 

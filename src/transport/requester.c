@@ -229,9 +229,9 @@ static enum requester_state advance(struct transport_qp *qp, const struct reques
     struct requester *requester = &qp->requester;
     uint32_t base = requester->unacknowledged;
 
-    qp->counters.requests++;
+    qp->attributes.counters->requests++;
     if (psn_distance(base, requester->next_psn) < psn_distance(base, requester->sent_end))
-        qp->counters.resent++;
+        qp->attributes.counters->resent++;
     requester->next_psn = psn_add(requester->next_psn, request->psns);
     if (psn_distance(base, requester->next_psn) > psn_distance(base, requester->sent_end))
         requester->sent_end = requester->next_psn;
@@ -335,7 +335,7 @@ static void rewind_to_unacknowledged(struct transport_qp *qp)
     send_from_oldest(&qp->requester);
     qp->requester.timer = TIMER_OFF;
     qp->requester.probing = false;
-    qp->counters.rewinds++;
+    qp->attributes.counters->rewinds++;
 }
 
 void requester_fail(struct transport_qp *qp, enum transport_status why)
@@ -389,7 +389,7 @@ void requester_wait_for_receive(struct transport_qp *qp, uint64_t now, uint8_t t
     requester->rewound = false;
     requester->timer = TIMER_RNR;
     requester->deadline = now + transport_rnr_ns(timer_code);
-    qp->counters.rnr_waits++;
+    qp->attributes.counters->rnr_waits++;
 }
 
 void requester_timeout(struct transport_qp *qp)
@@ -400,7 +400,7 @@ void requester_timeout(struct transport_qp *qp)
         requester->timer = TIMER_OFF;
         return;
     }
-    qp->counters.timeouts++;
+    qp->attributes.counters->timeouts++;
     requester->rewound = false;
     requester_retry(qp);
     requester->rewound = false; /* react to a loss among the retransmitted packets */

@@ -93,7 +93,7 @@ static enum responder_state check_psn(struct transport_qp *qp, const struct arri
         return RESPONDER_DUPLICATE;
     if (transport_is_reliable(qp))
         return RESPONDER_GAP;
-    qp->counters.gaps++;
+    qp->attributes.counters->gaps++;
     responder->message.open = false;
     responder->expected_psn = arrival->packet->psn;
     return RESPONDER_CHECK_SEQUENCE;
@@ -338,7 +338,7 @@ static enum responder_state duplicate(struct transport_qp *qp, const struct arri
 {
     struct responder *responder = &qp->responder;
 
-    qp->counters.duplicates++;
+    qp->attributes.counters->duplicates++;
     if (has(arrival, OPCODE_READ | OPCODE_ATOMIC))
         return repeat_response(qp, arrival);
     if (transport_is_reliable(qp) && !responder->acknowledge) {
@@ -358,7 +358,7 @@ static void send_nak(struct responder *responder, uint8_t syndrome)
 /* One NAK per gap: the requester goes back, and the packets already in flight need none. */
 static enum responder_state report_gap(struct transport_qp *qp)
 {
-    qp->counters.gaps++;
+    qp->attributes.counters->gaps++;
     if (!qp->responder.gap_reported)
         send_nak(&qp->responder, NAK_SEQUENCE);
     return RESPONDER_DONE;
@@ -404,7 +404,7 @@ static enum responder_state drop(struct transport_qp *qp, const struct arrival *
 {
     qp->responder.message.open = false;
     qp->responder.expected_psn = psn_add(arrival->packet->psn, 1);
-    qp->counters.dropped++;
+    qp->attributes.counters->dropped++;
     return RESPONDER_DONE;
 }
 
@@ -542,6 +542,6 @@ bool responder_pull(struct transport_qp *qp, struct packet *packet)
     } else {
         return false;
     }
-    qp->counters.responses++;
+    qp->attributes.counters->responses++;
     return true;
 }

@@ -55,7 +55,7 @@ void transport_receive(struct transport_qp *qp, uint64_t now, const struct packe
     const struct opcode_info *info = opcode_info(packet->opcode);
 
     if (qp->in_error || !info || !is_for_us(qp, packet))
-        qp->counters.dropped++;
+        qp->attributes.counters->dropped++;
     else if (info->flags & OPCODE_RESPONSE)
         completer_receive(qp, now, packet, info);
     else
@@ -115,17 +115,4 @@ uint64_t transport_rnr_ns(uint8_t code)
     };
 
     return hundredths_of_ms[code & 31] * 10000ull;
-}
-
-void transport_counters_add(struct transport_counters *sum, const struct transport_counters *more)
-{
-    sum->requests += more->requests;
-    sum->resent += more->resent;
-    sum->responses += more->responses;
-    sum->timeouts += more->timeouts;
-    sum->rewinds += more->rewinds;
-    sum->rnr_waits += more->rnr_waits;
-    sum->duplicates += more->duplicates;
-    sum->gaps += more->gaps;
-    sum->dropped += more->dropped;
 }

@@ -121,6 +121,7 @@ struct transport_attributes {
     uint8_t responder_resources; /* for the peer's, up to RESPONDER_MAX_RESOURCES */
     uint8_t rnr_timer;           /* code of the delay in our RNR NAKs */
     struct responder_resource *resources; /* memory for these, and for one if there are none */
+    struct transport_counters *counters;  /* where the QP counts; QPs may share it */
 };
 
 struct transport_counters {
@@ -135,8 +136,6 @@ struct transport_counters {
     uint64_t dropped;    /* packets that do not belong to the QP */
 };
 
-void transport_counters_add(struct transport_counters *sum, const struct transport_counters *more);
-
 struct transport_qp {
     const struct transport_ops *ops;
     struct transport_attributes attributes;
@@ -144,7 +143,6 @@ struct transport_qp {
     bool in_error;
     struct requester requester;
     struct responder responder;
-    struct transport_counters counters;
 };
 
 void transport_init(struct transport_qp *qp, const struct transport_ops *ops,

@@ -53,6 +53,8 @@ static void start_transport(struct wire_qp *qp)
     if (attributes.max_reads > WINDOW_BYTES / WIRE_READ_BYTES)
         attributes.max_reads = WINDOW_BYTES / WIRE_READ_BYTES;
     attributes.resources = qp->resources;
+    attributes.counters = &qp->counters;
+    qp->counters = (struct transport_counters){ 0 };
     qp->full_window = attributes.window;
     qp->full_reads = attributes.max_reads;
     qp->losses = 0;
@@ -459,8 +461,7 @@ static int64_t bytes_in_flight(struct wire_qp *qp)
 
 static void note_in_flight(struct wire_qp *qp, uint64_t now)
 {
-    const struct transport_counters *counters = &qp->transport.counters;
-    uint64_t losses = counters->rewinds - counters->rnr_waits;
+    uint64_t losses = qp->counters.rewinds - qp->counters.rnr_waits;
 
     wire_peer_note(qp, bytes_in_flight(qp), losses != qp->losses, now);
     qp->losses = losses;

@@ -146,6 +146,7 @@ struct wire_peer;
 
 struct wire_qp {
     struct transport_qp transport;
+    struct transport_counters counters;
     struct responder_resource resources[RESPONDER_MAX_RESOURCES];
     struct hca_qp *hca;
     struct shared_qp *shared;

@@ -25,6 +25,7 @@ static const struct roce_flow flow = {
 
 static struct transport_qp qp;
 static struct responder_resource resources[RESPONDER_MAX_RESOURCES];
+static struct transport_counters counters;
 static struct transport_wqe wqes[POSTED];
 static uint32_t completed;
 static bool receive_taken, ended;
@@ -171,6 +172,7 @@ static void begin(uint8_t choice)
         .max_reads = 2,
         .responder_resources = 2,
         .resources = resources,
+        .counters = &counters,
     };
 
     completed = 0;

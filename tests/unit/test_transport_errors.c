@@ -102,7 +102,7 @@ static void seven_means_for_ever(void **state)
     pair_post(&pair->ends[0], TRANSPORT_SEND, 10);
     pair_run(pair, 100000000);
     assert_int_equal(pair->ends[0].completed, 0);
-    assert_true(pair->ends[0].qp.counters.rnr_waits > 1000);
+    assert_true(pair->ends[0].counters.rnr_waits > 1000);
     pair->ends[1].receives = 1;
     pair_run(pair, PAIR_LONG_NS / 2);
     pair_check_all_done(pair);
@@ -113,7 +113,7 @@ static void seven_means_for_ever(void **state)
 static void a_write_waits_at_its_last_packet(void **state)
 {
     struct pair *pair = pair_plain();
-    const struct transport_counters *counters = &pair->ends[0].qp.counters;
+    const struct transport_counters *counters = &pair->ends[0].counters;
 
     without_receives(pair);
     pair_post(&pair->ends[0], TRANSPORT_WRITE_IMMEDIATE, 10000);

@@ -129,7 +129,7 @@ static void an_old_send_is_acknowledged_and_not_received(void **state)
     ack.psn = psn_add(packets[1].psn, 1);
     give(pair, 0, &ack); /* for what was never sent */
     assert_int_equal(end->completed, 2);
-    assert_int_equal(end->qp.counters.dropped, 2);
+    assert_int_equal(end->counters.dropped, 2);
     pair_free(pair);
 }
 
@@ -375,7 +375,7 @@ static void an_answer_may_come_after_the_timeout(void **state)
     assert_int_equal(pair->ends[0].completed, 2);
     assert_true(transport_pull_request(qp, pair->now, &next));
     assert_int_equal(next.psn, psn_add(packets[1].psn, 1));
-    assert_int_equal(qp->counters.resent, 0);
+    assert_int_equal(qp->attributes.counters->resent, 0);
     pair_free(pair);
 }
 
@@ -492,7 +492,7 @@ static void a_read_goes_on_where_it_was_cut(void **state)
     pair_check_all_done(pair);
     assert_int_equal(loss.last_read_address, request->wqe.remote_address + 2 * 1024);
     assert_int_equal(loss.last_read_length, 10000 - 2 * 1024);
-    assert_int_equal(pair->ends[0].qp.counters.timeouts, 0); /* the next packet told of the loss */
+    assert_int_equal(pair->ends[0].counters.timeouts, 0); /* the next packet told of the loss */
     pair_free(pair);
 }
 
@@ -504,8 +504,8 @@ static void a_later_answer_tells_of_a_lost_one(void **state)
     pair_post(&pair->ends[0], TRANSPORT_SEND, 10);
     pair_run(pair, PAIR_LONG_NS);
     pair_check_all_done(pair);
-    assert_int_equal(pair->ends[0].qp.counters.timeouts, 0);
-    assert_int_equal(pair->ends[0].qp.counters.rewinds, 1);
+    assert_int_equal(pair->ends[0].counters.timeouts, 0);
+    assert_int_equal(pair->ends[0].counters.rewinds, 1);
     pair_free(pair);
 }
 
@@ -526,10 +526,10 @@ static void the_last_answer_is_missed_by_the_clock(void **state)
         pair_post(&pair->ends[0], rows[i].asked, 8);
         pair_run(pair, PAIR_LONG_NS);
         pair_check_all_done(pair);
-        assert_int_equal(pair->ends[0].qp.counters.timeouts, 1);
+        assert_int_equal(pair->ends[0].counters.timeouts, 1);
         assert_int_equal(pair->ends[0].packets_sent, 2);
-        assert_int_equal(pair->ends[0].qp.counters.resent, 1);
-        assert_int_equal(pair->ends[1].qp.counters.duplicates, rows[i].lost != OPCODE_SEND_ONLY);
+        assert_int_equal(pair->ends[0].counters.resent, 1);
+        assert_int_equal(pair->ends[1].counters.duplicates, rows[i].lost != OPCODE_SEND_ONLY);
         pair_free(pair);
     }
 }
@@ -537,8 +537,8 @@ static void the_last_answer_is_missed_by_the_clock(void **state)
 static void a_lost_request_is_missed_by_the_peer(void **state)
 {
     struct pair *pair = pair_losing(OPCODE_WRITE_MIDDLE, 1);
-    const struct transport_counters *near = &pair->ends[0].qp.counters;
-    const struct transport_counters *far = &pair->ends[1].qp.counters;
+    const struct transport_counters *near = &pair->ends[0].counters;
+    const struct transport_counters *far = &pair->ends[1].counters;
 
     pair_post(&pair->ends[0], TRANSPORT_WRITE, 10000); /* ten packets */
     pair_run(pair, PAIR_LONG_NS);
@@ -552,16 +552,6 @@ static void a_lost_request_is_missed_by_the_peer(void **state)
     assert_true(far->gaps > 0);
     assert_int_equal(far->gaps, near->requests - 10 - 1); /* all that arrived, but ten */
     pair_free(pair);
-}
-
-static void counters_are_added(void **state)
-{
-    struct transport_counters sum = { 1, 2, 3, 4, 5, 6, 7, 8, 9 };
-    const struct transport_counters more = { 10, 20, 30, 40, 50, 60, 70, 80, 90 },
-                                    expected = { 11, 22, 33, 44, 55, 66, 77, 88, 99 };
-
-    transport_counters_add(&sum, &more);
-    assert_memory_equal(&sum, &expected, sizeof(sum));
 }
 
 int main(void)
@@ -587,7 +577,6 @@ int main(void)
         cmocka_unit_test(a_later_answer_tells_of_a_lost_one),
         cmocka_unit_test(the_last_answer_is_missed_by_the_clock),
         cmocka_unit_test(a_lost_request_is_missed_by_the_peer),
-        cmocka_unit_test(counters_are_added),
     };
 
     return cmocka_run_group_tests_name("transport_exchange", tests, NULL, NULL);

@@ -84,7 +84,7 @@ static void a_clean_wire_needs_no_retries(void **state)
     pair_run(pair, PAIR_LONG_NS);
     pair_check_all_done(pair);
     for (unsigned i = 0; i < 2; i++) {
-        const struct transport_counters *counters = &pair->ends[i].qp.counters;
+        const struct transport_counters *counters = &pair->ends[i].counters;
         assert_int_equal(counters->resent, 0);
         assert_int_equal(counters->rewinds, 0);
         assert_int_equal(counters->duplicates, 0);

@@ -88,8 +88,8 @@ static void a_receive_outlives_the_message_that_was_cut(void **state)
     pair_run(pair, PAIR_LONG_NS / 2);
     assert_int_equal(pair->ends[1].received, 1);
     assert_int_equal(pair->ends[1].receive_cursor, 2);
-    assert_int_equal(pair->ends[1].qp.counters.gaps, 1);
-    assert_int_equal(pair->ends[1].qp.counters.dropped, 2);
+    assert_int_equal(pair->ends[1].counters.gaps, 1);
+    assert_int_equal(pair->ends[1].counters.dropped, 2);
     pair_free(pair);
 }
 
@@ -106,7 +106,7 @@ static void datagrams_for_another_key_or_partition_are_dropped(void **state)
     pair->ends[0].qp.attributes.pkey = 0x7fff; /* a limited member may talk to a full one */
     pair_post(&pair->ends[0], TRANSPORT_SEND, 20);
     pair_run(pair, PAIR_LONG_NS);
-    assert_int_equal(pair->ends[1].qp.counters.dropped, 2);
+    assert_int_equal(pair->ends[1].counters.dropped, 2);
     assert_int_equal(pair->ends[1].received, 1);
     assert_int_equal(pair->ends[1].receive_cursor, 3);
     pair_free(pair);

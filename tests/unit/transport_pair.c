@@ -275,6 +275,7 @@ static void init_end(struct pair *pair, unsigned which,
     end->receive_length = PAIR_MAX_MESSAGE;
     end->written_end = WRITTEN_ONCE_BEGIN;
     own.resources = end->resources;
+    own.counters = &end->counters;
     transport_init(&end->qp, &pair->ops, &own);
 }
 

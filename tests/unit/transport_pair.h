@@ -48,6 +48,7 @@ struct pair_request {
 struct pair_end {
     struct transport_qp qp;
     struct responder_resource resources[RESPONDER_MAX_RESOURCES];
+    struct transport_counters counters;
     struct pair *pair;
     struct pair_end *peer;
     struct pair_request requests[PAIR_MAX_REQUESTS];

@@ -70,7 +70,7 @@ struct model {
     uint32_t vl_weights[VLS_MAX];
     uint32_t qp_index_bits;             /* 0: QP_INDEX_BITS; set before model_init() */
     struct sim_qp **qp_table;           /* by index of the QP number */
-    struct transport_counters counters; /* of destroyed and reset QPs */
+    struct transport_counters counters; /* of all QPs */
     struct ethernet ethernet;
 };
 

@@ -5,32 +5,26 @@
 
 #include <string.h>
 
-#define FIRST_RING 8
+#define FIRST_RING 4
 
 /* Owners read no memory of their peers. */
 static struct responder_resource no_resource;
 
-/* What a QP begins with, side by side. */
-struct parts {
-    struct sim_wqe *ring[FIRST_RING];
-    _Alignas(CACHE_LINE) struct sim_qp qp; /* last: only a part of it */
-};
-
-/* With the members that QPs of this service use. */
-static size_t size_of_parts(enum transport_service service)
+/* The members that QPs of this service use; the ring follows. */
+static size_t size_of_qp(enum transport_service service)
 {
     if (service == SERVICE_UD)
-        return offsetof(struct parts, qp.recv_sge[1]);
+        return offsetof(struct sim_qp, recv_sge[1]);
     if (model_is_ethernet() || model->parameters.hca.qpc_lock_time > 0)
-        return offsetof(struct parts, qp.recv_capacity);
-    return offsetof(struct parts, qp.dcqcn);
+        return offsetof(struct sim_qp, recv_capacity);
+    return offsetof(struct sim_qp, dcqcn);
 }
 
 static struct sim_qp *create(const struct sim_qp_owner *owner, uint32_t qpn,
                              const struct owned_qp_end *end, enum transport_service service)
 {
-    struct parts *parts = pool_alloc_permanent(size_of_parts(service));
-    struct sim_qp *qp = parts ? &parts->qp : NULL;
+    size_t size = size_of_qp(service);
+    struct sim_qp *qp = pool_alloc_permanent(size + FIRST_RING * sizeof(*qp->ring));
     struct transport_attributes attributes = {
         .service = service,
         .local_qpn = qpn,
@@ -44,11 +38,12 @@ static struct sim_qp *create(const struct sim_qp_owner *owner, uint32_t qpn,
         .rnr_retry_count = TRANSPORT_RETRY_FOREVER,
         .max_reads = 1,
         .resources = &no_resource,
+        .counters = &model->counters,
     };
 
-    if (!parts)
+    if (!qp)
         return NULL;
-    qp->ring = parts->ring;
+    qp->ring = (struct sim_wqe **)((char *)qp + size);
     qp->mask = FIRST_RING - 1;
     qp->refcount = 1;
     qp->receives = true;
@@ -139,6 +134,8 @@ bool owned_qp_post(struct sim_qp *qp, const struct owned_qp_write *write, uint64
     if (!(write->flags & IBV_SEND_INLINE)) {
         wqe->num_sge = 1;
         wqe->sge[0] = (struct sim_sge){ .address = write->local, .length = write->length };
+        if (!qp->read_line)
+            icm_prefetch(&qp->port->hca->icm, qp->proc, write->local);
     }
     qp->ring[qp->posted++ & qp->mask] = wqe;
     qp->announced = qp->posted;

@@ -42,6 +42,7 @@ static void start_transport(struct sim_qp *qp, const struct hca_qp *hqp)
     attributes.window = SIM_QP_WINDOW;
     attributes.ack_every = SIM_QP_ACK_EVERY;
     attributes.resources = qp->resources;
+    attributes.counters = &model->counters;
     transport_init(&qp->transport, &sim_qp_transport_ops, &attributes);
 }
 
@@ -103,13 +104,6 @@ struct sim_qp *sim_qp_get(struct hca_qp *hqp)
     return qp;
 }
 
-/* Saves the counters of a transport that is about to restart or end. */
-static void fold_counters(struct sim_qp *qp)
-{
-    transport_counters_add(&model->counters, &qp->transport.counters);
-    qp->transport.counters = (struct transport_counters){ 0 };
-}
-
 static void ring(struct sim_qp *qp)
 {
     uint32_t count = qp->posted - qp->announced;
@@ -155,7 +149,6 @@ static void prepare_to_send(struct hca_qp *hqp)
     qp->peer_lid = hqp->dest_lid;
     qp->sl = hqp->attr.ah_attr.sl;
     qp->port = hca_port_by_lid(hqp->shared->lid);
-    fold_counters(qp);
     kept = qp->transport.responder;
     start_transport(qp, hqp);
     qp->transport.responder = kept;
@@ -173,19 +166,10 @@ void sim_qp_modified(struct hca_qp *hqp, enum ibv_qp_state from, enum ibv_qp_sta
         prepare_to_send(hqp);
 }
 
-void sim_qp_fold_all_counters(void)
-{
-    for (uint32_t i = 0; i < 1u << model->qp_index_bits; i++) {
-        if (model->qp_table[i])
-            fold_counters(model->qp_table[i]);
-    }
-}
-
 void sim_qp_put(struct sim_qp *qp)
 {
     if (--qp->refcount)
         return;
-    fold_counters(qp);
     pool_give(&model->qps, qp);
 }
 

@@ -158,9 +158,6 @@ void sim_qp_post(struct hca_qp *hqp, const struct send_wqe *swqe, uint64_t calle
 /* Rings the doorbell for WQEs that were posted since the last one, unless the QP is in SQD. */
 void sim_qp_ring(struct hca_qp *hqp);
 
-/* Adds the counters of all QPs to model->counters. */
-void sim_qp_fold_all_counters(void);
-
 /* Writes the pending send CQEs of this process to its CQs. */
 void sim_qp_drain_cqes(void);
 bool sim_qp_has_cqes(void);

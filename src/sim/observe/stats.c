@@ -257,7 +257,6 @@ void stats_print(FILE *out)
     const struct sim_hca *hca;
     uint32_t index = 0;
 
-    sim_qp_fold_all_counters();
     fprintf(out, "\nModel of %s: %.9f s of virtual time, %llu events\n", model->parameters.name,
             sched->now / 1e9, (unsigned long long)sched->events_run);
     while ((hca = next_used_hca(&index)))
@@ -383,7 +382,6 @@ void stats_write_json(FILE *out)
     const struct sim_hca *hca;
     uint32_t index = 0;
 
-    sim_qp_fold_all_counters();
     fprintf(out,
             "{\"schema\":\"%s\",\"adapter\":\"%s\",\"nodes\":%u,\"seconds\":%.9f,\"events\":%llu,"
             "\"hand_overs\":%llu,\n \"wall_seconds\":%.3f,\"segment_bytes\":%llu,\n \"adapters\":[",
