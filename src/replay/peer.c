@@ -4,6 +4,7 @@
 
 #include "mtl/rail_rules.h"
 #include "sim/model/hca.h"
+#include "sim/model/prefetch.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -25,14 +26,15 @@ uint64_t peer_eager_limit(const struct peer *peer)
                            : MTL_SHARED_MEMORY_LIMIT;
 }
 
+/* Ranks with consecutive numbers have neighbouring slots, since collectives go through them in
+ * order; one whose slot is taken is found by a hash. */
 static struct peer **find_peer(const struct rank *rank, uint32_t number)
 {
-    for (uint32_t i = number * 0x9e3779b1u >> 7;; i++) {
-        struct peer **slot = &rank->peers[i & rank->peer_mask];
+    struct peer **slot = &rank->peers[number & rank->peer_mask];
 
-        if (!*slot || (*slot)->other_rank == number)
-            return slot;
-    }
+    for (uint32_t i = number * 0x9e3779b1u >> 7; *slot && (*slot)->other_rank != number; i++)
+        slot = &rank->peers[i & rank->peer_mask];
+    return slot;
 }
 
 static bool grow_peers(struct rank *rank)
@@ -42,17 +44,19 @@ static bool grow_peers(struct rank *rank)
 
     if (rank->peers && rank->peer_count < size / 4)
         return true;
-    rank->peers = calloc(size, sizeof(struct peer *));
+    rank->peers = pool_take_block(size * sizeof(*rank->peers));
     if (!rank->peers) {
         rank->peers = old.peers;
         return false;
     }
+    memset(rank->peers, 0, size * sizeof(*rank->peers));
     rank->peer_mask = size - 1;
     for (uint32_t i = 0; old.peers && i <= old.peer_mask; i++) {
         if (old.peers[i])
             *find_peer(rank, old.peers[i]->other_rank) = old.peers[i];
     }
-    free(old.peers);
+    if (old.peers)
+        pool_give_block(old.peers, (old.peer_mask + 1) * sizeof(*old.peers));
     return true;
 }
 
@@ -148,6 +152,14 @@ struct peer *peer_get(struct rank *rank, uint32_t number)
     if (!peer)
         replay_state.out_of_memory = true;
     return peer;
+}
+
+void peer_prefetch(const struct rank *rank, uint32_t number)
+{
+    const struct peer *peer = rank->peers ? rank->peers[number & rank->peer_mask] : NULL;
+
+    if (peer)
+        prefetch_bytes(peer, sizeof(*peer) + sizeof(peer->rails[0]));
 }
 
 /* ---- messages ---- */

@@ -31,7 +31,6 @@ void rank_free(struct rank *rank)
     free(rank->cpus);
     free(rank->cqs);
     free(rank->traffic);
-    free(rank->peers);
 }
 
 void rank_charge_copy(struct cpu *cpu, uint64_t bytes)
@@ -101,9 +100,14 @@ static void release(struct cpu *cpu, uint32_t index, uint32_t kind)
 
     for (uint32_t i = op->first_edge; i < op[1].first_edge; i++) {
         uint32_t to = schedule->edges[i];
+        struct goal_op *next = &schedule->ops[to & ~GOAL_EDGE_START];
 
-        if ((to & GOAL_EDGE_START) == kind && !--schedule->ops[to & ~GOAL_EDGE_START].waits)
+        if ((to & GOAL_EDGE_START) != kind)
+            continue;
+        if (!--next->waits)
             rank_make_ready(cpu, to & ~GOAL_EDGE_START);
+        else if (next->kind == GOAL_SEND)
+            peer_prefetch(cpu->rank, next->peer);
     }
 }
 

@@ -212,6 +212,9 @@ void rank_charge_copy(struct cpu *cpu, uint64_t bytes);
  * use. NULL if out of memory. */
 struct peer *peer_get(struct rank *rank, uint32_t number);
 
+/* Brings what sending to that rank needs into the caches. */
+void peer_prefetch(const struct rank *rank, uint32_t number);
+
 /* The longest message that is sent at once. */
 uint64_t peer_eager_limit(const struct peer *peer);
 
