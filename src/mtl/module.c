@@ -184,22 +184,28 @@ static void poll_before_computing(const struct mtl_request *request)
     poll_all();
 }
 
-static int module_irecv(mca_mtl_base_module_t *module, struct ompi_communicator_t *comm, int source,
-                        int tag, struct opal_convertor_t *convertor, mca_mtl_request_t *mtl_request)
+void module_receive(struct mtl_request *request, struct ompi_communicator_t *comm, int source,
+                    int tag)
 {
-    struct mtl_request *request = (struct mtl_request *)mtl_request;
-
     mtl_enter();
-    request_of_receive(request, convertor);
     set_source(request, comm, source);
     request->receive.key = openmpi_key(comm, source, tag);
     request->receive.link.queue = NULL;
-    request->blocking = is_blocking(request);
     if (unlikely(recording))
         record_operation(request, world_rank(comm, source));
     protocol_receive(request);
     poll_before_computing(request);
     mtl_leave();
+}
+
+static int module_irecv(mca_mtl_base_module_t *module, struct ompi_communicator_t *comm, int source,
+                        int tag, struct opal_convertor_t *convertor, mca_mtl_request_t *mtl_request)
+{
+    struct mtl_request *request = (struct mtl_request *)mtl_request;
+
+    request_of_receive(request, convertor);
+    request->blocking = is_blocking(request);
+    module_receive(request, comm, source, tag);
     return OMPI_SUCCESS;
 }
 
@@ -282,8 +288,7 @@ static int module_improbe(mca_mtl_base_module_t *module, struct ompi_communicato
     return OMPI_SUCCESS;
 }
 
-/* Only a receive that has not matched can be cancelled. */
-static int module_cancel(mca_mtl_base_module_t *module, mca_mtl_request_t *mtl_request, int flag)
+int module_cancel(mca_mtl_base_module_t *module, mca_mtl_request_t *mtl_request, int flag)
 {
     struct mtl_request *request = (struct mtl_request *)mtl_request;
 

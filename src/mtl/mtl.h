@@ -166,6 +166,11 @@ void counters_report(void);
 /* module.c */
 int module_progress(void);
 int module_poll(void);
+/* Starts a receive whose buffer and size are set. */
+void module_receive(struct mtl_request *request, struct ompi_communicator_t *comm, int source,
+                    int tag);
+/* Only a receive that has not matched can be cancelled. */
+int module_cancel(mca_mtl_base_module_t *module, mca_mtl_request_t *request, int flag);
 extern const mca_mtl_base_module_t module_functions;
 
 #endif
