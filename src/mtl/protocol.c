@@ -290,8 +290,12 @@ bool protocol_send_now(struct endpoint *endpoint, const struct match_key *key, c
         .data_length = size,
     };
 
-    if (endpoint->failed || endpoint->transport == TRANSPORT_SELF || size > eager_limit(endpoint) ||
-        !endpoint_try_send(endpoint, &message, class))
+    if (endpoint->failed || endpoint->transport == TRANSPORT_SELF || size > eager_limit(endpoint))
+        return false;
+    /* Completions that nobody has looked for may hold the slots of a rail. */
+    if (!endpoint_try_send(endpoint, &message, class) &&
+        !(endpoint->transport == TRANSPORT_RAILS && rails_poll_cqs() &&
+          endpoint_try_send(endpoint, &message, class)))
         return false;
     count(class, size);
     return true;
