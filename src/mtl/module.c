@@ -174,11 +174,12 @@ static bool is_blocking(const struct mtl_request *request)
 }
 
 /* The program will compute before it waits for this receive. If the RTS is here already, the sender
- * can go on meanwhile. */
+ * can go on meanwhile. Messages with their data stay where they are: most would be unexpected now,
+ * because the program has not come to their receives yet. */
 static void poll_before_computing(const struct mtl_request *request)
 {
     if (vtime.on || request->blocking || !match_is_posted(&request->receive) ||
-        request->size <= (uint64_t)mtl.parameters.eager_limit)
+        request->size <= protocol_longest_eager(request->endpoint))
         return;
     progress_arm();
     poll_all();

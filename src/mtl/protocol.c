@@ -91,17 +91,16 @@ void protocol_free(void)
 
 /* ---- sending ---- */
 
-/* A system call that copies 16 KB spends three quarters of its time on pages: a second copy, made by
- * another core, takes less. With more processes than cores, a sender that waits for the receiver
- * loses more time than a second copy of longer messages takes. */
+/* A system call that copies from process to process spends most of its time on pages: a second copy,
+ * made by another core while the receiver copies the message before, takes less. */
 uint64_t protocol_shared_memory_limit(void)
 {
     if (mtl.parameters.shared_memory_limit)
         return mtl.parameters.shared_memory_limit;
     if (vtime.on)
         return MTL_SHARED_MEMORY_LIMIT;
-    return opal_progress_yield_when_idle ? MTL_SHARED_MEMORY_LIMIT_MAX
-                                         : MTL_SHARED_MEMORY_LIMIT_LIVE;
+    return opal_progress_yield_when_idle ? MTL_SHARED_MEMORY_LIMIT_BUSY
+                                         : MTL_SHARED_MEMORY_LIMIT_MAX;
 }
 
 static uint64_t eager_limit(const struct endpoint *endpoint)
@@ -116,6 +115,12 @@ static uint64_t eager_limit(const struct endpoint *endpoint)
     if (limit > (uint64_t)mtl.parameters.eager_limit)
         limit = mtl.parameters.eager_limit;
     return rail_eager_limit(connection->rail_count, limit, mtl.traffic.limits.stripe_threshold);
+}
+
+uint64_t protocol_longest_eager(const struct endpoint *endpoint)
+{
+    return endpoint && endpoint->transport == TRANSPORT_RAILS ? (uint64_t)mtl.parameters.eager_limit
+                                                              : protocol_shared_memory_limit();
 }
 
 static bool is_eager(const struct mtl_request *request)

@@ -53,6 +53,8 @@ void protocol_arrived(struct endpoint *endpoint, const struct wire_header *heade
 uint32_t protocol_slot_size(void);
 /* Longest message that is copied through shared memory. */
 uint64_t protocol_shared_memory_limit(void);
+/* Longest message that a process may send with its data; NULL: any process. */
+uint64_t protocol_longest_eager(const struct endpoint *endpoint);
 /* Whether peers write eager messages into slots that this process polls, instead of sending.
  * 'attachable': the slots are in memory that peers of this machine attach. */
 bool protocol_polls_slots(bool attachable);

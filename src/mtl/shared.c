@@ -2,6 +2,7 @@
 #include "mtl/shared.h"
 
 #include "mtl/log.h"
+#include "mtl/parameter_rows.h"
 #include "mtl/protocol.h"
 #include "util/memory_file.h"
 
@@ -18,6 +19,10 @@
 #define CELLS      256
 #define CELL_SIZE  128
 #define DATA_BYTES (256u << 10)
+/* Behind a message that has just missed the end of the ring there must be room for the longest one,
+ * even if the last quarter that is free has not been reported. */
+_Static_assert(2 * (MTL_SHARED_MEMORY_LIMIT_MAX + CACHE_LINE) + DATA_BYTES / 4 <= DATA_BYTES,
+               "a message may never find space");
 
 struct cell {
     struct wire_header header; /* its mark is written last */
