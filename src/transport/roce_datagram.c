@@ -34,7 +34,7 @@ size_t roce_datagram_seal(const struct roce_flow *flow, uint8_t *frame, size_t h
 }
 
 const char *roce_datagram_decode(const struct roce_flow *flow, const uint8_t *bytes, size_t length,
-                                 uint16_t identification, struct packet *packet)
+                                 uint16_t *identification, struct packet *packet)
 {
     uint32_t icrc = 0;
 

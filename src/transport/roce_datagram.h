@@ -38,8 +38,9 @@ size_t roce_datagram_end(const struct roce_flow *flow, const uint8_t *headers, s
 size_t roce_datagram_seal(const struct roce_flow *flow, uint8_t *frame, size_t header_bytes,
                           uint32_t payload_bytes, uint16_t identification);
 
-/* Returns NULL, or why the datagram is no valid packet. */
+/* Returns NULL, or why the datagram is no valid packet. `identification` of IPv4 is a guess, and
+ * then what the ICRC says. */
 const char *roce_datagram_decode(const struct roce_flow *flow, const uint8_t *bytes, size_t length,
-                                 uint16_t identification, struct packet *packet);
+                                 uint16_t *identification, struct packet *packet);
 
 #endif

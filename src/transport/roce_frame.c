@@ -87,6 +87,7 @@ const char *roce_frame_decode(struct packet *packet, const uint8_t *bytes, size_
     size_t to_fcs = length - ROCE_FCS_BYTES;
     uint8_t fcs[ROCE_FCS_BYTES];
     struct roce_flow flow;
+    uint16_t identification = 0;
 
     if (length < ROCE_HEADER_BYTES + ROCE_FCS_BYTES)
         return "shorter than its headers";
@@ -94,6 +95,6 @@ const char *roce_frame_decode(struct packet *packet, const uint8_t *bytes, size_
     if (memcmp(fcs, bytes + to_fcs, sizeof(fcs)) != 0)
         return "FCS is wrong";
     flow = flow_of(bytes + ETHERNET_BYTES);
-    return roce_datagram_decode(&flow, bytes + ROCE_HEADER_BYTES, to_fcs - ROCE_HEADER_BYTES, 0,
-                                packet);
+    return roce_datagram_decode(&flow, bytes + ROCE_HEADER_BYTES, to_fcs - ROCE_HEADER_BYTES,
+                                &identification, packet);
 }

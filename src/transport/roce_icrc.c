@@ -20,7 +20,6 @@
 #define POWERS        16
 #define KEPT          8
 #define SHORT_BYTES   64
-#define IDENTIFIED    64 /* packets that a kernel cuts from one datagram, at most */
 
 /* ---- the headers, with ones where routers may change them ---- */
 
@@ -66,27 +65,30 @@ static uint32_t crc_of_heads(const struct roce_flow *flow, size_t length, uint16
     return crc_invariant(CRC_START, head, at + UDP_BYTES - head);
 }
 
-/* What an identification adds to the CRC of IPv4 and UDP headers, whatever else they contain: the
- * CRC is linear. */
-static uint32_t identified[IDENTIFIED];
+/* What the bytes of an identification add to the CRC of IPv4 and UDP headers, whatever else they
+ * contain: the CRC is linear. */
+static uint32_t identified[2][256];
 static pthread_once_t identified_known = PTHREAD_ONCE_INIT;
 
 static void find_identified(void)
 {
     struct roce_flow flow = { .source = ROCE_IPV4_PREFIX };
 
-    for (unsigned id = 0; id < IDENTIFIED; id++)
-        identified[id] = crc_of_heads(&flow, 0, id, 0) ^ crc_of_heads(&flow, 0, 0, 0);
+    for (unsigned byte = 0; byte < 256; byte++)
+        for (int high = 0; high < 2; high++)
+            identified[high][byte] =
+                crc_of_heads(&flow, 0, byte << 8 * high, 0) ^ crc_of_heads(&flow, 0, 0, 0);
 }
 
 /* Most packets have the addresses and the length of one that came shortly before. */
 static uint32_t recall_heads(const struct roce_flow *flow, size_t length)
 {
-    static _Thread_local struct {
+    static _Thread_local struct kept_heads {
         struct roce_flow flow;
         size_t length;
         uint32_t crc;
-    } kept[KEPT], *found;
+    } kept[KEPT] __attribute__((tls_model("initial-exec")));
+    struct kept_heads *found;
 
     found = &kept[(length / 4 ^ flow->source[15]) % KEPT];
     if (found->length != length || memcmp(&found->flow, flow, sizeof(*flow))) {
@@ -100,12 +102,13 @@ static uint32_t recall_heads(const struct roce_flow *flow, size_t length)
 static uint32_t heads(const struct roce_flow *flow, size_t length, uint16_t identification,
                       uint16_t fragment)
 {
-    if (fragment != DONT_FRAGMENT || identification >= IDENTIFIED)
+    if (fragment != DONT_FRAGMENT)
         return crc_of_heads(flow, length, identification, fragment);
     if (!identification || !roce_flow_is_ipv4(flow))
         return recall_heads(flow, length);
     pthread_once(&identified_known, find_identified);
-    return recall_heads(flow, length) ^ identified[identification];
+    return recall_heads(flow, length) ^ identified[0][identification & 0xff] ^
+           identified[1][identification >> 8];
 }
 
 static uint32_t add_bth(uint32_t crc, const uint8_t *bth)
@@ -194,28 +197,29 @@ static void find_powers(void)
 
 /* The CRC is linear: two messages that differ in two bytes have CRCs whose difference is that of
  * the bytes, times x^8 for each byte from them to the end. */
-static bool two_bytes_explain(uint32_t difference, size_t bytes_to_end)
+static bool two_bytes_explain(uint32_t difference, size_t bytes_to_end, uint16_t *bytes)
 {
     pthread_once(&powers_known, find_powers);
-    for (int i = 0; i < POWERS; i++)
+    for (int i = 0; difference && i < POWERS; i++)
         if (bytes_to_end >> i & 1)
             difference = multiply(difference, inverse_powers[i]);
+    *bytes = (difference & 0xff) << 8 | difference >> 8;
     return !(difference >> 16);
 }
 
 bool roce_icrc_matches(const struct roce_flow *flow, const uint8_t *bytes, size_t length,
-                       uint32_t received, uint16_t guess)
+                       uint32_t received, uint16_t *identification)
 {
     static const uint16_t fragments[] = { DONT_FRAGMENT, 0 };
     size_t to_end = AFTER_IPV4_ID + UDP_BYTES + length;
-    uint32_t difference = received ^ crc_of(flow, bytes, length, guess, DONT_FRAGMENT);
 
-    if (!difference)
+    if (received == crc_of(flow, bytes, length, *identification, DONT_FRAGMENT))
         return true;
     if (!roce_flow_is_ipv4(flow))
         return false;
     for (int i = 0; i < 2; i++)
-        if (two_bytes_explain(received ^ crc_of(flow, bytes, length, 0, fragments[i]), to_end))
+        if (two_bytes_explain(received ^ crc_of(flow, bytes, length, 0, fragments[i]), to_end,
+                              identification))
             return true;
     return false;
 }

@@ -13,8 +13,8 @@ uint32_t roce_icrc(const struct roce_flow *flow, const uint8_t *headers, size_t 
 
 /* `bytes` begins with the BTH and ends before the ICRC. Over IPv4 the ICRC covers the packet's
  * identification, which a UDP socket does not tell: a packet is accepted if some identification
- * explains its ICRC. `guess` is tried first. */
+ * explains its ICRC. `identification` is tried first, and then the one that was found. */
 bool roce_icrc_matches(const struct roce_flow *flow, const uint8_t *bytes, size_t length,
-                       uint32_t received, uint16_t guess);
+                       uint32_t received, uint16_t *identification);
 
 #endif

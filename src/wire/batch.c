@@ -57,42 +57,62 @@ static void note_refusal(int err)
         log_warn("wire: packets are lost, the kernel does not send them: %s", strerror(err));
 }
 
-static void send_datagram(struct wire_batch *batch, uint16_t segment)
+static void put_segment(struct msghdr *message, uint16_t segment)
+{
+    struct cmsghdr *header = CMSG_FIRSTHDR(message);
+
+    header->cmsg_level = IPPROTO_UDP;
+    header->cmsg_type = UDP_SEGMENT;
+    header->cmsg_len = CMSG_LEN(sizeof(segment));
+    memcpy(CMSG_DATA(header), &segment, sizeof(segment));
+}
+
+/* Not libc's functions: a thread that is cancelled there would keep its locks. */
+static long send_bytes(struct wire_batch *batch, uint16_t segment)
 {
     union netif_address *to = &batch->to;
     char control[CMSG_SPACE(sizeof(segment))] = { 0 };
-    struct msghdr message = {
-        .msg_name = to,
-        .msg_namelen = to->any.sa_family == AF_INET ? sizeof(to->v4) : sizeof(to->v6),
-        .msg_iov = batch->iov,
-        .msg_iovlen = batch->parts,
-    };
+    struct msghdr message = { .msg_iov = batch->iov, .msg_iovlen = batch->parts };
+    int fd = batch->path ? batch->path->fd : wire_port_source(batch->from, to);
 
-    if (segment) {
+    if (batch->path && wire_path_cuts(batch->path, batch->bytes, segment)) {
+        if (batch->parts == 1)
+            return syscall(SYS_sendto, fd, batch->iov->iov_base, batch->iov->iov_len, MSG_NOSIGNAL,
+                           NULL, 0);
+    } else if (segment || batch->path) {
         message.msg_control = control;
         message.msg_controllen = sizeof(control);
-        struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-        header->cmsg_level = IPPROTO_UDP;
-        header->cmsg_type = UDP_SEGMENT;
-        header->cmsg_len = CMSG_LEN(sizeof(segment));
-        memcpy(CMSG_DATA(header), &segment, sizeof(segment));
+        put_segment(&message, segment);
     }
-    /* Not libc's sendmsg(): a thread that is cancelled there would keep its locks. */
-    while (syscall(SYS_sendmsg, batch->from->fd, &message, MSG_NOSIGNAL) < 0) {
+    if (!batch->path) {
+        message.msg_name = to;
+        message.msg_namelen = to->any.sa_family == AF_INET ? sizeof(to->v4) : sizeof(to->v6);
+    }
+    return syscall(SYS_sendmsg, fd, &message, MSG_NOSIGNAL);
+}
+
+static bool send_datagram(struct wire_batch *batch, uint16_t segment)
+{
+    while (send_bytes(batch, segment) < 0) {
         if (errno == EINTR)
             continue;
         if (segment && (errno == EIO || errno == EINVAL || errno == ENOPROTOOPT))
             wire_port.segmentation = false; /* this device cannot: the frames are sent again */
         else
             note_refusal(errno);
-        return;
+        return false;
     }
+    return true;
 }
 
 static void send_frames(struct wire_batch *batch)
 {
-    if (batch->frames)
-        send_datagram(batch, batch->frames > 1 ? batch->frame_bytes : 0);
+    if (batch->frames) {
+        bool sent = send_datagram(batch, batch->frames > 1 ? batch->frame_bytes : 0);
+
+        if (batch->path)
+            wire_path_release(batch->path, sent);
+    }
     batch->used = batch->bytes = 0;
     batch->frames = batch->parts = 0;
     batch->closed = false;
@@ -123,9 +143,11 @@ static bool joins(const struct wire_batch *batch, const struct wire_gid *from,
            !memcmp(&batch->to, to, sizeof(*to));
 }
 
-/* The kernel numbers the frames that it cuts from one datagram 0, 1, 2, ... */
+/* The kernel counts up from the identification of a datagram in the frames that it cuts from it.
+ * From an unconnected socket, that is 0. */
 uint8_t *wire_batch_frame(struct wire_batch *batch, const struct wire_gid *from,
-                          const union netif_address *to, size_t length, uint16_t *identification)
+                          const union netif_address *to, struct wire_path *path, size_t length,
+                          uint16_t *identification)
 {
     if (!batch->buffer)
         return NULL;
@@ -134,8 +156,10 @@ uint8_t *wire_batch_frame(struct wire_batch *batch, const struct wire_gid *from,
         batch->frame_bytes = length;
         batch->from = from;
         batch->to = *to;
+        batch->path = wire_path_take(path) ? path : NULL;
+        batch->identification = batch->path ? path->identification : 0;
     }
-    *identification = batch->frames;
+    *identification = batch->identification + batch->frames;
     batch->closed = length < batch->frame_bytes;
     batch->bytes += length;
     batch->frames++;

@@ -18,7 +18,7 @@ static struct {
     bool full;
     struct wire_arrival arrival;
     size_t length;
-    uint16_t identification;
+    uint16_t index;
     uint8_t bytes[ROCE_MAX_DATAGRAM];
 } held;
 
@@ -38,29 +38,28 @@ int wire_inject_read(void)
 }
 
 static bool hold(const struct wire_arrival *arrival, const uint8_t *bytes, size_t length,
-                 uint16_t identification)
+                 uint16_t index)
 {
     if (held.full || length > sizeof(held.bytes))
         return false;
     held.full = true;
     held.arrival = *arrival;
     held.length = length;
-    held.identification = identification;
+    held.index = index;
     memcpy(held.bytes, bytes, length);
     return true;
 }
 
-void wire_inject(struct wire_arrival *arrival, const uint8_t *bytes, size_t length,
-                 uint16_t identification,
+void wire_inject(struct wire_arrival *arrival, const uint8_t *bytes, size_t length, uint16_t index,
                  void (*deliver)(struct wire_arrival *arrival, const uint8_t *bytes, size_t length,
-                                 uint16_t identification))
+                                 uint16_t index))
 {
     uint8_t corrupted[ROCE_MAX_DATAGRAM];
     bool release = held.full;
 
     if (faults_strike(&faults, FAULT_DROP))
         return;
-    if (faults_strike(&faults, FAULT_REORDER) && hold(arrival, bytes, length, identification))
+    if (faults_strike(&faults, FAULT_REORDER) && hold(arrival, bytes, length, index))
         return;
     if (length && length <= sizeof(corrupted) && faults_strike(&faults, FAULT_CORRUPT)) {
         memcpy(corrupted, bytes, length);
@@ -73,11 +72,11 @@ void wire_inject(struct wire_arrival *arrival, const uint8_t *bytes, size_t leng
         faults_flip(&faults, corrupted, length);
         bytes = corrupted;
     }
-    deliver(arrival, bytes, length, identification);
+    deliver(arrival, bytes, length, index);
     if (faults_strike(&faults, FAULT_DUPLICATE))
-        deliver(arrival, bytes, length, identification);
+        deliver(arrival, bytes, length, index);
     if (release) {
         held.full = false;
-        deliver(&held.arrival, held.bytes, held.length, held.identification);
+        deliver(&held.arrival, held.bytes, held.length, held.index);
     }
 }

@@ -36,8 +36,8 @@ bool wire_mad_send(const struct hca_mad *mad)
     memcpy(flow.source, from->raw, sizeof(flow.source));
     memcpy(flow.destination, mad->peer, sizeof(flow.destination));
     wire_batch_begin(&batch);
-    uint8_t *frame =
-        wire_batch_frame(&batch, from, &to, headers + MAD_BYTES + ICRC_BYTES, &identification);
+    uint8_t *frame = wire_batch_frame(&batch, from, &to, NULL, headers + MAD_BYTES + ICRC_BYTES,
+                                      &identification);
     if (frame) {
         packet_encode(&packet, frame);
         memcpy(frame + headers, mad->bytes, MAD_BYTES);

@@ -83,6 +83,11 @@ void wire_peer_note(struct wire_qp *qp, int64_t in_flight, bool lost, uint64_t n
     spin_unlock(&peer->lock);
 }
 
+bool wire_peer_has_waiting(const struct wire_peer *peer)
+{
+    return peer && peer->waiting;
+}
+
 void wire_peer_wait(struct wire_qp *qp)
 {
     struct wire_peer *peer = qp->peer;

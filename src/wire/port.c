@@ -161,6 +161,32 @@ void wire_port_find_near(const uint8_t gid[16], uint32_t qpn, union netif_addres
     }
 }
 
+int wire_port_source(const struct wire_gid *from, const union netif_address *to)
+{
+    return port_number(to) == ROCE_UDP_PORT || from->near_fd < 0 ? from->fd : from->near_fd;
+}
+
+/* A port of our own is shared for a moment only: the kernel may give one that is shared to any
+ * other socket of this user that asks for some port. */
+int wire_port_twin(const struct wire_gid *from, const union netif_address *to)
+{
+    int source = wire_port_source(from, to), fd;
+    union netif_address own;
+    socklen_t length = sizeof(own);
+
+    memset(&own, 0, sizeof(own));
+    if (getsockname(source, &own.any, &length))
+        return -1;
+    if (source == from->fd)
+        return open_socket(&own, true);
+    set_number(source, SOL_SOCKET, SO_REUSEPORT, 1);
+    fd = open_socket(&own, true);
+    set_number(source, SOL_SOCKET, SO_REUSEPORT, 0);
+    if (fd >= 0)
+        set_number(fd, SOL_SOCKET, SO_REUSEPORT, 0);
+    return fd;
+}
+
 /* An address that comes back finds its entry and its socket, which is still bound. Returns 0 or an
  * errno value. */
 static int add_address(const union netif_address *address)
@@ -281,6 +307,7 @@ static void close_socket(int *fd)
 
 void wire_port_close(void)
 {
+    wire_path_close();
     for (unsigned i = 0; i < wire_port.count; i++) {
         close_socket(&wire_port.gids[i].fd);
         close_socket(&wire_port.gids[i].near_fd);

@@ -94,6 +94,7 @@ static void find_peer(struct wire_qp *qp)
     epoch_enter();
     wire_port_find_near(qp->peer_gid, qp->hca->attr.dest_qp_num, &qp->to);
     epoch_exit();
+    qp->path = qp->to.any.sa_family == AF_UNSPEC ? NULL : wire_path_find(qp->from, &qp->to);
     wire_peer_leave(qp);
     if (qp->hca->ibv.qp_type != IBV_QPT_UC)
         qp->peer = wire_peer_find(qp->peer_gid);
@@ -369,7 +370,8 @@ static void add_frame(struct wire_batch *batch, struct wire_qp *qp, const struct
 
     if (to->any.sa_family == AF_UNSPEC)
         return;
-    uint8_t *frame = wire_batch_frame(batch, from, to, frame_bytes(packet), &identification);
+    uint8_t *frame =
+        wire_batch_frame(batch, from, to, qp->path, frame_bytes(packet), &identification);
     if (!frame)
         return;
     traffic_add(&qp->shared->requests.xmit_packets, 1);
@@ -464,6 +466,8 @@ static void note_in_flight(struct wire_qp *qp, uint64_t now)
     uint64_t losses = qp->counters.rewinds - qp->counters.rnr_waits;
 
     wire_peer_note(qp, bytes_in_flight(qp), losses != qp->losses, now);
+    if (unlikely(losses != qp->losses))
+        wire_path_doubt(qp->path);
     qp->losses = losses;
 }
 
@@ -589,8 +593,10 @@ void wire_qp_receive(struct hca_qp *hca, const struct wire_arrival *arrival)
         traffic_add(&hca->shared->requests.rcv_bytes, frame_bytes(&arrival->packet));
         transport_receive(&qp->transport, now, &arrival->packet);
         qp->arrival = NULL;
-        note_in_flight(qp, now);
-        peer = qp->peer;
+        if (wire_peer_has_waiting(qp->peer)) {
+            note_in_flight(qp, now);
+            peer = qp->peer;
+        }
         if (unlikely(qp->transport.in_error))
             pump(qp); /* the NAK, before another thread flushes the QP */
     }

@@ -22,6 +22,8 @@
 #define TOUCHED       64
 #define OTHERS_EVERY  16
 #define LATELY        4096 /* rounds */
+#define JUST_NOW      64
+#define GUESSES       64
 #define HOLD_BYTES    (100 << 10) /* a peer sends more than twice as much without an answer */
 #define HOLD_POLLS    2
 
@@ -34,9 +36,9 @@ static struct receive_message {
     struct iovec iov;
 } * buffers;
 static struct mmsghdr messages[MESSAGES];
-static unsigned expected = 1;        /* datagrams at once */
-static unsigned busy_source;         /* the one that had something last */
-static unsigned rounds, last_found[2 * HCA_GIDS + 1]; /* the round in which each had something */
+static unsigned expected = 1; /* datagrams at once */
+static unsigned busy_source;  /* the one that had something last */
+static unsigned rounds, last_found[2 * HCA_GIDS + WIRE_PATHS + 1]; /* when each had something */
 /* Numbers of QPs that may have something to send now; they may be destroyed meanwhile. */
 static uint32_t touched[TOUCHED];
 static atomic_uint touched_count;
@@ -119,16 +121,18 @@ static void to_other_process(unsigned proc, const struct wire_arrival *arrival,
 }
 
 static void deliver(struct wire_arrival *arrival, const uint8_t *bytes, size_t length,
-                    uint16_t identification)
+                    uint16_t index)
 {
+    uint16_t identification = arrival->identification + index;
     const char *wrong =
-        roce_datagram_decode(&arrival->flow, bytes, length, identification, &arrival->packet);
+        roce_datagram_decode(&arrival->flow, bytes, length, &identification, &arrival->packet);
     struct shared_qp *qp;
 
     if (wrong) {
         log_debug("wire: dropped a packet: %s", wrong);
         return;
     }
+    arrival->identification = identification - index;
     if (unlikely(arrival->packet.destination_qpn == WIRE_QP1)) {
         wire_mad_receive(arrival, bytes, length);
         return;
@@ -143,6 +147,14 @@ static void deliver(struct wire_arrival *arrival, const uint8_t *bytes, size_t l
 }
 
 /* ---- datagrams ---- */
+
+/* A socket that datagrams arrive at. */
+struct source {
+    const struct wire_gid *gid;
+    int fd;
+    bool near;
+    struct wire_path *path; /* NULL: from anywhere */
+};
 
 static void set_source(struct roce_flow *flow, const union netif_address *from)
 {
@@ -168,6 +180,23 @@ static size_t segment_bytes(struct msghdr *message, size_t length)
             return segment > 0 ? (size_t)segment : length;
         }
     return length;
+}
+
+/* To solve for the identification of a packet takes longer than to process it. Senders count them up by
+ * one with each datagram, or not at all: guess that a host goes on as it did. */
+static struct identifications {
+    uint16_t last, step;
+} known_identifications[GUESSES];
+
+static struct identifications *identifications_of(const struct roce_flow *flow)
+{
+    return &known_identifications[(flow->source[15] ^ flow->source_port) % GUESSES];
+}
+
+static void note_identification(struct identifications *known, uint16_t found)
+{
+    known->step = found - known->last;
+    known->last = found;
 }
 
 static bool is_response(const uint8_t *frame)
@@ -198,17 +227,23 @@ static unsigned take_packets(struct wire_arrival *arrival, const uint8_t *bytes,
 
 /* An acknowledgement may stand behind the answer to what it acknowledges (pump() in qp.c). Programs
  * rely on the completion of a request before the answer's. */
-static unsigned take_datagram(const struct wire_gid *to, struct msghdr *message, size_t length)
+static unsigned take_datagram(const struct source *source, struct msghdr *message, size_t length)
 {
     const uint8_t *bytes = message->msg_iov->iov_base;
     size_t segment = segment_bytes(message, length);
-    struct wire_arrival arrival = { .time = now_ns(), .to = to };
+    struct wire_arrival arrival = { .time = now_ns(), .to = source->gid };
+    struct identifications *known;
     unsigned count;
 
-    set_source(&arrival.flow, message->msg_name);
-    memcpy(arrival.flow.destination, to->raw, 16);
+    set_source(&arrival.flow, message->msg_name ? message->msg_name : &source->path->to);
+    if (source->near)
+        arrival.flow.source_port = ROCE_UDP_PORT; /* for which the ICRC is made */
+    memcpy(arrival.flow.destination, source->gid->raw, 16);
+    known = identifications_of(&arrival.flow);
+    arrival.identification = known->last + known->step;
     take_packets(&arrival, bytes, length, segment, true);
     count = take_packets(&arrival, bytes, length, segment, false);
+    note_identification(known, arrival.identification);
     pass_on(&arrival);
     return count;
 }
@@ -259,6 +294,13 @@ static void note_long_datagrams(int got)
     }
 }
 
+/* The peer of a connected socket need not be asked for. */
+static void ask_for_senders(bool asked)
+{
+    for (unsigned i = 0; i < expected; i++)
+        messages[i].msg_hdr.msg_name = asked ? &buffers[i].from : NULL;
+}
+
 /* Not libc's functions: a thread that is cancelled there would keep its locks, and to allow that takes
  * longer than what they add to the system calls. For one datagram, recvmsg() is faster. */
 static int receive_messages(int fd)
@@ -273,14 +315,19 @@ static int receive_messages(int fd)
     return length < 0 ? -1 : 1;
 }
 
-static unsigned take_from_socket(const struct wire_gid *gid, int fd)
+static unsigned take_from_socket(const struct source *source)
 {
+    struct wire_path *path = source->path;
     unsigned count = 0;
-    int got = receive_messages(fd);
+    int got;
 
+    ask_for_senders(!path || path->may_hold_others);
+    got = receive_messages(source->fd);
+    if (path && got < 0)
+        path->may_hold_others = false;
     note_long_datagrams(got);
     for (int i = 0; i < got; i++)
-        count += take_datagram(gid, &messages[i].msg_hdr, messages[i].msg_len);
+        count += take_datagram(source, &messages[i].msg_hdr, messages[i].msg_len);
     expect(got);
     return count;
 }
@@ -323,37 +370,62 @@ void wire_receive_forget(void)
     foreign.length = 0;
 }
 
-static unsigned take_from(unsigned source)
+/* Sockets are numbered: those of the GIDs, near ones, paths. The last source are packets from other
+ * processes. */
+static struct source source_at(unsigned index)
 {
-    unsigned gids = wire_port.count, count;
+    unsigned gids = wire_port.count;
 
-    if (source < gids)
-        count = take_from_socket(&wire_port.gids[source], wire_port.gids[source].fd);
-    else if (source < 2 * gids)
-        count =
-            take_from_socket(&wire_port.gids[source - gids], wire_port.gids[source - gids].near_fd);
-    else
+    if (index < gids)
+        return (struct source){ &wire_port.gids[index], wire_port.gids[index].fd, false, NULL };
+    if (index < 2 * gids)
+        return (struct source){ &wire_port.gids[index - gids], wire_port.gids[index - gids].near_fd,
+                                true, NULL };
+    struct wire_path *path = &wire_paths[index - 2 * gids];
+    return (struct source){ path->from, path->fd,
+                            wire_port_source(path->from, &path->to) != path->from->fd, path };
+}
+
+static unsigned take_from(unsigned index, unsigned sources)
+{
+    unsigned count;
+
+    if (index == sources - 1) {
         count = take_forwarded();
+    } else {
+        struct source source = source_at(index);
+
+        count = take_from_socket(&source);
+    }
     if (count) {
-        busy_source = source;
-        last_found[source] = rounds;
+        busy_source = index;
+        last_found[index] = rounds;
     }
     return count;
 }
 
 /* A system call that finds nothing takes a fraction of a microsecond, and a port has several sockets:
- * most of the time, look only where something was found last; now and then where something was found
- * lately, and into one of the others. */
+ * most of the time, look only where something was found last, and then where something was found just
+ * before; now and then where something was found lately, and into one of the others. */
 static unsigned take_from_sources(bool all)
 {
-    unsigned sources = 2 * wire_port.count + 1, busy = busy_source, count = 0;
+    unsigned sources = 2 * wire_port.count + load_acquire(&wire_path_count) + 1, count = 0;
     unsigned other = ++rounds / OTHERS_EVERY % sources;
 
-    if (!all && busy < sources && rounds % OTHERS_EVERY)
-        return take_from(busy);
-    for (unsigned i = 0; i < sources; i++)
+    if (busy_source >= sources)
+        busy_source = 0;
+    if (!all && rounds % OTHERS_EVERY) {
+        count = take_from(busy_source, sources);
+        for (unsigned i = 1; !count && i < sources; i++)
+            if (rounds - last_found[(busy_source + i) % sources] < JUST_NOW) {
+                busy_source = (busy_source + i) % sources;
+                break;
+            }
+        return count;
+    }
+    for (unsigned i = 0, busy = busy_source; i < sources; i++)
         if (all || i == busy || i == other || rounds - last_found[i] < LATELY)
-            count += take_from(i);
+            count += take_from(i, sources);
     return count;
 }
 

@@ -36,7 +36,7 @@ bool wire_service_looks(void)
     return load_relaxed(&looks);
 }
 
-static void wake(void)
+void wire_service_wake(void)
 {
     uint64_t one = 1;
 
@@ -50,7 +50,7 @@ void wire_service_timer(uint64_t deadline)
 
     while (deadline < before)
         if (atomic_compare_exchange_weak(&next_timer, &before, deadline)) {
-            wake();
+            wire_service_wake();
             return;
         }
 }
@@ -76,11 +76,13 @@ static void sleep_for(uint64_t ns)
 
 static void wait_for_packets(void)
 {
-    struct pollfd fds[2 * HCA_GIDS + 3];
+    struct pollfd fds[WIRE_PATHS + 2 * HCA_GIDS + 3];
     uint64_t now = now_ns(), due = load_relaxed(&next_timer), drained;
     struct timespec time = { 0 }, *until = NULL;
-    unsigned count = 0;
+    unsigned count, paths = load_acquire(&wire_path_count);
 
+    for (count = 0; count < paths; count++)
+        fds[count] = (struct pollfd){ .fd = wire_paths[count].fd, .events = POLLIN };
     for (unsigned i = 0; i < wire_port.count; i++) {
         fds[count++] = (struct pollfd){ .fd = wire_port.gids[i].fd, .events = POLLIN };
         fds[count++] = (struct pollfd){ .fd = wire_port.gids[i].near_fd, .events = POLLIN };
@@ -202,7 +204,7 @@ void wire_service_stop(void)
     if (load_relaxed(&running_in) != proc_self)
         return;
     atomic_store(&stopping, true);
-    wake();
+    wire_service_wake();
     while (load_acquire(&stopping) && now_ns() - started < 1000000000ull)
         sched_yield();
     store_relaxed(&running_in, -1);

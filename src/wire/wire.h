@@ -48,12 +48,51 @@ uint32_t wire_port_mtu(void);
 /* All processes on an interface share a fabric, which has its name. */
 bool wire_port_fabric(char *name, size_t size);
 
+/* The unconnected socket from which datagrams to `to` are sent. */
+int wire_port_source(const struct wire_gid *from, const union netif_address *to);
+/* Another socket, bound to the same address, or -1. */
+int wire_port_twin(const struct wire_gid *from, const union netif_address *to);
+
 /* The socket address of a GID, as seen from GID `from`. False: not of its family. */
 bool wire_port_address(const struct wire_gid *from, const uint8_t gid[16],
                        union netif_address *address);
 
 /* If the QP belongs to a process of this host, the address of that process. Inside an epoch. */
 void wire_port_find_near(const uint8_t gid[16], uint32_t qpn, union netif_address *address);
+
+/* ---- paths: sockets that are connected to a peer ---- */
+
+#define WIRE_PATHS 4 /* each is one more socket to look into */
+
+struct wire_path {
+    const struct wire_gid *from;
+    union netif_address to;
+    int fd;
+    bool may_hold_others;    /* packets from elsewhere, from before it was connected */
+    struct spinlock lock;    /* innermost; guards the rest */
+    atomic_bool known;       /* the identification is right */
+    uint16_t identification; /* of the next datagram, over IPv4 */
+    uint64_t tried_at;
+    unsigned failures;
+    uint16_t segment, last_segment; /* the socket's own, and that of the last datagram */
+    unsigned repeats;
+};
+
+extern struct wire_path wire_paths[WIRE_PATHS];
+extern atomic_uint wire_path_count; /* grows while the port is open */
+
+/* The path to this address, or NULL: there are enough. */
+struct wire_path *wire_path_find(const struct wire_gid *from, const union netif_address *to);
+/* Reserves the path for one datagram. False: another thread uses it, or its identification is not
+ * known; then the datagram leaves from the port's own socket. */
+bool wire_path_take(struct wire_path *path);
+void wire_path_release(struct wire_path *path, bool sent);
+/* With the path reserved: whether its socket cuts so many bytes into segments of this length (0: not
+ * at all) without being told. It learns the length that comes up again and again. */
+bool wire_path_cuts(struct wire_path *path, size_t bytes, uint16_t segment);
+/* Packets were lost, perhaps because their ICRC did not match the identification. */
+void wire_path_doubt(struct wire_path *path);
+void wire_path_close(void);
 
 /* ---- sending: frames of one QP, in as few system calls as possible ---- */
 
@@ -70,13 +109,16 @@ struct wire_batch {
     bool closed; /* its last frame is shorter than the others */
     const struct wire_gid *from;
     union netif_address to;
+    struct wire_path *path;  /* reserved for these frames */
+    uint16_t identification; /* of the first frame */
 };
 
 void wire_batch_begin(struct wire_batch *batch);
 /* Begins a frame of `length` bytes. Returns space for it, or NULL, and the IPv4 identification that
  * it will have. */
 uint8_t *wire_batch_frame(struct wire_batch *batch, const struct wire_gid *from,
-                          const union netif_address *to, size_t length, uint16_t *identification);
+                          const union netif_address *to, struct wire_path *path, size_t length,
+                          uint16_t *identification);
 /* Appends bytes to the frame: those that were written to the space next, or memory that stays as it
  * is until wire_batch_end(). */
 void wire_batch_add_written(struct wire_batch *batch, size_t length);
@@ -90,6 +132,7 @@ struct wire_arrival {
     uint64_t time;
     const struct wire_gid *to;
     struct roce_flow flow;
+    uint16_t identification; /* of the first packet of its datagram: a guess, until one is decoded */
     struct packet packet;
 };
 
@@ -154,6 +197,7 @@ struct wire_qp {
     const struct wire_gid *from;
     uint8_t peer_gid[16]; /* of a connected QP, with its address */
     union netif_address to;
+    struct wire_path *path; /* NULL: none */
 
     struct wire_slot slots[WIRE_SLOTS];
     uint32_t fetched, completed; /* slots: completed <= fetched */
@@ -186,6 +230,7 @@ struct wire_peer *wire_peer_find(const uint8_t gid[16]);
 void wire_peer_forget(void);
 /* Bytes that the QP may have on their way, including those that are. */
 int64_t wire_peer_room(const struct wire_qp *qp);
+bool wire_peer_has_waiting(const struct wire_peer *peer);
 /* The QP has so many bytes on their way now, and may have learned of a loss. */
 void wire_peer_note(struct wire_qp *qp, int64_t in_flight, bool lost, uint64_t now);
 /* The QP wants to send when there is room. */
@@ -239,6 +284,8 @@ bool wire_memory_response(const struct wire_qp *qp, const struct packet_payload 
 
 int wire_service_start(void);
 void wire_service_stop(void);
+/* It waits for the sockets that there were when it began to wait. */
+void wire_service_wake(void);
 /* A timer must run at that time. */
 void wire_service_timer(uint64_t deadline);
 /* The thread looks several times a millisecond whether something is left to do. */
@@ -249,11 +296,10 @@ extern atomic_uint wire_service_polls;
 /* ---- injected faults ---- */
 
 int wire_inject_read(void);
-/* Calls `deliver` for each frame that arrives in place of this one. */
-void wire_inject(struct wire_arrival *arrival, const uint8_t *bytes, size_t length,
-                 uint16_t identification,
+/* Calls `deliver` for each frame that arrives in place of this one, the `index`th of a datagram. */
+void wire_inject(struct wire_arrival *arrival, const uint8_t *bytes, size_t length, uint16_t index,
                  void (*deliver)(struct wire_arrival *arrival, const uint8_t *bytes, size_t length,
-                                 uint16_t identification));
+                                 uint16_t index));
 extern bool wire_injects;
 
 #endif

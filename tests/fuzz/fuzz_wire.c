@@ -208,7 +208,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct packet packet;
     uint64_t now = 0;
 
-    roce_datagram_decode(&flow, data, size, 0, &packet);
+    roce_datagram_decode(&flow, data, size, &(uint16_t){ 0 }, &packet);
     if (!size)
         return 0;
     begin(data[0]);
@@ -221,7 +221,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (length >= BTH_BYTES && length <= ROCE_MAX_DATAGRAM - 8) {
             memcpy(frame, data + at + 2, length);
             length = roce_datagram_seal(&flow, frame, length, 0, 0);
-            if (!roce_datagram_decode(&flow, frame, length, 0, &packet))
+            if (!roce_datagram_decode(&flow, frame, length, &(uint16_t){ 0 }, &packet))
                 transport_receive(&qp, now, &packet);
             length -= ICRC_BYTES;
         }

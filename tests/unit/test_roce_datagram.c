@@ -68,13 +68,15 @@ static void frames_come_back_whatever_their_identification(void **state)
 
     for (int i = 0; i < 2000; i++) {
         uint32_t payload = i < 8 ? (uint32_t)i : random_bits(32) % 4097;
-        size_t length = make(&ipv4, frame, payload, random_bits(16));
+        uint16_t identification = random_bits(16), found = random_bits(16);
+        size_t length = make(&ipv4, frame, payload, identification);
 
-        assert_null(roce_datagram_decode(&ipv4, frame, length, 0, &packet));
+        assert_null(roce_datagram_decode(&ipv4, frame, length, &found, &packet));
+        assert_int_equal(found, identification);
         assert_int_equal(packet.payload.length, payload);
         assert_int_equal(packet.destination_qpn, 0x1234);
         length = make(&ipv6, frame, payload, 0);
-        assert_null(roce_datagram_decode(&ipv6, frame, length, 0, &packet));
+        assert_null(roce_datagram_decode(&ipv6, frame, length, &(uint16_t){ 0 }, &packet));
     }
 }
 
@@ -90,7 +92,7 @@ static void a_changed_byte_is_noticed(void **state)
         if (at == 4) /* routers may change this one */
             continue;
         frame[at] ^= 1 + random_bits(32) % 255;
-        unnoticed += !roce_datagram_decode(&ipv4, frame, length, 0, &packet);
+        unnoticed += !roce_datagram_decode(&ipv4, frame, length, &(uint16_t){ 0 }, &packet);
     }
     /* 16 bits are left to notice them. At some distances from the identification, a changed byte
      * looks like another identification more often than at random. */
@@ -105,11 +107,11 @@ static void addresses_and_ports_belong_to_the_icrc(void **state)
     size_t length = make(&ipv6, frame, 100, 0);
 
     other.source[15]++;
-    assert_non_null(roce_datagram_decode(&other, frame, length, 0, &packet));
+    assert_non_null(roce_datagram_decode(&other, frame, length, &(uint16_t){ 0 }, &packet));
     other = ipv6;
     other.source_port++;
-    assert_non_null(roce_datagram_decode(&other, frame, length, 0, &packet));
-    assert_null(roce_datagram_decode(&ipv6, frame, length, 0, &packet));
+    assert_non_null(roce_datagram_decode(&other, frame, length, &(uint16_t){ 0 }, &packet));
+    assert_null(roce_datagram_decode(&ipv6, frame, length, &(uint16_t){ 0 }, &packet));
 }
 
 static void every_flipped_bit_of_a_frame_is_noticed(void **state)
@@ -187,7 +189,7 @@ static void a_frame_has_consistent_headers(void **state)
         memcpy(flow.source, path.source_gid, 16);
         memcpy(flow.destination, path.destination_gid, 16);
         flow.source_port = ip[40] << 8 | ip[41];
-        assert_null(roce_datagram_decode(&flow, ip + 48, udp - 8, 0, &decoded));
+        assert_null(roce_datagram_decode(&flow, ip + 48, udp - 8, &(uint16_t){ 0 }, &decoded));
         assert_int_equal(decoded.destination_qpn, packet.destination_qpn);
         assert_null(roce_frame_decode(&decoded, frame, total));
         for (size_t cut = 0; cut < 14 + 40 + 8 + 4; cut++)
@@ -206,7 +208,7 @@ static void anything_may_arrive(void **state)
 
         for (size_t k = 0; k < length; k++)
             bytes[k] = random_bits(8);
-        roce_datagram_decode(i & 1 ? &ipv4 : &ipv6, bytes, length, 0, &packet);
+        roce_datagram_decode(i & 1 ? &ipv4 : &ipv6, bytes, length, &(uint16_t){ 0 }, &packet);
         free(bytes);
     }
 }
