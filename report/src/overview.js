@@ -58,7 +58,7 @@ function headline({ summary, tolerance }) {
     return element('p', {}, element('strong', {}, `Of ${summary.independent} independent values ` +
         `${predicted.within + unseen.within} are predicted within ${tolerance}%, ` +
         `${predicted.within_twice + unseen.within_twice} within ${2 * tolerance}%; ` +
-        `${unseen.all} were left out of an estimated fit, ${predicted.all} never fitted; ` +
+        `${unseen.all} were left out of their fit, ${unseen.estimated} of these of an estimate of it, ${predicted.all} never fitted; ` +
         `${fitted.within} of ${fitted.all} fitted values match; ${shape.within} of ${shape.all} shapes match.`),
         ` Not counted: ${count(summary.input.all, 'input')}, ${count(summary.repeated.all, 'repeated value')}. ` +
         `Not run: ${summary.not_run}. Fitted, and left out of no recorded fit: ${fitted.all - unseen.all}.`);
@@ -73,7 +73,7 @@ function reproduced(reproduction) {
             'the paper\'s, a shape if the curve has it; each row says what that means. A value is fitted if the ' +
             'adapter file says that a parameter was fitted to its table or figure, predicted if none was, an input if it ' +
             'only echoes a parameter. A fitted value counts as predicted, too, where a fit to all others was recorded: "unseen" is ' +
-            'how far off it is then. That fit is an estimate.'),
+            'how far off it is then.'),
         headline(reproduction),
         reproduction.change &&
             element('p', {}, 'This is a what-if: ', element('strong', {}, reproduction.change),

@@ -14,7 +14,7 @@ struct leave_out_row {
     double now;    /* of the adapter files as they are */
     double seen;   /* fitted to all rows */
     double unseen; /* fitted to all others, or all other curves; NAN: none was left out */
-    double again;  /* the same with real runs instead of the surrogate; NAN: not asked for */
+    double again;  /* the same by real runs instead of the surrogate; NAN: not asked for */
 };
 
 /* A fitted number of an adapter file. */
@@ -30,7 +30,7 @@ struct leave_out_parameter {
 struct leave_out_spec {
     bool all; /* fit to all rows, beginning with the files as they are, and leave none out */
     bool curves; /* leave out all values of a figure at once, and run the solutions */
-    const char *refit;    /* ids of rows to repeat with real runs, separated by commas, or NULL */
+    const char *refit; /* ids of rows to fit by real runs, separated by commas, "none"; NULL: all */
     const char *keep;     /* directory for the results of runs, or NULL */
     unsigned int at_once; /* runs in parallel; 0: one for each core */
 };

@@ -6,6 +6,7 @@
 #include <cminpack.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define SIGMA     0.02 /* of a paper's value: the last digit, and the reader of a figure */
 #define LEAST     0.05 /* share of a time that is left when parts of it vanish */
@@ -37,6 +38,25 @@ void surrogate_close(struct surrogate *surrogate)
     free(surrogate->residual);
     free(surrogate->prior);
     free(surrogate->spread);
+}
+
+static void copy(double *to, const double *from, size_t count)
+{
+    memcpy(to, from, count * sizeof(*to));
+}
+
+void surrogate_copy(struct surrogate *to, const struct surrogate *from)
+{
+    size_t rows = from->row_count, parameters = from->parameter_count;
+
+    surrogate_open(to, from->row_count, from->parameter_count);
+    copy(to->near, from->near, rows * parameters);
+    copy(to->far, from->far, rows * parameters);
+    copy(to->near_x, from->near_x, parameters);
+    copy(to->far_x, from->far_x, parameters);
+    copy(to->residual, from->residual, rows);
+    copy(to->prior, from->prior, parameters);
+    copy(to->spread, from->spread, parameters);
 }
 
 /* The change of a row's time, and its slope, by the factor u of a parameter's time. Behind the far
@@ -90,7 +110,9 @@ static void put_residuals(const struct problem *problem, const double *x, double
     out += rows;
     for (unsigned int k = 0; k < surrogate->parameter_count; k++) {
         *out++ = (x[k] - surrogate->prior[k]) / surrogate->spread[k];
-        *out++ = surrogate->damping ? surrogate->damping * (x[k] - surrogate->anchor[k]) : 0;
+        *out++ = surrogate->damping
+                     ? surrogate->damping * (x[k] - surrogate->anchor[k]) / surrogate->spread[k]
+                     : 0;
     }
 }
 
@@ -113,7 +135,8 @@ static void put_jacobian(const struct problem *problem, const double *x, double 
     for (unsigned int k = 0; k < columns; k++) {
         for (unsigned int i = 0; i < columns; i++) {
             out[k * stride + rows + 2 * i] = i == k ? 1 / surrogate->spread[k] : 0;
-            out[k * stride + rows + 2 * i + 1] = i == k ? surrogate->damping : 0;
+            out[k * stride + rows + 2 * i + 1] =
+                i == k ? surrogate->damping / surrogate->spread[k] : 0;
         }
     }
 }
@@ -146,12 +169,18 @@ void surrogate_fit(const struct surrogate *surrogate, const bool *left_out, doub
     free(work);
 }
 
-double surrogate_cost(const struct surrogate *surrogate, const double *residuals, const double *x)
+double surrogate_row_cost(double residual)
+{
+    return pow(residual / SIGMA, 2);
+}
+
+double surrogate_cost(const struct surrogate *surrogate, const bool *left_out,
+                      const double *residuals, const double *x)
 {
     double cost = 0;
 
     for (unsigned int i = 0; i < surrogate->row_count; i++)
-        cost += pow(residuals[i] / SIGMA, 2);
+        cost += left_out && left_out[i] ? 0 : surrogate_row_cost(residuals[i]);
     for (unsigned int k = 0; k < surrogate->parameter_count; k++)
         cost += pow((x[k] - surrogate->prior[k]) / surrogate->spread[k], 2);
     return cost;

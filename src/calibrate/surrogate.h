@@ -17,11 +17,14 @@ struct surrogate {
     double *prior; /* by parameter: log of the time it would have without the paper, over its own */
     double *spread; /* by parameter: standard deviation of that */
     const double *anchor; /* where the solution is held, */
-    double damping;       /* and how firmly: 0, not at all */
+    double damping;       /* and how firmly, in units of 1 / spread; 0: not at all */
 };
 
 void surrogate_open(struct surrogate *surrogate, unsigned int rows, unsigned int parameters);
 void surrogate_close(struct surrogate *surrogate);
+
+/* Opens 'to' as a copy that is not held anywhere. */
+void surrogate_copy(struct surrogate *to, const struct surrogate *from);
 
 /* The residual of a row at x, the logs of the parameters' times over those of the point. */
 double surrogate_residual(const struct surrogate *surrogate, unsigned int row, const double *x);
@@ -31,7 +34,11 @@ double surrogate_residual(const struct surrogate *surrogate, unsigned int row, c
 void surrogate_fit(const struct surrogate *surrogate, const bool *left_out, double *x);
 
 /* What surrogate_fit() minimises, without damping, for residuals that are known. */
-double surrogate_cost(const struct surrogate *surrogate, const double *residuals, const double *x);
+double surrogate_cost(const struct surrogate *surrogate, const bool *left_out,
+                      const double *residuals, const double *x);
+
+/* The part of one row in it. */
+double surrogate_row_cost(double residual);
 
 /* Standard errors of the solution x, on the same scale. */
 void surrogate_errors(const struct surrogate *surrogate, const double *x, double *errors);

@@ -200,6 +200,10 @@ static int calibrate_paper(const struct invocation *invocation, const char *pape
         return cli_usage_error(invocation->command, "give result files or --paper, not both");
     if (option_value(invocation, "by-curve") && !option_value(invocation, "leave-one-out"))
         return cli_usage_error(invocation->command, "--by-curve needs --leave-one-out");
+    if (option_value(invocation, "refit") && option_value(invocation, "by-curve"))
+        return cli_usage_error(invocation->command, "--refit does not go with --by-curve");
+    if (option_value(invocation, "refit") && !option_value(invocation, "leave-one-out"))
+        return cli_usage_error(invocation->command, "--refit needs --leave-one-out");
     if (check_directory(option_value(invocation, "output")) ||
         make_directory(option_value(invocation, "keep-runs")) || papers_read(invocation, &db))
         return CLI_FAILED;

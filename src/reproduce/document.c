@@ -195,9 +195,10 @@ static json_t *summary_json(const struct reproduction *reproduction)
 {
     struct reproduce_summary summary = reproduce_summarise(reproduction);
     json_t *object =
-        json_pack("{si si s{si si si}}", "independent", (int)summary.independent, "not_run",
-                  (int)summary.not_run, "unseen", "all", (int)summary.unseen, "within",
-                  (int)summary.unseen_within, "within_twice", (int)summary.unseen_within_twice);
+        json_pack("{si si s{si si si si}}", "independent", (int)summary.independent, "not_run",
+                  (int)summary.not_run, "unseen", "all", (int)summary.unseen, "estimated",
+                  (int)summary.unseen_estimated, "within", (int)summary.unseen_within,
+                  "within_twice", (int)summary.unseen_within_twice);
 
     for (int role = 0; role < ROLES; role++)
         json_object_set_new(object, role_name(role),

@@ -65,6 +65,11 @@ double left_out_recorded(const struct paper_row *row)
     return isnan(refitted) ? number_of(entry_of(row), "unseen") : refitted;
 }
 
+bool left_out_is_estimate(const struct paper_row *row)
+{
+    return isnan(number_of(entry_of(row), "refitted"));
+}
+
 double left_out_now(const struct paper_row *row)
 {
     return number_of(entry_of(row), "now");

@@ -16,6 +16,9 @@ int left_out_read(const char *path, json_t **out, char *error, size_t size);
 double left_out_recorded(const struct paper_row *row);
 double left_out_now(const struct paper_row *row);
 
+/* Whether no real run has shown what was recorded. */
+bool left_out_is_estimate(const struct paper_row *row);
+
 /* The same, and NAN if it was recorded with a model whose error of the row was another than
  * 'error'. */
 double left_out_error(const struct paper_row *row, double error);

@@ -108,11 +108,15 @@ unsigned int reproduce_count(const struct reproduction *reproduction, enum verdi
     return count;
 }
 
-static void add_unseen(struct reproduce_summary *summary, double error, double tolerance)
+static void add_unseen(struct reproduce_summary *summary, const struct row_outcome *outcome,
+                       double tolerance)
 {
-    summary->unseen += !isnan(error);
-    summary->unseen_within += fabs(error) <= tolerance;
-    summary->unseen_within_twice += fabs(error) <= 2 * tolerance;
+    if (isnan(outcome->unseen))
+        return;
+    summary->unseen++;
+    summary->unseen_estimated += left_out_is_estimate(outcome->row);
+    summary->unseen_within += fabs(outcome->unseen) <= tolerance;
+    summary->unseen_within_twice += fabs(outcome->unseen) <= 2 * tolerance;
 }
 
 struct reproduce_summary reproduce_summarise(const struct reproduction *reproduction)
@@ -129,7 +133,7 @@ struct reproduce_summary reproduce_summarise(const struct reproduction *reproduc
         summary.within_twice[role] += within || fabs(now->error) <= 2 * reproduction->now.tolerance;
         summary.not_run += now->verdict == VERDICT_NOT_RUN;
         if (role == ROLE_FITTED)
-            add_unseen(&summary, reproduction->rows[i].unseen, reproduction->now.tolerance);
+            add_unseen(&summary, &reproduction->rows[i], reproduction->now.tolerance);
     }
     summary.independent = summary.all[ROLE_PREDICTED] + summary.all[ROLE_FITTED];
     return summary;
@@ -210,12 +214,12 @@ static void print_summary(const struct reproduction *reproduction, FILE *out)
     fprintf(
         out,
         "of %u independent values %u are predicted within %g%%, %u within %g%%; %u were left out "
-        "of an estimated fit, %u never fitted; %u of %u fitted values match; %u of %u shapes "
-        "match\n",
+        "of their fit, %u of these of an estimate of it, %u never fitted; %u of %u fitted values "
+        "match; %u of %u shapes match\n",
         summary.independent, summary.within[ROLE_PREDICTED] + summary.unseen_within, tolerance,
         summary.within_twice[ROLE_PREDICTED] + summary.unseen_within_twice, 2 * tolerance,
-        summary.unseen, summary.all[ROLE_PREDICTED], summary.within[ROLE_FITTED],
-        summary.all[ROLE_FITTED], summary.within[ROLE_SHAPE], summary.all[ROLE_SHAPE]);
+        summary.unseen, summary.unseen_estimated, summary.all[ROLE_PREDICTED],
+        summary.within[ROLE_FITTED], summary.all[ROLE_FITTED], summary.within[ROLE_SHAPE], summary.all[ROLE_SHAPE]);
 }
 
 void reproduce_print(const struct reproduction *reproduction, FILE *out)

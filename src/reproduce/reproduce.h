@@ -44,6 +44,7 @@ struct reproduce_summary {
     unsigned int independent; /* values that are predicted or fitted */
     /* Of the fitted ones: known is the error that they have when left out of their fit. */
     unsigned int unseen, unseen_within, unseen_within_twice;
+    unsigned int unseen_estimated; /* no real run has shown it */
 };
 
 struct reproduce_summary reproduce_summarise(const struct reproduction *reproduction);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Calibration without runs: costs of calls, what a Jacobian determines, lines of sweeps, values. */
 #include "calibrate/control.h"
+#include "calibrate/descent.h"
 #include "calibrate/identify.h"
 #include "calibrate/known.h"
 #include "calibrate/surrogate.h"
@@ -200,6 +201,77 @@ static void test_surrogate(void **state)
     surrogate_close(&surrogate);
 }
 
+/* A step that is held back goes the same share of the way to the prior, however wide the prior is. */
+static void test_damping(void **state)
+{
+    struct surrogate surrogate;
+    static const bool all[3] = { true, true, true };
+    const double anchor[2] = { 0, 0 };
+    double x[2] = { 0 };
+
+    make_surrogate(&surrogate);
+    surrogate.spread[0] = 1;
+    surrogate.anchor = anchor;
+    surrogate.damping = 1;
+    surrogate_fit(&surrogate, all, x);
+    for (unsigned int i = 0; i < 2; i++)
+        assert_true(fabs(x[i] - log(0.1) / 2) < 0.01);
+    surrogate_close(&surrogate);
+}
+
+#define CLIFF -0.4 /* of the time a, as a logarithm: below it everything is slow */
+
+struct model {
+    unsigned int runs;
+    bool without_b; /* row 2 is left out, so nobody may ask for it */
+};
+
+/* What the surrogate of make_surrogate() stands for, with row 0 at twice the paper's time. */
+static int run_model(void *context, const double *x, double *residuals)
+{
+    struct model *model = context;
+    double fall = x[0] < CLIFF ? 2 : 0;
+
+    model->runs++;
+    residuals[0] = log(2) + x[0] + fall;
+    residuals[1] = log((exp(x[0]) + exp(x[1])) / 2) + fall;
+    if (!model->without_b)
+        residuals[2] = x[1];
+    return 0;
+}
+
+/* The surrogate does not know of the cliff, and leads beyond it. */
+static void test_descent(void **state)
+{
+    struct surrogate surrogate;
+    static const bool none[3] = { false }, last[3] = { false, false, true };
+
+    for (int without = 0; without < 2; without++) {
+        struct model model = { .without_b = without };
+        struct descent descent = { .left_out = without ? last : none,
+                                   .damping = 1,
+                                   .run = run_model,
+                                   .context = &model };
+        struct solution best;
+        double before;
+
+        make_surrogate(&surrogate);
+        surrogate.residual[0] = log(2);
+        surrogate.spread[0] = surrogate.spread[1] = 1;
+        descent.surrogate = &surrogate;
+        descent_solution_open(&best, &surrogate);
+        best.residuals[2] = NAN; /* must not count if it is left out */
+        assert_int_equal(descent_judge(&descent, &best), 0);
+        before = best.cost;
+        assert_int_equal(descent_go(&descent, &best), 0);
+        assert_true(best.cost < before / 2 && best.x[0] < CLIFF / 2 && best.x[0] >= CLIFF);
+        assert_true(model.runs > 2 && model.runs < 10);
+        assert_true(isnan(best.residuals[2]) == model.without_b);
+        descent_solution_close(&best);
+        surrogate_close(&surrogate);
+    }
+}
+
 /* What was run is found again for the same experiment, length and values only. */
 static void test_known(void **state)
 {
@@ -227,6 +299,8 @@ int main(void)
         cmocka_unit_test(test_lines),
         cmocka_unit_test(test_values),
         cmocka_unit_test(test_surrogate),
+        cmocka_unit_test(test_damping),
+        cmocka_unit_test(test_descent),
         cmocka_unit_test(test_known),
     };
 
