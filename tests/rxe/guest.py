@@ -283,15 +283,17 @@ def manager_programs():
         yield f'{tool} -R', words, lambda to, words=words: [*words, to]
 
 
+def prepare_wire():
+    must('ip', 'netns', 'add', 'wire')
+    must('ip', 'link', 'set', 'veth1', 'netns', 'wire')
+    must('ip', '-n', 'wire', 'address', 'add', f'{WIRE_ADDRESS}/24', 'dev', 'veth1')
+    must('ip', '-n', 'wire', 'link', 'set', 'veth1', 'mtu', '9000', 'up')
+    must('ip', '-n', 'wire', 'link', 'set', 'lo', 'up')
+
+
 def task_wire():
     """Verbena on a UDP socket in a network namespace, the kernel's device outside: both roles."""
-    def prepare():
-        must('ip', 'netns', 'add', 'wire')
-        must('ip', 'link', 'set', 'veth1', 'netns', 'wire')
-        must('ip', '-n', 'wire', 'address', 'add', f'{WIRE_ADDRESS}/24', 'dev', 'veth1')
-        must('ip', '-n', 'wire', 'link', 'set', 'veth1', 'mtu', '9000', 'up')
-        must('ip', '-n', 'wire', 'link', 'set', 'lo', 'up')
-    attempt('wire comes up', prepare)
+    attempt('wire comes up', prepare_wire)
     for name, port, words_of in wire_programs():
         for listener, caller in (('kernel', 'verbena'), ('verbena', 'kernel')):
             attempt(f'wire {name}, {caller} to {listener}',
@@ -510,7 +512,7 @@ def task_connect():
         say('FAIL hosts end: the other host is gone')
 
 
-# ---- the same programs on the kernel's device and on the wire engine, between two hosts ----
+# ---- the same programs on the kernel's device and on the wire engine, between two hosts or on one ----
 
 COMPARED = [('ib_send_lat', 8, LATENCY_COLUMN, 200), ('ib_send_bw', BULK, BANDWIDTH_COLUMN, 200),
             ('ib_send_bw', 16 * BULK, BANDWIDTH_COLUMN, 20), ('ib_write_bw', 16 * BULK, BANDWIDTH_COLUMN, 20)]
@@ -548,28 +550,80 @@ def compared(number, peer, use):
                 use(engine.__name__[3:], row, done[1])
 
 
+class Speeds:
+    """What clients print, by program and engine."""
+
+    def __init__(self):
+        self.found = {}
+
+    def use(self, engine, row, output):
+        program, size, column, _ = row
+        lines = [line.split() for line in output.splitlines() if re.match(rf'\s*{size}\s', line)]
+        require(lines, f'{program}: no figures: {last_line(output)}')
+        self.found.setdefault((program, size, column), {}).setdefault(engine, []).append(float(lines[-1][column]))
+
+    def tell(self):
+        """Medians."""
+        for (program, size, column), by in self.found.items():
+            if len(by) < 2:
+                continue
+            kernel, wire = (sorted(by[engine])[len(by[engine]) // 2] for engine in ('kernel', 'wire'))
+            ratio = kernel / wire if column == LATENCY_COLUMN else wire / kernel
+            unit = 'us' if column == LATENCY_COLUMN else 'MB/s'
+            say(f'{program} {size} B: wire {wire:.1f}, kernel {kernel:.1f} {unit}: {ratio:.2f} times as fast')
+
+
 def task_serve():
     attempt('speed, the server', lambda: compared(0, [], lambda *_: None))
 
 
 def task_compare():
-    """Medians of what the client prints."""
-    found = {}
+    speeds = Speeds()
+    attempt('speed, the client', lambda: compared(1, HOSTS[:1], speeds.use))
+    speeds.tell()
 
-    def use(engine, row, output):
-        program, size, column, _ = row
-        lines = [line.split() for line in output.splitlines() if re.match(rf'\s*{size}\s', line)]
-        require(lines, f'{program}: no figures: {last_line(output)}')
-        found.setdefault((program, size, column), {}).setdefault(engine, []).append(float(lines[-1][column]))
 
-    attempt('speed, the client', lambda: compared(1, HOSTS[:1], use))
-    for (program, size, column), by in found.items():
-        if len(by) < 2:
-            continue
-        kernel, wire = (sorted(by[engine])[len(by[engine]) // 2] for engine in ('kernel', 'wire'))
-        ratio = kernel / wire if column == LATENCY_COLUMN else wire / kernel
-        unit = 'us' if column == LATENCY_COLUMN else 'MB/s'
-        say(f'{program} {size} B: wire {wire:.1f}, kernel {kernel:.1f} {unit}: {ratio:.2f} times as fast')
+def program_with_itself(server_prefix, client_prefix, words, address):
+    """Output of the client."""
+    with subprocess.Popen([*server_prefix, *words], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                          stderr=subprocess.DEVNULL) as process:
+        try:
+            await_listener(ON_WIRE if server_prefix else [], TOOL_PORT)
+            output = must(*client_prefix, *words, address)
+            process.wait(timeout=PATIENCE)
+        finally:
+            process.kill()
+    return output
+
+
+def client_namespace():
+    """The kernel's driver keeps its port in the first one."""
+    must('rdma', 'link', 'delete', DEVICE)
+    must('ip', 'netns', 'add', 'client')
+    must('ip', 'link', 'set', 'veth0', 'netns', 'client')
+    must('ip', '-n', 'client', 'link', 'set', 'lo', 'up')
+    must('ip', '-n', 'client', 'address', 'add', f'{ADDRESS}/24', 'dev', 'veth0')
+    must('ip', '-n', 'client', 'link', 'set', 'veth0', 'mtu', '9000', 'up')
+    return ['ip', 'netns', 'exec', 'client', VERBENA, 'run', '--wire', 'veth0', '--']
+
+
+def task_here():
+    """The kernel's device with itself, which needs no network; the wire between two namespaces."""
+    speeds = Speeds()
+
+    def measure_all(engine, *way, address, options):
+        for row in COMPARED:
+            program, size, _, count = row
+            for _ in range(COMPARE_ROUNDS):
+                words = [program, *options, '-F', '-s', str(size), '-n', str(count)]
+                speeds.use(engine, row, program_with_itself(*way, words, address))
+
+    attempt('speed of the kernel', lambda: measure_all('kernel', [], [], address=ADDRESS,
+                                                       options=['-d', DEVICE, '-x', GID_INDEX]))
+    attempt('wire comes up', prepare_wire)
+    attempt('speed of the wire', lambda: measure_all('wire', VERBENA_END, client_namespace(), address=WIRE_ADDRESS,
+                                                     options=['-x', '0']))
+    speeds.tell()
 
 
 TASKS = {name[5:]: function for name, function in list(globals().items())
