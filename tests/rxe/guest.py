@@ -283,17 +283,18 @@ def manager_programs():
         yield f'{tool} -R', words, lambda to, words=words: [*words, to]
 
 
-def prepare_wire():
-    must('ip', 'netns', 'add', 'wire')
-    must('ip', 'link', 'set', 'veth1', 'netns', 'wire')
-    must('ip', '-n', 'wire', 'address', 'add', f'{WIRE_ADDRESS}/24', 'dev', 'veth1')
-    must('ip', '-n', 'wire', 'link', 'set', 'veth1', 'mtu', '9000', 'up')
-    must('ip', '-n', 'wire', 'link', 'set', 'lo', 'up')
+def move(interface, namespace, address):
+    """To a new network namespace."""
+    must('ip', 'netns', 'add', namespace)
+    must('ip', 'link', 'set', interface, 'netns', namespace)
+    must('ip', '-n', namespace, 'address', 'add', f'{address}/24', 'dev', interface)
+    must('ip', '-n', namespace, 'link', 'set', interface, 'mtu', '9000', 'up')
+    must('ip', '-n', namespace, 'link', 'set', 'lo', 'up')
 
 
 def task_wire():
     """Verbena on a UDP socket in a network namespace, the kernel's device outside: both roles."""
-    attempt('wire comes up', prepare_wire)
+    attempt('wire comes up', lambda: move('veth1', 'wire', WIRE_ADDRESS))
     for name, port, words_of in wire_programs():
         for listener, caller in (('kernel', 'verbena'), ('verbena', 'kernel')):
             attempt(f'wire {name}, {caller} to {listener}',
@@ -527,11 +528,7 @@ def by_kernel(number):
 def by_wire(number):
     """In a namespace, because the kernel's driver keeps its port in the first one."""
     must('rdma', 'link', 'delete', DEVICE)
-    must('ip', 'netns', 'add', 'wire')
-    must('ip', 'link', 'set', 'eth0', 'netns', 'wire')
-    must('ip', '-n', 'wire', 'link', 'set', 'lo', 'up')
-    must('ip', '-n', 'wire', 'address', 'add', f'{HOSTS[number]}/24', 'dev', 'eth0')
-    must('ip', '-n', 'wire', 'link', 'set', 'eth0', 'mtu', '9000', 'up')
+    move('eth0', 'wire', HOSTS[number])
     return [*ON_WIRE, VERBENA, 'run', '--wire', 'eth0', '--'], ['-x', '0']
 
 
@@ -596,14 +593,10 @@ def program_with_itself(server_prefix, client_prefix, words, address):
     return output
 
 
-def client_namespace():
-    """The kernel's driver keeps its port in the first one."""
+def client_end():
+    """In a namespace, too."""
     must('rdma', 'link', 'delete', DEVICE)
-    must('ip', 'netns', 'add', 'client')
-    must('ip', 'link', 'set', 'veth0', 'netns', 'client')
-    must('ip', '-n', 'client', 'link', 'set', 'lo', 'up')
-    must('ip', '-n', 'client', 'address', 'add', f'{ADDRESS}/24', 'dev', 'veth0')
-    must('ip', '-n', 'client', 'link', 'set', 'veth0', 'mtu', '9000', 'up')
+    move('veth0', 'client', ADDRESS)
     return ['ip', 'netns', 'exec', 'client', VERBENA, 'run', '--wire', 'veth0', '--']
 
 
@@ -620,8 +613,8 @@ def task_here():
 
     attempt('speed of the kernel', lambda: measure_all('kernel', [], [], address=ADDRESS,
                                                        options=['-d', DEVICE, '-x', GID_INDEX]))
-    attempt('wire comes up', prepare_wire)
-    attempt('speed of the wire', lambda: measure_all('wire', VERBENA_END, client_namespace(), address=WIRE_ADDRESS,
+    attempt('wire comes up', lambda: move('veth1', 'wire', WIRE_ADDRESS))
+    attempt('speed of the wire', lambda: measure_all('wire', VERBENA_END, client_end(), address=WIRE_ADDRESS,
                                                      options=['-x', '0']))
     speeds.tell()
 
