@@ -58,7 +58,7 @@ function headline({ summary, tolerance }) {
     return element('p', {}, element('strong', {}, `Of ${summary.independent} independent values ` +
         `${predicted.within + unseen.within} are predicted within ${tolerance}%, ` +
         `${predicted.within_twice + unseen.within_twice} within ${2 * tolerance}%; ` +
-        `${unseen.all} were left out of their fit, ${unseen.estimated} of these of an estimate of it, ${predicted.all} never fitted; ` +
+        `${unseen.all} were left out of their fit, ${unseen.estimated} of them by estimate, ${predicted.all} never fitted; ` +
         `${fitted.within} of ${fitted.all} fitted values match; ${shape.within} of ${shape.all} shapes match.`),
         ` Not counted: ${count(summary.input.all, 'input')}, ${count(summary.repeated.all, 'repeated value')}. ` +
         `Not run: ${summary.not_run}. Fitted, and left out of no recorded fit: ${fitted.all - unseen.all}.`);

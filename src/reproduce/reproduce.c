@@ -214,7 +214,7 @@ static void print_summary(const struct reproduction *reproduction, FILE *out)
     fprintf(
         out,
         "of %u independent values %u are predicted within %g%%, %u within %g%%; %u were left out "
-        "of their fit, %u of these of an estimate of it, %u never fitted; %u of %u fitted values "
+        "of their fit, %u of them by estimate, %u never fitted; %u of %u fitted values "
         "match; %u of %u shapes match\n",
         summary.independent, summary.within[ROLE_PREDICTED] + summary.unseen_within, tolerance,
         summary.within_twice[ROLE_PREDICTED] + summary.unseen_within_twice, 2 * tolerance,
