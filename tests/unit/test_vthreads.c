@@ -4,8 +4,10 @@
 
 #include "hca/proc.h"
 #include "sim/sched/sched.h"
+#include "sim/sched/vthread_index.h"
 #include "sim/sched/vthread_table.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 
 #define NO_PROCESS UINT32_MAX
@@ -65,12 +67,44 @@ static void test_a_new_owner_polls_any_completion_queue(void **state)
     assert_false(left->waits_for_cqe);
 }
 
+#define JOIN_ROUNDS 500
+
+static void *raise_high(void *done)
+{
+    for (uint32_t high = 1; high <= VTHREADS_MAX; high++)
+        store_release(&sched->vthread_high, high);
+    store_release((atomic_bool *)done, true);
+    return NULL;
+}
+
+/* A thread that is joining has taken its slot, but its state and its times are not set yet. */
+static void test_a_thread_that_is_joining_is_not_due(void **state)
+{
+    bool due = false;
+
+    for (int round = 0; round < JOIN_ROUNDS; round++) {
+        atomic_bool done = false;
+        pthread_t joining;
+
+        memset(sched, 0, sizeof(*sched));
+        assert_int_equal(pthread_create(&joining, NULL, raise_high, &done), 0);
+        while (!load_acquire(&done)) {
+            vthread_index_stale();
+            vthread_index_refresh();
+            due |= vthread_index_due() || vthread_index_recheck();
+        }
+        pthread_join(joining, NULL);
+    }
+    assert_false(due);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_slot_is_not_free_while_its_thread_hands_over),
         cmocka_unit_test(test_a_slot_of_a_dead_process_is_free),
         cmocka_unit_test(test_a_new_owner_polls_any_completion_queue),
+        cmocka_unit_test(test_a_thread_that_is_joining_is_not_due),
     };
 
     return cmocka_run_group_tests(tests, open_table, close_table);

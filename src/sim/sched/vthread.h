@@ -119,7 +119,7 @@ struct sched {
     uint64_t switches;        /* to another vthread that had something to do */
     _Atomic uint32_t running; /* vthread_id(), 0: none */
     struct shm_lock join_lock;
-    uint32_t vthread_high;
+    _Atomic uint32_t vthread_high; /* vthreads from here on have never been used; grows at any time */
     bool woken;                          /* the event being run has woken a vthread */
     uint32_t data_notifications;         /* so far */
     uint32_t guest_count;                /* so far */

@@ -143,13 +143,13 @@ void vthread_index_update(struct vthread *vthread)
 
 /* ---- the whole ---- */
 
-static void build_tree(uint32_t *tree)
+static void build_tree(uint32_t *tree, uint32_t high)
 {
     uint32_t leaves = sched->index.leaves;
 
     for (uint32_t i = 0; i < leaves; i++)
         tree[leaves + i] =
-            i < sched->vthread_high && time_in(&sched->vthreads[i], tree) != SCHED_NEVER ? i + 1 : 0;
+            i < high && time_in(&sched->vthreads[i], tree) != SCHED_NEVER ? i + 1 : 0;
     for (uint32_t node = leaves - 1; node; node--)
         tree[node] = earlier(tree, tree[2 * node], tree[2 * node + 1]);
 }
@@ -172,18 +172,20 @@ static void add_to_process(struct vthread *vthread)
     *of_pid = id;
 }
 
+/* A thread that joins meanwhile marks the index as stale when it is ready. */
 static void build(void)
 {
     struct vthread_index *index = &sched->index;
+    uint32_t high = load_acquire(&sched->vthread_high);
 
     index->leaves = 1;
-    while (index->leaves < sched->vthread_high)
+    while (index->leaves < high)
         index->leaves *= 2;
     index->resting = 0;
     memset(index->first_of_proc, 0, sizeof(index->first_of_proc));
     memset(index->first_of_pid, 0, sizeof(index->first_of_pid));
     memset(index->first_listener, 0, sizeof(index->first_listener));
-    for (uint32_t i = 0; i < sched->vthread_high; i++) {
+    for (uint32_t i = 0; i < high; i++) {
         struct vthread *vthread = &sched->vthreads[i];
         uint32_t state = load_acquire(&vthread->state);
 
@@ -195,8 +197,8 @@ static void build(void)
         if (state != VTHREAD_FREE && vthread->proc < MAX_PROCS)
             add_to_process(vthread);
     }
-    build_tree(index->due);
-    build_tree(index->recheck);
+    build_tree(index->due, high);
+    build_tree(index->recheck, high);
 }
 
 void vthread_index_stale(void)
