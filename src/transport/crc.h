@@ -11,6 +11,11 @@
 #define CRC_START UINT32_MAX
 
 uint32_t crc_invariant(uint32_t crc, const uint8_t *bytes, size_t length);
+/* Of a head, CRC_HEAD_BYTES at most, and of bytes behind it, which are copied. The CRC is that of
+ * the copy, whoever changes the bytes meanwhile. */
+#define CRC_HEAD_BYTES 64
+uint32_t crc_copy(uint32_t crc, const uint8_t *head, size_t head_bytes, uint8_t *to,
+                  const uint8_t *from, size_t length);
 uint32_t crc_variant(uint32_t crc, const uint8_t *bytes, size_t length);
 
 /* Least significant byte first: the bits of a CRC are sent in the order of its coefficients. */

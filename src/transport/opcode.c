@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "transport/opcode.h"
 
-#include <stddef.h>
-
 /* clang-format off */
 #define BYTES(headers)                                        \
     (BTH_BYTES +                                              \
@@ -74,7 +72,7 @@
     OP(s, ATOMIC_ACKNOWLEDGE,   "ATOMIC Acknowledge",             AETH | ORIGINAL,  RESULT | ONLY)
 /* clang-format on */
 
-static const struct opcode_info opcodes[256] = {
+const struct opcode_info opcode_table[256] = {
     SENDS_AND_WRITES(RC, 0),
     WHAT_NEEDS_ANSWERS(RC, 0),
     SENDS_AND_WRITES(UC, 0),
@@ -85,8 +83,3 @@ static const struct opcode_info opcodes[256] = {
                      .header_bytes = BTH_BYTES + CNP_RESERVED_BYTES,
                      .flags = OPCODE_START | OPCODE_END },
 };
-
-const struct opcode_info *opcode_info(uint8_t opcode)
-{
-    return opcodes[opcode].name ? &opcodes[opcode] : NULL;
-}

@@ -5,6 +5,7 @@
 /* Properties of each opcode (IBA volume 1, 9.2.1 "Operation Code", and annex A14
  * for XRC), as a table. */
 
+#include <stddef.h>
 #include <stdint.h>
 
 /* The upper three bits of an opcode. */
@@ -94,7 +95,14 @@ struct opcode_info {
     uint16_t flags;
 };
 
+extern const struct opcode_info opcode_table[256];
+
 /* NULL: unknown opcode. */
-const struct opcode_info *opcode_info(uint8_t opcode);
+static inline const struct opcode_info *opcode_info(uint8_t opcode)
+{
+    const struct opcode_info *info = &opcode_table[opcode];
+
+    return info->name ? info : NULL;
+}
 
 #endif

@@ -2,7 +2,6 @@
 #include "transport/packet.h"
 
 #include "util/bytes.h"
-#include "util/util.h"
 
 #include <string.h>
 
@@ -132,7 +131,7 @@ static void decode_ieth(struct packet *packet, const uint8_t *in)
     packet->invalidate_key = bytes_get(in, 4);
 }
 
-/* IBA volume 1, 9.3 "Extended Transport Headers", in the order of the wire. */
+/* IBA volume 1, 9.3 "Extended Transport Headers", in the order of the wire and of the flags. */
 static const struct {
     enum header_flag flag;
     uint8_t bytes;
@@ -155,7 +154,7 @@ size_t packet_encode(const struct packet *packet, uint8_t out[PACKET_MAX_HEADER_
     uint8_t *at = out + BTH_BYTES;
 
     encode_bth(packet, out);
-    for (unsigned i = 0; i < ARRAY_SIZE(headers); i++)
+    for (unsigned i = 0; info->headers >> i; i++)
         if (info->headers & headers[i].flag) {
             headers[i].encode(packet, at);
             at += headers[i].bytes;
@@ -197,7 +196,7 @@ const char *packet_decode(struct packet *packet, const uint8_t *bytes, size_t le
         return "shorter than its headers";
     *packet = (struct packet){ 0 };
     decode_bth(packet, bytes);
-    for (unsigned i = 0; i < ARRAY_SIZE(headers); i++)
+    for (unsigned i = 0; info->headers >> i; i++)
         if (info->headers & headers[i].flag) {
             headers[i].decode(packet, at);
             at += headers[i].bytes;

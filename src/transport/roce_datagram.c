@@ -10,27 +10,37 @@ bool roce_gid_is_ipv4(const uint8_t gid[16])
     return !memcmp(gid, ROCE_IPV4_PREFIX, 12);
 }
 
-size_t roce_datagram_end(const struct roce_flow *flow, const uint8_t *headers, size_t header_bytes,
-                         const uint8_t *payload, uint32_t payload_bytes, uint16_t identification,
-                         uint8_t *end)
+static size_t pad(uint8_t *frame, size_t length)
 {
-    uint32_t icrc = roce_icrc(flow, headers, header_bytes, payload, payload_bytes, identification);
-    size_t length = -payload_bytes & 3;
+    size_t pad_bytes = -length & 3; /* headers are multiples of four */
 
-    memset(end, 0, length);
+    memset(frame + length, 0, pad_bytes);
+    return length + pad_bytes;
+}
+
+static size_t add_icrc(uint8_t *frame, size_t length, uint32_t icrc)
+{
     for (int i = 0; i < ICRC_BYTES; i++)
-        end[length++] = icrc >> 8 * i;
+        frame[length++] = icrc >> 8 * i;
     return length;
+}
+
+size_t roce_datagram_fill(const struct roce_flow *flow, uint8_t *frame, size_t header_bytes,
+                          const uint8_t *payload, uint32_t payload_bytes, uint16_t identification)
+{
+    size_t length = pad(frame, header_bytes + payload_bytes);
+
+    return add_icrc(
+        frame, length,
+        roce_icrc_fill(flow, frame, length, identification, header_bytes, payload, payload_bytes));
 }
 
 size_t roce_datagram_seal(const struct roce_flow *flow, uint8_t *frame, size_t header_bytes,
                           uint32_t payload_bytes, uint16_t identification)
 {
-    uint8_t *payload = frame + header_bytes, *end = payload + payload_bytes;
+    size_t length = pad(frame, header_bytes + payload_bytes);
 
-    return end - frame +
-           roce_datagram_end(flow, frame, header_bytes, payload, payload_bytes, identification,
-                             end);
+    return add_icrc(frame, length, roce_icrc(flow, frame, length, identification));
 }
 
 const char *roce_datagram_decode(const struct roce_flow *flow, const uint8_t *bytes, size_t length,

@@ -9,7 +9,6 @@
 
 #define ROCE_UDP_PORT     4791
 #define ROCE_MAX_DATAGRAM (PACKET_MAX_HEADER_BYTES + PACKET_MAX_PAYLOAD_BYTES + ICRC_BYTES)
-#define ROCE_MAX_END      (3 + ICRC_BYTES)
 #define ROCE_IPV4_PREFIX  "\0\0\0\0\0\0\0\0\0\0\xff\xff"
 
 /* Where a datagram comes from and goes to. Addresses are GIDs: an IPv4 address is the end of
@@ -27,14 +26,12 @@ static inline bool roce_flow_is_ipv4(const struct roce_flow *flow)
     return roce_gid_is_ipv4(flow->source);
 }
 
-/* Writes padding and ICRC, which follow the payload: ROCE_MAX_END bytes at most. Returns their
- * length. */
-size_t roce_datagram_end(const struct roce_flow *flow, const uint8_t *headers, size_t header_bytes,
-                         const uint8_t *payload, uint32_t payload_bytes, uint16_t identification,
-                         uint8_t *end);
+/* Copies the payload behind the headers, adds padding and ICRC, and returns the length of the
+ * frame. The ICRC fits what was copied, whoever changes the payload meanwhile. */
+size_t roce_datagram_fill(const struct roce_flow *flow, uint8_t *frame, size_t header_bytes,
+                          const uint8_t *payload, uint32_t payload_bytes, uint16_t identification);
 
-/* The payload already lies behind the headers. Adds padding and ICRC, and returns the length of the
- * frame. */
+/* The same when the payload already lies behind the headers. */
 size_t roce_datagram_seal(const struct roce_flow *flow, uint8_t *frame, size_t header_bytes,
                           uint32_t payload_bytes, uint16_t identification);
 

@@ -121,16 +121,13 @@ static uint32_t add_bth(uint32_t crc, const uint8_t *bth)
 }
 
 /* Of a few bytes, a copy and one CRC take less time than a CRC for each part. */
-static uint32_t add_short(uint32_t crc, const uint8_t *headers, size_t header_bytes,
-                          const uint8_t *payload, size_t payload_bytes)
+static uint32_t add_short(uint32_t crc, const uint8_t *bytes, size_t length)
 {
-    uint8_t masked[SHORT_BYTES] = { 0 };
+    uint8_t masked[SHORT_BYTES];
 
-    memcpy(masked, headers, header_bytes);
-    if (payload_bytes)
-        memcpy(masked + header_bytes, payload, payload_bytes);
+    memcpy(masked, bytes, length);
     masked[BTH_FLAGS_AT] = 0xff;
-    return crc_invariant(crc, masked, header_bytes + payload_bytes + (-payload_bytes & 3));
+    return crc_invariant(crc, masked, length);
 }
 
 static uint32_t crc_of(const struct roce_flow *flow, const uint8_t *bytes, size_t length,
@@ -139,26 +136,32 @@ static uint32_t crc_of(const struct roce_flow *flow, const uint8_t *bytes, size_
     uint32_t crc = heads(flow, length, identification, fragment);
 
     if (length <= SHORT_BYTES)
-        return ~add_short(crc, bytes, length, NULL, 0);
+        return ~add_short(crc, bytes, length);
     crc = add_bth(crc, bytes);
     return ~crc_invariant(crc, bytes + BTH_BYTES, length - BTH_BYTES);
 }
 
-uint32_t roce_icrc(const struct roce_flow *flow, const uint8_t *headers, size_t header_bytes,
-                   const uint8_t *payload, size_t payload_bytes, uint16_t identification)
+uint32_t roce_icrc(const struct roce_flow *flow, const uint8_t *bytes, size_t length,
+                   uint16_t identification)
 {
-    static const uint8_t zeros[4];
-    size_t pad = -payload_bytes & 3, length = header_bytes + payload_bytes + pad;
-    uint32_t crc = heads(flow, length, identification, DONT_FRAGMENT);
+    return crc_of(flow, bytes, length, identification, DONT_FRAGMENT);
+}
 
-    if (length <= SHORT_BYTES)
-        return ~add_short(crc, headers, header_bytes, payload, payload_bytes);
-    crc = add_bth(crc, headers);
-    if (header_bytes > BTH_BYTES)
-        crc = crc_invariant(crc, headers + BTH_BYTES, header_bytes - BTH_BYTES);
-    if (payload_bytes)
-        crc = crc_invariant(crc, payload, payload_bytes);
-    return ~(pad ? crc_invariant(crc, zeros, pad) : crc);
+uint32_t roce_icrc_fill(const struct roce_flow *flow, uint8_t *bytes, size_t length,
+                        uint16_t identification, size_t header_bytes, const uint8_t *payload,
+                        size_t payload_bytes)
+{
+    uint32_t crc = heads(flow, length, identification, DONT_FRAGMENT);
+    size_t padding_at = header_bytes + payload_bytes;
+    uint8_t masked[PACKET_MAX_HEADER_BYTES];
+
+    _Static_assert(sizeof(masked) <= CRC_HEAD_BYTES, "the head of a packet");
+    memcpy(masked, bytes, header_bytes);
+    masked[BTH_FLAGS_AT] = 0xff;
+    crc = crc_copy(crc, masked, header_bytes, bytes + header_bytes, payload, payload_bytes);
+    if (padding_at < length)
+        crc = crc_invariant(crc, bytes + padding_at, length - padding_at);
+    return ~crc;
 }
 
 /* ---- solving for the identification ---- */
@@ -213,7 +216,7 @@ bool roce_icrc_matches(const struct roce_flow *flow, const uint8_t *bytes, size_
     static const uint16_t fragments[] = { DONT_FRAGMENT, 0 };
     size_t to_end = AFTER_IPV4_ID + UDP_BYTES + length;
 
-    if (received == crc_of(flow, bytes, length, *identification, DONT_FRAGMENT))
+    if (received == roce_icrc(flow, bytes, length, *identification))
         return true;
     if (!roce_flow_is_ipv4(flow))
         return false;

@@ -75,8 +75,10 @@ static void unblock(void)
 
 bool fault_survive(const void *memory, size_t length, void (*access)(void *context), void *context)
 {
-    struct attempt attempt = { .start = (uintptr_t)memory, .length = length };
+    struct attempt attempt; /* without an initializer, which would fill the buffer with zeros */
 
+    attempt.start = (uintptr_t)memory;
+    attempt.length = length;
     if (__builtin_expect(!unblocked, 0))
         unblock();
     if (_setjmp(attempt.escape))

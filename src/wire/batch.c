@@ -72,14 +72,13 @@ static long send_bytes(struct wire_batch *batch, uint16_t segment)
 {
     union netif_address *to = &batch->to;
     char control[CMSG_SPACE(sizeof(segment))] = { 0 };
-    struct msghdr message = { .msg_iov = batch->iov, .msg_iovlen = batch->parts };
+    struct iovec bytes = { batch->buffer, batch->bytes };
+    struct msghdr message = { .msg_iov = &bytes, .msg_iovlen = 1 };
     int fd = batch->path ? batch->path->fd : wire_port_source(batch->from, to);
 
-    if (batch->path && wire_path_cuts(batch->path, batch->bytes, segment)) {
-        if (batch->parts == 1)
-            return syscall(SYS_sendto, fd, batch->iov->iov_base, batch->iov->iov_len, MSG_NOSIGNAL,
-                           NULL, 0);
-    } else if (segment || batch->path) {
+    if (batch->path && wire_path_cuts(batch->path, batch->bytes, segment))
+        return syscall(SYS_sendto, fd, batch->buffer, batch->bytes, MSG_NOSIGNAL, NULL, 0);
+    if (segment || batch->path) {
         message.msg_control = control;
         message.msg_controllen = sizeof(control);
         put_segment(&message, segment);
@@ -113,16 +112,16 @@ static void send_frames(struct wire_batch *batch)
         if (batch->path)
             wire_path_release(batch->path, sent);
     }
-    batch->used = batch->bytes = 0;
-    batch->frames = batch->parts = 0;
+    batch->bytes = 0;
+    batch->frames = 0;
     batch->closed = false;
 }
 
 void wire_batch_begin(struct wire_batch *batch)
 {
-    batch->buffer = take_buffer();
-    batch->used = batch->bytes = 0;
-    batch->frames = batch->parts = 0;
+    batch->buffer = NULL; /* there may be nothing to send */
+    batch->bytes = 0;
+    batch->frames = 0;
     batch->closed = false;
 }
 
@@ -149,7 +148,7 @@ uint8_t *wire_batch_frame(struct wire_batch *batch, const struct wire_gid *from,
                           const union netif_address *to, struct wire_path *path, size_t length,
                           uint16_t *identification)
 {
-    if (!batch->buffer)
+    if (!batch->buffer && !(batch->buffer = take_buffer()))
         return NULL;
     if (!joins(batch, from, to, length)) {
         send_frames(batch);
@@ -160,25 +159,12 @@ uint8_t *wire_batch_frame(struct wire_batch *batch, const struct wire_gid *from,
         batch->identification = batch->path ? path->identification : 0;
     }
     *identification = batch->identification + batch->frames;
+    return batch->buffer + batch->bytes;
+}
+
+void wire_batch_add(struct wire_batch *batch, size_t length)
+{
     batch->closed = length < batch->frame_bytes;
     batch->bytes += length;
     batch->frames++;
-    return batch->buffer + batch->used;
-}
-
-void wire_batch_add_written(struct wire_batch *batch, size_t length)
-{
-    struct iovec *last = batch->parts ? &batch->iov[batch->parts - 1] : NULL;
-    uint8_t *written = batch->buffer + batch->used;
-
-    batch->used += length;
-    if (last && (uint8_t *)last->iov_base + last->iov_len == written)
-        last->iov_len += length;
-    else
-        batch->iov[batch->parts++] = (struct iovec){ written, length };
-}
-
-void wire_batch_add_memory(struct wire_batch *batch, const void *memory, size_t length)
-{
-    batch->iov[batch->parts++] = (struct iovec){ (void *)memory, length };
 }

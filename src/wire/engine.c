@@ -25,7 +25,7 @@ static void progress(void)
 /* A poll that is to find something in the CQ need not look into the sockets first. */
 static bool poll_begin(struct hca_cq *cq)
 {
-    atomic_fetch_add_explicit(&wire_service_polls, 1, memory_order_relaxed);
+    store_relaxed(&wire_service_polls, load_relaxed(&wire_service_polls) + 1); /* about so many */
     if (load_relaxed(&last_poll_was_empty))
         wire_receive(false);
     return true;
@@ -42,7 +42,7 @@ static void poll_end(int count)
     atomic_thread_fence(memory_order_seq_cst);
     bool later = count || wire_receive_expects_more();
     if (!later || !wire_service_looks())
-        wire_receive_answer();
+        wire_receive_answer(true);
 }
 
 /* A child shares its parent's sockets: if it kept them open, the kernel would give it packets. */
@@ -79,7 +79,7 @@ static void stop(void)
     /* Packets for other processes of this host may wait in our sockets. */
     for (int tries = 0; tries < LAST_TRIES && wire_receive(true); tries++)
         ;
-    wire_receive_answer();
+    wire_receive_answer(true);
     agent_stop();
 }
 

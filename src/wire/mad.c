@@ -41,8 +41,8 @@ bool wire_mad_send(const struct hca_mad *mad)
     if (frame) {
         packet_encode(&packet, frame);
         memcpy(frame + headers, mad->bytes, MAD_BYTES);
-        wire_batch_add_written(
-            &batch, roce_datagram_seal(&flow, frame, headers, MAD_BYTES, identification));
+        wire_batch_add(&batch,
+                       roce_datagram_seal(&flow, frame, headers, MAD_BYTES, identification));
     }
     wire_batch_end(&batch);
     return frame;

@@ -20,22 +20,20 @@ static bool hold(const struct shared_mr *mr, uint32_t key)
     return atomic_load(&mr->key) == key;
 }
 
-/* The address of memory of this process, or NULL. Since the program may unmap it without
- * deregistration, it is accessed by fault_survive() or by the kernel. */
-static char *own_address(const struct mem_ref *ref, uint32_t key)
+uint8_t *wire_memory_own(const struct mem_ref *ref, uint32_t key)
 {
     const struct shared_mr *mr = mr_own(key);
 
     if (ref->kind == MEM_SEGMENT)
-        return (char *)seg + ref->addr;
+        return (uint8_t *)seg + ref->addr;
     if (ref->proc != (unsigned)proc_self || !mr || load_relaxed(&mr->key) != key ||
         mr->kind > MR_USER || !hold(mr, key))
         return NULL;
-    return (char *)ref->addr;
+    return (uint8_t *)ref->addr;
 }
 
 /* Programs poll the last byte of a message, so it is written last, and a word as a whole. */
-static void store_in_order(char *to, const char *from, size_t length)
+static void store_in_order(uint8_t *to, const uint8_t *from, size_t length)
 {
     size_t last = length >= 8 ? 8 : 1;
 
@@ -52,7 +50,7 @@ static void store_in_order(char *to, const char *from, size_t length)
 }
 
 struct copy {
-    char *own;
+    uint8_t *own;
     void *bytes;
     size_t length;
 };
@@ -73,7 +71,7 @@ static void read_own(void *context)
 
 bool wire_memory_write(const struct mem_ref *ref, uint32_t key, const void *bytes, size_t length)
 {
-    struct copy copy = { own_address(ref, key), (void *)bytes, length };
+    struct copy copy = { wire_memory_own(ref, key), (void *)bytes, length };
 
     if (copy.own)
         return fault_survive(copy.own, length, write_own, &copy);
@@ -83,7 +81,7 @@ bool wire_memory_write(const struct mem_ref *ref, uint32_t key, const void *byte
 
 bool wire_memory_read(const struct mem_ref *ref, uint32_t key, void *bytes, size_t length)
 {
-    struct copy copy = { own_address(ref, key), bytes, length };
+    struct copy copy = { wire_memory_own(ref, key), bytes, length };
 
     if (copy.own)
         return fault_survive(copy.own, length, read_own, &copy);
@@ -138,7 +136,7 @@ const uint8_t *wire_memory_gathered(const struct wire_qp *qp, const struct wire_
     if (sge == end || sge->length - offset < length || wqe->send.flags & IBV_SEND_INLINE ||
         !mr_local(sge->lkey, qp->hca->pd->id, sge->addr + offset, length, false, &ref))
         return NULL;
-    return (uint8_t *)own_address(&ref, sge->lkey);
+    return wire_memory_own(&ref, sge->lkey);
 }
 
 bool wire_memory_gather(const struct wire_qp *qp, const struct wire_wqe *wqe, uint64_t offset,

@@ -228,6 +228,16 @@ bool wire_memory_response(const struct wire_qp *qp, const struct packet_payload 
            wire_memory_read(&ref, payload->source, bytes, payload->length);
 }
 
+const uint8_t *wire_memory_responded(const struct wire_qp *qp, const struct packet_payload *payload)
+{
+    struct mem_ref ref;
+
+    return translate(qp, payload->source, payload->offset, payload->length, TRANSPORT_ACCESS_READ,
+                     &ref)
+               ? wire_memory_own(&ref, payload->source)
+               : NULL;
+}
+
 static bool change_word(const struct mem_ref *ref, uint32_t key, const struct packet *request,
                         uint64_t *original)
 {

@@ -18,7 +18,7 @@
 #include <string.h>
 
 #define WINDOW_BYTES (256u << 10) /* unacknowledged */
-#define GATHER_BYTES    1024 /* the kernel takes longer payload from where it is */
+#define FILL_BYTES   1024         /* longer payload is copied while its ICRC is made */
 /* 537 ms. Probes repeat what is lost; the timeout only notices that the peer is gone, and the peer
  * is a process that a busy machine may not run for a while. */
 #define MIN_TIMEOUT    17
@@ -121,7 +121,7 @@ void wire_qp_modified(struct hca_qp *hca, enum ibv_qp_state from, enum ibv_qp_st
     spin_unlock(&hca->sq_lock);
     if (qp && from == IBV_QPS_SQD) {
         epoch_enter();
-        wire_qp_kick(hca);
+        wire_qp_kick(hca, true);
         epoch_exit();
     }
 }
@@ -271,20 +271,15 @@ static size_t frame_bytes(const struct packet *packet)
            packet_pad_bytes(packet) + ICRC_BYTES;
 }
 
-/* If the program changes memory between our ICRC and the kernel's copy, the peer drops the packet. So
- * only memory that belongs to the adapter stays in place: not that of a response, which the program
- * may change at any time, nor that of an unreliable request, which is complete before it is sent.
- * Where a program breaks this rule, repeating what was lost must not break the ICRC again. */
-static const uint8_t *payload_in_place(const struct wire_qp *qp, const struct packet *packet,
-                                       const struct wire_wqe *wqe)
+static const uint8_t *payload_of(const struct wire_qp *qp, const struct packet *packet,
+                                 const struct wire_wqe *wqe)
 {
-    const struct requester *requester = &qp->transport.requester;
     uint32_t length = packet->payload.length;
 
-    if (!wqe || length < GATHER_BYTES || !transport_is_reliable(&qp->transport) ||
-        requester->rewound || requester->probing)
+    if (length < FILL_BYTES)
         return NULL;
-    return wire_memory_gathered(qp, wqe, packet->payload.offset, length);
+    return wqe ? wire_memory_gathered(qp, wqe, packet->payload.offset, length)
+               : wire_memory_responded(qp, &packet->payload);
 }
 
 static bool copy_payload(const struct wire_qp *qp, const struct packet *packet,
@@ -296,29 +291,27 @@ static bool copy_payload(const struct wire_qp *qp, const struct packet *packet,
                            : wire_memory_response(qp, &packet->payload, to));
 }
 
-struct gathered_frame {
+struct filled_frame {
     const struct roce_flow *flow;
-    const uint8_t *headers, *memory;
-    size_t header_bytes, end_bytes;
+    uint8_t *frame;
+    const uint8_t *payload;
+    size_t header_bytes, bytes;
     uint32_t length;
     uint16_t identification;
-    uint8_t *end;
 };
 
-static void end_frame(void *context)
+static void fill(void *context)
 {
-    struct gathered_frame *frame = context;
+    struct filled_frame *filled = context;
 
-    frame->end_bytes =
-        roce_datagram_end(frame->flow, frame->headers, frame->header_bytes, frame->memory,
-                          frame->length, frame->identification, frame->end);
+    filled->bytes = roce_datagram_fill(filled->flow, filled->frame, filled->header_bytes,
+                                       filled->payload, filled->length, filled->identification);
 }
 
 /* The program has deregistered or unmapped the memory of a request or response. The peer drops what
  * is sent in place of the request; in place of the response it gets a NAK. */
-static size_t give_up_frame(struct wire_batch *batch, struct wire_qp *qp,
-                            const struct packet *packet, struct wire_wqe *wqe, uint8_t *frame,
-                            uint32_t *length)
+static size_t give_up_frame(struct wire_qp *qp, const struct packet *packet, struct wire_wqe *wqe,
+                            uint8_t *frame, uint32_t *length)
 {
     struct packet nak = *packet;
 
@@ -334,29 +327,23 @@ static size_t give_up_frame(struct wire_batch *batch, struct wire_qp *qp,
     nak.opcode = (packet->opcode & SERVICE_MASK) | OPCODE_ACKNOWLEDGE;
     nak.syndrome = NAK_OPERATIONAL;
     nak.payload.length = *length = 0;
-    batch->closed = true; /* it is shorter than announced */
     return packet_encode(&nak, frame);
 }
 
-static void fill_frame(struct wire_batch *batch, struct wire_qp *qp, const struct packet *packet,
-                       struct wire_wqe *wqe, uint8_t *frame, const struct roce_flow *flow,
-                       uint16_t identification)
+/* Returns the length of the frame. */
+static size_t fill_frame(struct wire_qp *qp, const struct packet *packet, struct wire_wqe *wqe,
+                         uint8_t *frame, const struct roce_flow *flow, uint16_t identification)
 {
     size_t headers = packet_encode(packet, frame);
     uint32_t length = packet->payload.length;
-    const uint8_t *memory = payload_in_place(qp, packet, wqe);
-    struct gathered_frame gathered = { flow, frame,  memory,         headers,
-                                       0,    length, identification, frame + headers };
+    const uint8_t *payload = payload_of(qp, packet, wqe);
+    struct filled_frame filled = { flow, frame, payload, headers, 0, length, identification };
 
-    if (memory && fault_survive(memory, length, end_frame, &gathered)) {
-        wire_batch_add_written(batch, headers);
-        wire_batch_add_memory(batch, memory, length);
-        wire_batch_add_written(batch, gathered.end_bytes);
-        return;
-    }
+    if (payload && fault_survive(payload, length, fill, &filled))
+        return filled.bytes;
     if (!copy_payload(qp, packet, wqe, frame + headers))
-        headers = give_up_frame(batch, qp, packet, wqe, frame, &length);
-    wire_batch_add_written(batch, roce_datagram_seal(flow, frame, headers, length, identification));
+        headers = give_up_frame(qp, packet, wqe, frame, &length);
+    return roce_datagram_seal(flow, frame, headers, length, identification);
 }
 
 static void add_frame(struct wire_batch *batch, struct wire_qp *qp, const struct packet *packet,
@@ -378,7 +365,7 @@ static void add_frame(struct wire_batch *batch, struct wire_qp *qp, const struct
     traffic_add(&qp->shared->requests.xmit_bytes, frame_bytes(packet));
     memcpy(flow.source, from->raw, 16);
     memcpy(flow.destination, datagram ? wqe->send.dgid.raw : qp->peer_gid, 16);
-    fill_frame(batch, qp, packet, wqe, frame, &flow, identification);
+    wire_batch_add(batch, fill_frame(qp, packet, wqe, frame, &flow, identification));
 }
 
 /* Keeps the average time between two acknowledgements that bring progress. */
@@ -604,12 +591,17 @@ void wire_qp_receive(struct hca_qp *hca, const struct wire_arrival *arrival)
     wire_peer_wake(peer);
 }
 
-void wire_qp_kick(struct hca_qp *hca)
+bool wire_qp_kick(struct hca_qp *hca, bool wait)
 {
-    spin_lock(&hca->sq_lock);
+    if (!spin_trylock(&hca->sq_lock)) {
+        if (!wait)
+            return false;
+        spin_lock(&hca->sq_lock);
+    }
     if (hca->engine_qp)
         pump(hca->engine_qp);
     spin_unlock(&hca->sq_lock);
+    return true;
 }
 
 void wire_qp_forget(void)

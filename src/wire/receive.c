@@ -46,17 +46,17 @@ static atomic_uint held_bytes, held_polls; /* since the last answer, and since t
 
 /* ---- one packet ---- */
 
-static void kick_touched(void)
+static void kick_touched(bool wait)
 {
-    unsigned count = load_relaxed(&touched_count);
+    unsigned count = load_relaxed(&touched_count), left = 0;
 
     for (unsigned i = 0; i < count; i++) {
         struct hca_qp *qp = qp_by_number(touched[i]);
 
-        if (qp)
-            wire_qp_kick(qp);
+        if (qp && !wire_qp_kick(qp, wait))
+            touched[left++] = touched[i];
     }
-    store_relaxed(&touched_count, 0);
+    store_relaxed(&touched_count, left);
     store_relaxed(&held_bytes, 0);
 }
 
@@ -68,7 +68,7 @@ void wire_receive_touch(uint32_t qpn)
         if (touched[i] == qpn)
             return;
     if (count == TOUCHED) {
-        kick_touched();
+        kick_touched(true);
         count = 0;
     }
     touched[count] = qpn;
@@ -404,26 +404,33 @@ static unsigned take_from(unsigned index, unsigned sources)
     return count;
 }
 
+static unsigned next_of(unsigned index, unsigned sources)
+{
+    return index + 1 < sources ? index + 1 : 0;
+}
+
 /* A system call that finds nothing takes a fraction of a microsecond, and a port has several sockets:
  * most of the time, look only where something was found last, and then where something was found just
  * before; now and then where something was found lately, and into one of the others. */
 static unsigned take_from_sources(bool all)
 {
     unsigned sources = 2 * wire_port.count + load_acquire(&wire_path_count) + 1, count = 0;
-    unsigned other = ++rounds / OTHERS_EVERY % sources;
 
+    rounds++;
     if (busy_source >= sources)
         busy_source = 0;
     if (!all && rounds % OTHERS_EVERY) {
         count = take_from(busy_source, sources);
-        for (unsigned i = 1; !count && i < sources; i++)
-            if (rounds - last_found[(busy_source + i) % sources] < JUST_NOW) {
-                busy_source = (busy_source + i) % sources;
+        for (unsigned i = next_of(busy_source, sources); !count && i != busy_source;
+             i = next_of(i, sources))
+            if (rounds - last_found[i] < JUST_NOW) {
+                busy_source = i;
                 break;
             }
         return count;
     }
-    for (unsigned i = 0, busy = busy_source; i < sources; i++)
+    for (unsigned i = 0, busy = busy_source, other = rounds / OTHERS_EVERY % sources; i < sources;
+         i++)
         if (all || i == busy || i == other || rounds - last_found[i] < LATELY)
             count += take_from(i, sources);
     return count;
@@ -444,6 +451,11 @@ unsigned wire_receive(bool all)
     return count;
 }
 
+bool wire_receive_is_busy(void)
+{
+    return load_relaxed(&receive_lock.held);
+}
+
 bool wire_receive_owes(void)
 {
     return load_relaxed(&touched_count);
@@ -457,12 +469,12 @@ bool wire_receive_expects_more(void)
     return bytes && bytes < HOLD_BYTES && polls < HOLD_POLLS;
 }
 
-void wire_receive_answer(void)
+void wire_receive_answer(bool wait)
 {
     if (!wire_receive_owes() || !spin_trylock(&receive_lock))
         return;
     epoch_enter();
-    kick_touched();
+    kick_touched(wait);
     epoch_exit();
     spin_unlock(&receive_lock);
 }

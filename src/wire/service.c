@@ -21,6 +21,7 @@
 #define FEW_POLLS   2      /* a program that did so and now sends long messages still does */
 #define ROUNDS      16 /* of receiving, until timers have their turn */
 #define SLICE_NS    100000
+#define YIELD_NS    50000 /* to a program that receives: this thread may have preempted it */
 #define STACK_BYTES (512 << 10)
 
 atomic_uint wire_service_polls;
@@ -160,15 +161,17 @@ static void *serve(void *unused)
 
     while (!load_relaxed(&stopping)) {
         atomic_store(&looks, window.program_polls);
-        wire_receive_answer();
+        wire_receive_answer(!window.program_polls);
         if (window.program_polls)
             sleep_for(look_pause());
+        else if (wire_receive_is_busy())
+            sleep_for(YIELD_NS); /* what it has not taken yet would wake this thread at once */
         else
             wait_for_packets();
         watch_program(&window);
         for (int i = 0; i < ROUNDS && !window.program_polls && wire_receive(!i); i++)
             if (!wire_receive_expects_more())
-                wire_receive_answer();
+                wire_receive_answer(true);
         run_timers();
         wire_port_follow();
         if (qp_needs_attention())

@@ -101,11 +101,9 @@ void wire_path_close(void);
     65000 /* before it is cut: less than 64 KiB with the IP and UDP headers */
 
 struct wire_batch {
-    uint8_t *buffer; /* headers, copied payload, padding and ICRC */
-    size_t used;     /* of the buffer */
+    uint8_t *buffer; /* frames, one behind the other: the kernel takes one piece faster than many */
     size_t bytes, frame_bytes;
-    unsigned frames, parts;
-    struct iovec iov[2 * WIRE_BATCH_FRAMES + 1];
+    unsigned frames;
     bool closed; /* its last frame is shorter than the others */
     const struct wire_gid *from;
     union netif_address to;
@@ -114,15 +112,13 @@ struct wire_batch {
 };
 
 void wire_batch_begin(struct wire_batch *batch);
-/* Begins a frame of `length` bytes. Returns space for it, or NULL, and the IPv4 identification that
- * it will have. */
+/* Begins a frame of `length` bytes or less. Returns space for it, or NULL, and the IPv4
+ * identification that it will have. */
 uint8_t *wire_batch_frame(struct wire_batch *batch, const struct wire_gid *from,
                           const union netif_address *to, struct wire_path *path, size_t length,
                           uint16_t *identification);
-/* Appends bytes to the frame: those that were written to the space next, or memory that stays as it
- * is until wire_batch_end(). */
-void wire_batch_add_written(struct wire_batch *batch, size_t length);
-void wire_batch_add_memory(struct wire_batch *batch, const void *memory, size_t length);
+/* The frame has been written, so many bytes. */
+void wire_batch_add(struct wire_batch *batch, size_t length);
 void wire_batch_end(struct wire_batch *batch);
 
 /* ---- receiving ---- */
@@ -140,11 +136,14 @@ struct wire_arrival {
  * something. Returns how many packets, or 0 if another thread is receiving. Responses are owed
  * until wire_receive_answer(). */
 unsigned wire_receive(bool all);
+/* Some thread is receiving. */
+bool wire_receive_is_busy(void);
 bool wire_receive_owes(void);
 /* Another long datagram is likely to come at once, and one acknowledgement then serves both. For a
  * caller that receives again soon. */
 bool wire_receive_expects_more(void);
-void wire_receive_answer(void);
+/* Without `wait`, QPs that another thread uses still owe theirs afterwards. */
+void wire_receive_answer(bool wait);
 /* With the receive lock held: that QP may have something to send. */
 void wire_receive_touch(uint32_t qpn);
 
@@ -246,8 +245,9 @@ void wire_qp_flush(struct hca_qp *qp);
 
 /* Passes a packet to its QP, inside an epoch. */
 void wire_qp_receive(struct hca_qp *qp, const struct wire_arrival *arrival);
-/* Sends what the QP has to send, inside an epoch. */
-void wire_qp_kick(struct hca_qp *qp);
+/* Sends what the QP has to send, inside an epoch. False: another thread uses the QP, and this one
+ * does not wait. */
+bool wire_qp_kick(struct hca_qp *qp, bool wait);
 /* In a forked child: the QPs, and what other threads held, are the parent's. */
 void wire_qp_forget(void);
 void wire_receive_forget(void);
@@ -267,8 +267,10 @@ void wire_qp_complete(struct wire_qp *qp, struct wire_wqe *wqe, enum ibv_wc_stat
 /* Copy between `bytes` and registered memory. `key` is the key by which it was found. */
 bool wire_memory_write(const struct mem_ref *ref, uint32_t key, const void *bytes, size_t length);
 bool wire_memory_read(const struct mem_ref *ref, uint32_t key, void *bytes, size_t length);
-/* Where the kernel can read bytes of a WQE's gather list without a copy; NULL if they are not in one
- * piece in memory of this process. Valid until the end of the epoch. */
+/* The address of memory of this process, or NULL. Valid until the end of the epoch. Since the
+ * program may unmap it without deregistration, it is accessed in fault_survive(). */
+uint8_t *wire_memory_own(const struct mem_ref *ref, uint32_t key);
+/* The same for bytes of a WQE's gather list, if they are in one piece. */
 const uint8_t *wire_memory_gathered(const struct wire_qp *qp, const struct wire_wqe *wqe,
                                     uint64_t offset, size_t length);
 /* Bytes of a WQE's gather list, or into its scatter list. */
@@ -276,7 +278,9 @@ bool wire_memory_gather(const struct wire_qp *qp, const struct wire_wqe *wqe, ui
                         void *bytes, size_t length);
 bool wire_memory_scatter(const struct wire_qp *qp, const struct wire_wqe *wqe, uint64_t offset,
                          const void *bytes, size_t length);
-/* Response data: `region` is what check_remote() returned. */
+/* The same for response data: `region` is what check_remote() returned. */
+const uint8_t *wire_memory_responded(const struct wire_qp *qp,
+                                     const struct packet_payload *payload);
 bool wire_memory_response(const struct wire_qp *qp, const struct packet_payload *payload,
                           void *bytes);
 

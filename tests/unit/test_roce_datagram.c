@@ -61,6 +61,27 @@ static void a_known_frame_has_its_icrc(void **state)
     assert_memory_equal(frame + 16, expected, 4);
 }
 
+/* With every remainder of the length, at any address. */
+static void payload_is_sealed_while_it_is_copied(void **state)
+{
+    static uint8_t source[PACKET_MAX_PAYLOAD_BYTES + 64];
+    uint8_t sealed[ROCE_MAX_DATAGRAM], filled[ROCE_MAX_DATAGRAM];
+
+    for (int i = 0; i < 3000; i++) {
+        uint32_t payload = i < 600 ? (uint32_t)i : random_bits(32) % (PACKET_MAX_PAYLOAD_BYTES + 1);
+        const struct roce_flow *flow = i % 2 ? &ipv6 : &ipv4;
+        size_t shift = random_bits(6), headers = opcode_info(OPCODE_SEND_ONLY)->header_bytes;
+        size_t length = make(flow, sealed, payload, i);
+
+        memcpy(source + shift, sealed + headers, payload);
+        memset(filled, 0xff, sizeof(filled));
+        memcpy(filled, sealed, headers);
+        assert_int_equal(roce_datagram_fill(flow, filled, headers, source + shift, payload, i),
+                         length);
+        assert_memory_equal(filled, sealed, length);
+    }
+}
+
 static void frames_come_back_whatever_their_identification(void **state)
 {
     uint8_t frame[ROCE_MAX_DATAGRAM];
@@ -217,6 +238,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_known_frame_has_its_icrc),
+        cmocka_unit_test(payload_is_sealed_while_it_is_copied),
         cmocka_unit_test(frames_come_back_whatever_their_identification),
         cmocka_unit_test(a_changed_byte_is_noticed),
         cmocka_unit_test(addresses_and_ports_belong_to_the_icrc),
