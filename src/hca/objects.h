@@ -228,8 +228,21 @@ struct send_route {
     uint32_t slot_mask;
 };
 
+/* The same for short RDMA writes: the memory behind a key that this process has mapped. */
+struct write_route {
+    struct shared_qp *peer;
+    const struct shared_mr *mr;
+    const struct mapping *mapping;
+    uint64_t qp_chunk, mr_chunk;
+    uint64_t serial; /* of the mapping */
+    uint32_t dest_qpn, rkey;
+    uint64_t first, length; /* remote addresses */
+    char *memory;           /* of the first one */
+};
+
 enum stall_reason { NOT_STALLED, STALL_RNR, STALL_NO_RESPONSE, STALL_NO_ROOM };
 
+struct mapping;
 struct wr_builder;
 
 /* The fields of every send come first and fill two cache lines, which matters with many QPs. */
@@ -246,11 +259,14 @@ struct hca_qp {
     _Atomic uint32_t sq_freed;
     uint16_t every_send_flags;
     uint8_t sl;
+    atomic_bool alone; /* in a thread domain, and without pending sends: one thread at most is here */
     struct ibv_qp_cap cap;
     /* Index + 1 of a send that the peer can see but whose completion is not in our CQ yet; else 0.
      * Written with the send queue's lock held. */
     _Atomic uint32_t publishing;
     struct send_route route cache_aligned;
+    struct write_route write_route cache_aligned;
+    uint64_t last_write; /* remote address of the last RDMA write */
     struct hca_rq rq cache_aligned; /* shared == NULL with an SRQ or without receives */
     struct send_wqe **pending_end;
     enum stall_reason stall;
@@ -258,7 +274,6 @@ struct hca_qp {
     uint64_t retry_at;
     uint16_t dest_lid;  /* of the peer; 0: no port of this fabric */
     uint32_t peer_word; /* proc_word of the peer, when last seen */
-    uint64_t last_write; /* remote address of the last RDMA write */
     int owner;
     struct hca_qp *next_stalled;
     struct hca_xrcd *xrcd;

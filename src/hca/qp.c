@@ -378,6 +378,7 @@ struct hca_qp *qp_create(struct hca_context *context, struct hca_pd *pd,
     memset(qp, 0, sizeof(*qp));
     qp->every_send_flags = init->sq_sig_all ? IBV_SEND_SIGNALED : 0;
     qp->pd = pd;
+    qp->alone = pd && pd->td;
     qp->xrcd = xrcd;
     qp->init = *init;
     qp->cap = init->cap;
@@ -556,6 +557,7 @@ static int reset(struct hca_qp *qp, enum ibv_qp_state from)
     store_relaxed(&qp->sq_freed, qp->sq_posted);
     qp->attr = blank;
     qp->route.peer = NULL;
+    qp->write_route.peer = NULL;
     qp->flushed = false;
     return 0;
 }

@@ -117,6 +117,7 @@ static void append(struct hca_qp *qp, const struct send_wqe *w)
     bool first = !qp->pending;
     *qp->pending_end = copy;
     qp->pending_end = &copy->next;
+    store_relaxed(&qp->alone, false);
     if (first)
         list_stalled(qp);
 }
@@ -167,6 +168,7 @@ static void pop(struct hca_qp *qp)
         unlist_stalled(qp);
     }
     qp->stall = NOT_STALLED;
+    store_release(&qp->alone, !qp->pending && qp->pd && qp->pd->td);
     free(w);
 }
 

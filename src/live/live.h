@@ -18,6 +18,11 @@ extern const struct hca_engine live_engine;
 int wqe_execute(struct hca_qp *qp, const struct send_wqe *wqe, uint32_t *byte_len);
 /* The peer of a connected QP, if it exists and is connected to this QP. Inside an epoch. */
 struct shared_qp *wqe_find_peer(const struct hca_qp *qp);
+/* Where the entry of a QP lies: it stays there as long as this does not change. */
+static inline uint64_t wqe_chunk_of(uint32_t qpn)
+{
+    return load_acquire(&seg->qp_dir[(qpn & ((1u << QP_INDEX_BITS) - 1)) >> QP_CHUNK_SHIFT]);
+}
 
 /* Logs how many datagrams of this process were dropped. */
 void wqe_report_drops(void);

@@ -15,17 +15,13 @@
 #include "hca/proc.h"
 #include "hca/rq.h"
 
-static uint64_t chunk_of(uint32_t qpn)
-{
-    return load_acquire(&seg->qp_dir[(qpn & ((1u << QP_INDEX_BITS) - 1)) >> QP_CHUNK_SHIFT]);
-}
-
 static bool route_holds(const struct hca_qp *qp)
 {
     const struct send_route *r = &qp->route;
     struct shared_qp *peer = r->peer;
 
-    return peer && chunk_of(r->dest_qpn) == r->chunk && load_acquire(&peer->qpn) == r->dest_qpn &&
+    return peer && wqe_chunk_of(r->dest_qpn) == r->chunk &&
+           load_acquire(&peer->qpn) == r->dest_qpn &&
            load_relaxed(&peer->dest_qpn) == qp->ibv.qp_num &&
            load_acquire(&peer->state) - IBV_QPS_RTR <= IBV_QPS_SQE - IBV_QPS_RTR &&
            peer->rq == seg_offset(r->rq) && peer->recv_cq == seg_offset(r->cq.cq) &&
@@ -47,7 +43,7 @@ static bool find_route(struct hca_qp *qp)
     r->slot_mask = view.depth - 1;
     r->cq = (struct cq_route){ .cq = cq };
     r->dest_qpn = qp->attr.dest_qp_num;
-    r->chunk = chunk_of(r->dest_qpn);
+    r->chunk = wqe_chunk_of(r->dest_qpn);
     r->peer = peer;
     qp->peer_word = proc_word(peer->proc);
     return route_holds(qp);

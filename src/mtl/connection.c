@@ -51,6 +51,8 @@ static int allocate_memory(struct connection *connection)
     connection->signal_interval = smaller(mtl.parameters.signal_interval, connection->window / 2);
     if (connection->has_cells)
         connection->window *= RAIL_CELL_WINDOWS;
+    if (!(connection->window & (connection->window - 1)))
+        connection->window_mask = connection->window - 1;
     connection->rail_count = smaller(smaller(mtl.parameters.qps, peer->qps) * paths, RAILS_MAX);
     if (!connection->rail_count) {
         mtl_log("process %u has no active port", connection->endpoint->name.vpid);

@@ -57,6 +57,7 @@ struct rail_link {
 
     uint32_t posted, completed, peer_consumed; /* messages sent, so far */
     uint32_t arrived; /* of them, those that the policy has been told about */
+    uint32_t unsignaled; /* messages since the last one whose turn it was to be signaled */
     uint32_t credits_posted;
     uint32_t reads;
     char *staging, *staging_cells;
@@ -73,6 +74,8 @@ struct rail_link {
 
     uint64_t remote_ring, remote_cells, remote_credit;
     uint32_t remote_rkey;
+    struct ibv_send_wr message; /* what is the same for all messages */
+    struct ibv_sge message_sge;
 };
 
 enum connection_state { CONNECTION_NEW, CONNECTION_WIREUP, CONNECTION_READY };
@@ -85,6 +88,7 @@ struct connection {
     uint64_t next_wireup_ns;
     struct ibv_ah *ud_ah;
     uint32_t window, slot_size, signal_interval;
+    uint32_t window_mask; /* if the window is a power of two; else 0 */
     bool peer_polls_slots, polls_slots;
     bool has_cells, peer_polls_cells; /* for short messages */
     uint32_t rail_count;

@@ -97,6 +97,17 @@ static bool add_path(struct device *device, uint8_t port)
     return true;
 }
 
+/* The component keeps threads apart, so queue pairs need no locks of their own. Not every adapter has
+ * thread domains. */
+static void make_thread_domain(struct device *device)
+{
+    struct ibv_td_init_attr none = { 0 };
+    struct ibv_parent_domain_init_attr attr = { .pd = device->pd };
+
+    attr.td = device->td = device->pd && !vtime.on ? ibv_alloc_td(device->context, &none) : NULL;
+    device->domain = device->td ? ibv_alloc_parent_domain(device->context, &attr) : NULL;
+}
+
 static int open_device(struct ibv_device *found)
 {
     struct device *device = &devices.device[devices.count];
@@ -119,6 +130,7 @@ static int open_device(struct ibv_device *found)
     if (!ports)
         goto close;
     device->pd = ibv_alloc_pd(device->context);
+    make_thread_domain(device);
     device->channel = progress_channel(device->context);
     device->cq = ibv_create_cq(device->context, INITIAL_CQ_SIZE, NULL, device->channel, 0);
     if (!device->pd || !device->cq) {
@@ -170,6 +182,10 @@ void devices_close(void)
             ibv_destroy_cq(device->cq);
         if (device->channel)
             ibv_destroy_comp_channel(device->channel);
+        if (device->domain)
+            ibv_dealloc_pd(device->domain);
+        if (device->td)
+            ibv_dealloc_td(device->td);
         if (device->pd)
             ibv_dealloc_pd(device->pd);
         ibv_close_device(device->context);
@@ -235,7 +251,7 @@ struct ibv_qp *device_create_qp(const struct path *path, uint32_t sends, uint32_
         .port_num = path->port,
         .qp_access_flags = access,
     };
-    struct ibv_qp *qp = ibv_create_qp(device->pd, &init);
+    struct ibv_qp *qp = ibv_create_qp(device->domain ? device->domain : device->pd, &init);
     int err;
 
     if (!qp) {

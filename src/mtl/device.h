@@ -12,6 +12,8 @@ struct device {
     uint32_t index;
     struct ibv_context *context;
     struct ibv_pd *pd;
+    struct ibv_td *td;
+    struct ibv_pd *domain; /* 'pd' with the thread domain 'td', or NULL */
     struct ibv_comp_channel *channel; /* for the progress thread */
     struct ibv_cq *cq;
     uint32_t cq_size;

@@ -430,6 +430,7 @@ void endpoint_fail(struct endpoint *endpoint)
     endpoint->pending = NULL;
     endpoint->last_pending = &endpoint->pending;
     rendezvous_fail(endpoint);
+    pieces_fail(endpoint);
     match_each_receive(&mtl.matching, fail_receive, endpoint);
 }
 

@@ -5,6 +5,7 @@
 
 #include "mtl/device.h"
 #include "mtl/liveness.h"
+#include "mtl/pieces.h"
 #include "mtl/request.h"
 
 #include <ompi/proc/proc.h>
@@ -53,6 +54,8 @@ struct endpoint {
     struct shared_peer *shared;
     struct connection *connection;
     struct pending *pending, **last_pending;
+    struct arriving arriving; /* through shared memory */
+    uint64_t kept;            /* bytes of its longer messages that wait for their receives */
 };
 
 void endpoints_init(const struct address *self);

@@ -2,6 +2,7 @@
 #include "mtl/intranode.h"
 
 #include "mtl/protocol.h"
+#include "mtl/ring_limit.h"
 #include "mtl/shared.h"
 
 #include <opal/runtime/opal_progress.h>
@@ -211,19 +212,26 @@ static void data_arrived(const struct wire_header *header, const struct wire_dat
 
 /* ---- sending ---- */
 
+static uint64_t fragment_length(uint64_t left)
+{
+    uint64_t limit = protocol_shared_memory_limit();
+
+    limit = limit < RING_PIECE ? limit : RING_PIECE;
+    return left < limit ? left : limit;
+}
+
 int intranode_send_fragments(struct transfer *transfer)
 {
     int count = 0;
 
     while (transfer->sent < transfer->length) {
         struct wire_data body = { .recv_id = transfer->peer_id, .offset = transfer->sent };
-        uint64_t left = transfer->length - transfer->sent;
-        uint64_t limit = protocol_shared_memory_limit();
         struct message message = { .header = { .type = WIRE_DATA },
                                    .body = &body,
                                    .body_length = sizeof(body),
                                    .data = transfer->data + transfer->sent,
-                                   .data_length = left < limit ? left : limit };
+                                   .data_length =
+                                       fragment_length(transfer->length - transfer->sent) };
 
         if (!endpoint_try_send(transfer->endpoint, &message, transfer->request->class)) {
             rendezvous_defer(transfer);

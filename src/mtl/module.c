@@ -51,6 +51,7 @@ static int begin_send(struct mtl_request *request, struct ompi_communicator_t *c
     request->receive.key = (struct match_key){ openmpi_context(comm), comm->c_my_rank, tag };
     request->synchronous = mode == MCA_PML_BASE_SEND_SYNCHRONOUS;
     request->class = class_of(request, tag, blocking);
+    request->blocking = blocking;
     request->record = 0;
     protocol_send(request);
     if (unlikely(request->id && !blocking))

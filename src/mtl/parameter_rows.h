@@ -13,7 +13,7 @@
 
 #define MTL_SHARED_MEMORY_LIMIT      8192 /* in virtual time */
 #define MTL_SHARED_MEMORY_LIMIT_BUSY 32768 /* live, with more processes than cores */
-#define MTL_SHARED_MEMORY_LIMIT_MAX  65536 /* live */
+#define MTL_SHARED_MEMORY_LIMIT_MAX  262144 /* live */
 
 /* clang-format off */
 /* name, default, minimum, maximum, help */
@@ -29,7 +29,7 @@
     ROW(eager_limit, MTL_EAGER_LIMIT, MTL_EAGER_LIMIT_MIN, MTL_EAGER_LIMIT_MAX, \
         "Longest message sent eagerly over rails, in bytes; longer ones use rendezvous") \
     ROW(shared_memory_limit, 0, 0, MTL_SHARED_MEMORY_LIMIT_MAX, \
-        "Longest message copied through shared memory, in bytes; 0: 65536, 32768 if there are more processes than cores, 8192 in virtual time") \
+        "Longest message copied through shared memory, in bytes; 0: up to 262144, 32768 if there are more processes than cores, 8192 in virtual time") \
     ROW(coop_copy_min, 65536, 0, INT32_MAX, \
         "Shortest message within a node that sender and receiver copy together, in bytes; 0: none") \
     ROW(stripe_threshold, RAILS_STRIPE_THRESHOLD, 1, INT32_MAX, \

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "mtl/protocol.h"
 
+#include "mtl/blocks.h"
 #include "mtl/connection.h"
 #include "mtl/log.h"
 #include "mtl/parameter_rows.h"
 #include "mtl/rail_rules.h"
 #include "mtl/rendezvous.h"
+#include "mtl/ring_limit.h"
 #include "mtl/shared.h"
 
 #include <opal/runtime/opal_progress.h>
@@ -39,6 +41,7 @@ uint64_t protocol_own_name(void)
 /* Most unexpected messages are short; what was allocated for them is used again. */
 #define REUSABLE_DATA  88
 #define REUSABLE_COUNT 4096
+#define KEPT_MAX       (256u << 10) /* bytes of a peer, before it shall keep its long messages */
 
 static struct {
     struct unexpected *first;
@@ -60,16 +63,29 @@ static struct unexpected *new_unexpected(uint64_t data)
 
     if (data <= REUSABLE_DATA && reusable.count)
         return reuse_unexpected();
-    message = malloc(sizeof(*message) + (data < REUSABLE_DATA ? REUSABLE_DATA : data));
+    data = data < REUSABLE_DATA ? REUSABLE_DATA : data;
+    message = blocks_get(sizeof(*message) + data);
     if (message)
-        message->reusable = data <= REUSABLE_DATA;
+        message->room = data;
     return message;
+}
+
+/* Counts the longer messages of a peer. */
+static void note_kept(struct endpoint *endpoint, int64_t bytes)
+{
+    endpoint->kept += bytes;
+    if (endpoint->shared)
+        shared_set_crowded(endpoint->shared, endpoint->kept > KEPT_MAX);
 }
 
 static void free_unexpected(struct unexpected *message)
 {
-    if (!message || !message->reusable || reusable.count >= REUSABLE_COUNT) {
-        free(message);
+    if (!message)
+        return;
+    if (message->room != REUSABLE_DATA || reusable.count >= REUSABLE_COUNT) {
+        if (message->room != REUSABLE_DATA)
+            note_kept(message->endpoint, -(int64_t)message->room);
+        blocks_put(message, sizeof(*message) + message->room);
         return;
     }
     message->next = reusable.first;
@@ -87,6 +103,7 @@ void protocol_free(void)
     match_free(&mtl.matching);
     while (reusable.count)
         free(reuse_unexpected());
+    blocks_free();
 }
 
 /* ---- sending ---- */
@@ -119,19 +136,63 @@ static uint64_t eager_limit(const struct endpoint *endpoint)
 
 uint64_t protocol_longest_eager(const struct endpoint *endpoint)
 {
-    return endpoint && endpoint->transport == TRANSPORT_RAILS ? (uint64_t)mtl.parameters.eager_limit
-                                                              : protocol_shared_memory_limit();
+    uint64_t limit = protocol_shared_memory_limit();
+
+    if (endpoint && endpoint->transport == TRANSPORT_RAILS)
+        return mtl.parameters.eager_limit;
+    return limit < RING_WHOLE_MAX ? limit : RING_WHOLE_MAX;
 }
 
-static bool is_eager(const struct mtl_request *request)
+/* A limit that the user has set, and that of virtual time, do not depend on the machine. If this
+ * process has to copy messages of others, too, longer ones are better copied once than twice. */
+static bool is_eager(const struct endpoint *endpoint, uint64_t size)
 {
-    return request->size <= eager_limit(request->endpoint);
+    if (size > eager_limit(endpoint))
+        return false;
+    if (endpoint->transport != TRANSPORT_SHARED || vtime.on || mtl.parameters.shared_memory_limit)
+        return true;
+    if (size > RING_WHOLE_MAX && match_any_posted(&mtl.matching))
+        return false;
+    return shared_prefers_ring(endpoint->shared, size);
+}
+
+/* Not in virtual time, where one process runs at a time. */
+static bool goes_in_pieces(const struct endpoint *endpoint, uint64_t size)
+{
+    return endpoint->transport == TRANSPORT_SHARED && size > RING_PIECE && !vtime.on;
+}
+
+static bool request_in_pieces(const struct mtl_request *request)
+{
+    return request->buffer && !request->synchronous &&
+           goes_in_pieces(request->endpoint, request->size);
+}
+
+/* While this process computes, a message whose last pieces wait for room would hold up its receiver. */
+static bool request_is_eager(const struct mtl_request *request)
+{
+    uint64_t size = request->size;
+
+    if (!is_eager(request->endpoint, size))
+        return false;
+    if (request->endpoint->transport != TRANSPORT_SHARED || size <= RING_WHOLE_MAX)
+        return true;
+    return request_in_pieces(request) && (request->blocking || size <= RING_QUEUED_MAX);
 }
 
 static void count(enum rails_class class, uint64_t size)
 {
     mtl.counters.class_messages[class]++;
     mtl.counters.class_bytes[class] += size;
+}
+
+static bool send_pieces(struct mtl_request *request)
+{
+    if (!pieces_send(request->endpoint, &request->receive.key, request->buffer, request->size,
+                     &request->sent))
+        return false;
+    request_done(request, MPI_SUCCESS);
+    return true;
 }
 
 static bool send_eager(struct mtl_request *request)
@@ -176,7 +237,9 @@ static bool send_rts(struct mtl_request *request)
 
 bool protocol_send_queued(struct mtl_request *request)
 {
-    return is_eager(request) ? send_eager(request) : send_rts(request);
+    if (!request->eager)
+        return send_rts(request);
+    return request_in_pieces(request) ? send_pieces(request) : send_eager(request);
 }
 
 /* A send of this process to itself: one copy, through a packed buffer if necessary. */
@@ -185,7 +248,7 @@ static void copy_within(struct mtl_request *from, struct mtl_request *to)
     char *packed;
 
     if (from->buffer || !from->size) {
-        request_unpack(to, from->buffer, from->size);
+        request_unpack(to, 0, from->buffer, from->size);
         return;
     }
     packed = malloc(from->size);
@@ -195,7 +258,7 @@ static void copy_within(struct mtl_request *from, struct mtl_request *to)
         return;
     }
     request_pack(from, packed);
-    request_unpack(to, packed, from->size);
+    request_unpack(to, 0, packed, from->size);
     free(packed);
 }
 
@@ -224,6 +287,8 @@ static struct unexpected *add_unexpected(struct endpoint *endpoint, const struct
         goto no_memory;
     message->match.key = *key;
     message->endpoint = endpoint;
+    if (data > REUSABLE_DATA)
+        note_kept(endpoint, data);
     message->size = size;
     message->own = NULL;
     message->has_rts = message->synchronous = false;
@@ -276,11 +341,24 @@ void protocol_send(struct mtl_request *request)
     } else if (endpoint->transport == TRANSPORT_SELF) {
         send_to_self(request);
     } else {
-        if (request->synchronous && is_eager(request))
+        request->eager = request_is_eager(request);
+        request->sent = 0;
+        if (request->synchronous && request->eager)
             request->id = request_id_new(REQUEST_ID_REQUEST, request);
         if (!protocol_send_queued(request))
             endpoint_queue(endpoint, request);
     }
+}
+
+/* Not where short messages pass. */
+static __attribute__((noinline)) bool send_pieces_now(struct endpoint *endpoint,
+                                                      const struct match_key *key,
+                                                      const void *data, uint64_t size)
+{
+    uint64_t sent = 0;
+
+    return !endpoint->pending && shared_has_room(endpoint->shared, size) &&
+           pieces_send(endpoint, key, data, size, &sent);
 }
 
 bool protocol_send_now(struct endpoint *endpoint, const struct match_key *key, const void *data,
@@ -295,12 +373,14 @@ bool protocol_send_now(struct endpoint *endpoint, const struct match_key *key, c
         .data_length = size,
     };
 
-    if (endpoint->failed || endpoint->transport == TRANSPORT_SELF || size > eager_limit(endpoint))
+    if (endpoint->failed || endpoint->transport == TRANSPORT_SELF || !is_eager(endpoint, size))
         return false;
     /* Completions that nobody has looked for may hold the slots of a rail. */
-    if (!endpoint_try_send(endpoint, &message, class) &&
-        !(endpoint->transport == TRANSPORT_RAILS && rails_poll_cqs() &&
-          endpoint_try_send(endpoint, &message, class)))
+    if (goes_in_pieces(endpoint, size) ? !send_pieces_now(endpoint, key, data, size)
+                                       : !endpoint_try_send(endpoint, &message, class) &&
+                                             !(endpoint->transport == TRANSPORT_RAILS &&
+                                               rails_poll_cqs() &&
+                                               endpoint_try_send(endpoint, &message, class)))
         return false;
     count(class, size);
     return true;
@@ -318,9 +398,12 @@ void protocol_receive_matched(struct mtl_request *request, struct unexpected *me
     } else if (message->has_rts) {
         receive_matched(request, message->endpoint, &message->match.key, message->size);
         rendezvous_receive(request, message->endpoint, (const struct wire_rts *)message->data);
+    } else if (pieces_missing(message)) {
+        receive_matched(request, message->endpoint, &message->match.key, message->size);
+        pieces_receive(request, message);
     } else {
         receive_matched(request, message->endpoint, &message->match.key, message->size);
-        request_unpack(request, message->data, message->size);
+        request_unpack(request, 0, message->data, message->size);
         if (message->synchronous)
             rendezvous_send_ack(message->endpoint, message->send_id);
         request_done(request, MPI_SUCCESS);
@@ -345,11 +428,11 @@ bool protocol_receive_now(const struct match_key *key, void *buffer, uint64_t si
     struct unexpected *message = found ? container_of(found, struct unexpected, match) : NULL;
 
     if (!message || message->own || message->has_rts || message->synchronous ||
-        message->size > size)
+        message->size > size || pieces_missing(message))
         return false;
     match_take(&mtl.matching, found);
     protocol_fill_status(status, message);
-    if (message->reusable)
+    if (message->room == REUSABLE_DATA)
         copy_short(buffer, message->data, message->size);
     else
         memcpy(buffer, message->data, message->size);
@@ -388,7 +471,7 @@ static void eager_arrived(struct endpoint *endpoint, const struct wire_header *h
         struct mtl_request *request = container_of(receive, struct mtl_request, receive);
 
         receive_matched(request, endpoint, &key, size);
-        request_unpack(request, data, size);
+        request_unpack(request, 0, data, size);
         if (synchronous)
             rendezvous_send_ack(endpoint, send_id);
         request_done(request, MPI_SUCCESS);
@@ -402,6 +485,24 @@ static void eager_arrived(struct endpoint *endpoint, const struct wire_header *h
         mtl_charge_copy(size);
         memcpy(message->data, data, size);
     }
+}
+
+static void first_piece_arrived(struct endpoint *endpoint, const struct wire_header *header,
+                                const struct wire_pieces *body)
+{
+    struct match_key key = { header->context, header->source, header->tag };
+    struct match_receive *receive = match_arrived(&mtl.matching, &key);
+
+    if (receive) {
+        struct mtl_request *request = container_of(receive, struct mtl_request, receive);
+
+        receive_matched(request, endpoint, &key, body->size);
+        pieces_begin(endpoint, request, NULL, body->size);
+    } else {
+        pieces_begin(endpoint, NULL, add_unexpected(endpoint, &key, body->size, body->size),
+                     body->size);
+    }
+    pieces_arrived(endpoint, body + 1, header->length - sizeof(*body));
 }
 
 static void rts_arrived(struct endpoint *endpoint, const struct wire_header *header,
@@ -430,6 +531,12 @@ void protocol_arrived(struct endpoint *endpoint, const struct wire_header *heade
     switch (header->type) {
     case WIRE_EAGER:
         eager_arrived(endpoint, header, body);
+        break;
+    case WIRE_FIRST_PIECE:
+        first_piece_arrived(endpoint, header, body);
+        break;
+    case WIRE_PIECE:
+        pieces_arrived(endpoint, body, header->length);
         break;
     case WIRE_RTS:
         rts_arrived(endpoint, header, body);

@@ -13,7 +13,7 @@ struct unexpected {
     struct mtl_request *own; /* a send of this process to itself, not copied yet */
     bool has_rts;
     bool synchronous;
-    bool reusable;
+    uint32_t room; /* bytes for the data */
     union {
         uint64_t send_id;        /* if synchronous */
         struct unexpected *next; /* of those to be reused */

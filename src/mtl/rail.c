@@ -48,7 +48,7 @@ int rail_renew(struct rail_link *link)
     link->qp = qp;
     link->posted = link->completed = link->peer_consumed = link->arrived = 0;
     link->consumed = link->reported = 0;
-    link->credits_posted = 0;
+    link->credits_posted = link->unsignaled = 0;
     memset((void *)link->credit, 0, CACHE_LINE);
     memset(link->ring, 0, (size_t)link->connection->window * link->connection->slot_size);
     if (link->cells)
@@ -73,6 +73,19 @@ static void post_receive(struct rail_link *link, uint32_t slot)
         rail_fail(link, "cannot post a receive");
 }
 
+static void prepare_messages(struct rail_link *link)
+{
+    struct connection *connection = link->connection;
+
+    link->message_sge.lkey = connection->regions[link->path->device->index]->lkey;
+    link->message = (struct ibv_send_wr){
+        .sg_list = &link->message_sge,
+        .num_sge = 1,
+        .opcode = connection->peer_polls_slots ? IBV_WR_RDMA_WRITE : IBV_WR_SEND,
+        .wr.rdma.rkey = link->remote_rkey,
+    };
+}
+
 int rail_connect(struct rail_link *link, uint32_t qp_num)
 {
     struct connection *connection = link->connection;
@@ -81,6 +94,7 @@ int rail_connect(struct rail_link *link, uint32_t qp_num)
 
     if (err)
         return err;
+    prepare_messages(link);
     link->connected = true;
     link->drained = link->peer_drained = false;
     for (uint32_t i = 0; i < connection->window && !connection->polls_slots; i++)
@@ -106,6 +120,13 @@ bool rail_can_send(struct rail_link *link)
     if ((int32_t)(freed - link->peer_consumed) > 0)
         link->peer_consumed = freed;
     return link->posted - link->peer_consumed < window;
+}
+
+/* A division takes as long as a fifth of all that a message needs. */
+static uint32_t slot_of(const struct connection *connection, uint32_t count)
+{
+    return likely(connection->window_mask) ? count & connection->window_mask
+                                           : count % connection->window;
 }
 
 /* Never zero, and different each time a slot is reused. */
@@ -223,45 +244,46 @@ static char *fill_cell(struct rail_link *link, uint32_t index, struct message *m
     return (char *)head_of(&frame);
 }
 
-/* The fields of 'wr' are set one by one: to clear all of it takes as long as the rest. */
+static unsigned int flags_of(struct rail_link *link, enum wire_type type, uint32_t length,
+                             const struct sent *sent)
+{
+    const struct connection *connection = link->connection;
+    unsigned int flags = 0;
+
+    if (length <= (uint32_t)mtl.parameters.inline_limit)
+        flags |= IBV_SEND_INLINE;
+    if (!connection->peer_polls_slots && wire_wants_answer(type))
+        flags |= IBV_SEND_SOLICITED;
+    if (++link->unsignaled == connection->signal_interval)
+        link->unsignaled = 0;
+    if (!link->unsignaled || (sent && sent->stripe))
+        flags |= IBV_SEND_SIGNALED;
+    return flags;
+}
+
 void rail_send(struct rail_link *link, struct message *message, const struct sent *sent)
 {
     struct connection *connection = link->connection;
-    uint32_t slot = link->posted % connection->window, length = endpoint_message_length(message);
+    uint32_t slot = slot_of(connection, link->posted), length = endpoint_message_length(message);
     bool cell = connection->peer_polls_cells && length <= RAIL_CELL_BODY_MAX;
     char *start = cell ? fill_cell(link, slot, message, length)
                        : fill_slot(link, slot, message, length);
-    struct ibv_sge sge = {
-        .addr = (uintptr_t)start,
-        .length = cell ? link->staging_cells + (uint64_t)(slot + 1) * RAIL_CELL_SIZE - start
-                       : rail_message_length(length),
-        .lkey = connection->regions[link->path->device->index]->lkey,
-    };
-    struct ibv_send_wr wr;
+    struct ibv_send_wr *wr = &link->message;
 
-    wr.wr_id = (uintptr_t)&link->sends[slot];
-    wr.next = NULL;
-    wr.sg_list = &sge;
-    wr.num_sge = 1;
-    wr.opcode = connection->peer_polls_slots ? IBV_WR_RDMA_WRITE : IBV_WR_SEND;
-    wr.send_flags = 0;
-    wr.imm_data = 0;
-    wr.wr.rdma.remote_addr = cell ? link->remote_cells + (start - link->staging_cells)
-                                  : link->remote_ring + (start - link->staging);
-    wr.wr.rdma.rkey = link->remote_rkey;
-    wr.qp_type.xrc.remote_srqn = 0;
-    if (sge.length <= (uint32_t)mtl.parameters.inline_limit)
-        wr.send_flags |= IBV_SEND_INLINE;
-    if (!connection->peer_polls_slots && wire_wants_answer(message->header.type))
-        wr.send_flags |= IBV_SEND_SOLICITED;
-    if ((sent && sent->stripe) || (link->posted + 1) % connection->signal_interval == 0)
-        wr.send_flags |= IBV_SEND_SIGNALED;
+    link->message_sge.addr = (uintptr_t)start;
+    link->message_sge.length =
+        cell ? link->staging_cells + (uint64_t)(slot + 1) * RAIL_CELL_SIZE - start
+             : rail_message_length(length);
+    wr->wr_id = (uintptr_t)&link->sends[slot];
+    wr->wr.rdma.remote_addr = cell ? link->remote_cells + (start - link->staging_cells)
+                                   : link->remote_ring + (start - link->staging);
+    wr->send_flags = flags_of(link, message->header.type, link->message_sge.length, sent);
     remember(link, slot, sent, cell);
     link->reported = link->consumed;
     link->posted++;
     mtl.counters.rail_messages[link->index]++;
     mtl.counters.rail_bytes[link->index] += length;
-    post(link, &wr);
+    post(link, wr);
 }
 
 /* An unsignaled write completes only if it fails, like the message that follows it. */
@@ -393,7 +415,7 @@ static void end_planned(struct rail_link *link, const struct sent *sent)
 /* Tells the policy that the next message has arrived. */
 static void next_arrived(struct rail_link *link)
 {
-    struct sent *sent = &link->sent[link->arrived++ % link->connection->window];
+    struct sent *sent = &link->sent[slot_of(link->connection, link->arrived++)];
 
     if (!sent->planned)
         return;
@@ -413,7 +435,7 @@ static void ack_until(struct connection *connection, uint16_t ack)
         struct rail_link *link = &connection->rails[i];
 
         while (link->up && link->arrived != link->posted) {
-            const struct sent *sent = &link->sent[link->arrived % connection->window];
+            const struct sent *sent = &link->sent[slot_of(connection, link->arrived)];
 
             if (sent->planned && (int16_t)(ack - (uint16_t)sent->sequence) <= 0)
                 break;
@@ -460,7 +482,7 @@ static bool cell_is_full(struct frame *cell, uint32_t wanted)
  * mark is cleared, before the numbers come round to it again. */
 static bool next_full(struct rail_link *link, struct frame *frame)
 {
-    uint32_t index = link->consumed % link->connection->window, wanted = mark_of(link->consumed);
+    uint32_t index = slot_of(link->connection, link->consumed), wanted = mark_of(link->consumed);
     struct frame slot = in_slot(link, link->ring, index), cell;
 
     *frame = slot;
@@ -511,7 +533,7 @@ static void complete_until(struct rail_link *link, uint32_t end)
     while ((int32_t)(end - link->arrived) > 0)
         next_arrived(link);
     while ((int32_t)(end - link->completed) > 0) {
-        struct sent *sent = &link->sent[link->completed++ % link->connection->window];
+        struct sent *sent = &link->sent[slot_of(link->connection, link->completed++)];
 
         if (sent->stripe)
             rendezvous_stripe_done(sent->stripe);
@@ -603,7 +625,7 @@ static void forget_plans(struct rail_link *link)
 {
     rails_failed(&link->connection->set, link->index);
     for (uint32_t i = link->completed; i != link->posted; i++) {
-        struct sent *sent = &link->sent[i % link->connection->window];
+        struct sent *sent = &link->sent[slot_of(link->connection, i)];
 
         if (sent->planned)
             end_planned(link, sent);
@@ -654,7 +676,7 @@ void rail_peer_drained(struct rail_link *link)
         rendezvous_stripe_lost(link->head_stripe);
     link->head_stripe = NULL;
     for (; link->completed != link->posted; link->completed++) {
-        uint32_t slot = link->completed % connection->window;
+        uint32_t slot = slot_of(connection, link->completed);
         struct sent *sent = &link->sent[slot];
         struct frame frame = staged(link, slot, sent->in_cell);
 

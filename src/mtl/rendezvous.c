@@ -90,7 +90,7 @@ void rendezvous_complete(struct transfer *transfer)
     struct mtl_request *request = transfer->request;
 
     if (!transfer->sending && transfer->own_data)
-        request_unpack(request, transfer->data, transfer->length);
+        request_unpack(request, 0, transfer->data, transfer->length);
     transfer_free(transfer);
     request_done(request, MPI_SUCCESS);
 }

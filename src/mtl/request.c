@@ -46,17 +46,19 @@ void request_pack(struct mtl_request *request, void *to)
         opal_convertor_pack(request->convertor, &iov, &count, &length);
 }
 
-void request_unpack(struct mtl_request *request, const void *from, uint64_t length)
+void request_unpack(struct mtl_request *request, uint64_t offset, const void *from, uint64_t length)
 {
     struct iovec iov = { .iov_base = (void *)from };
     uint32_t count = 1;
     size_t done;
 
-    if (length > request->size)
-        length = request->size;
+    if (offset >= request->size)
+        return;
+    if (length > request->size - offset)
+        length = request->size - offset;
     mtl_charge_copy(length);
     if (request->buffer) {
-        memcpy(request->buffer, from, length);
+        memcpy(request->buffer + offset, from, length);
     } else if (length) {
         iov.iov_len = done = length;
         opal_convertor_unpack(request->convertor, &iov, &count, &done);

@@ -27,7 +27,9 @@ struct mtl_request {
     int error; /* after completion */
     bool sending;
     bool synchronous;
-    bool blocking; /* a receive: its caller waits for it */
+    bool eager;    /* a send: its data go with its first message */
+    bool blocking; /* its caller waits for it */
+    uint64_t sent; /* of an eager send in pieces: bytes so far */
 };
 
 /* Fill in buffer and size from the convertor. */
@@ -37,8 +39,10 @@ void request_of_receive(struct mtl_request *request, struct opal_convertor_t *co
 /* Packs all data of a send into contiguous memory. */
 void request_pack(struct mtl_request *request, void *to);
 
-/* Unpacks data into a receive buffer, truncated to its size. */
-void request_unpack(struct mtl_request *request, const void *from, uint64_t length);
+/* Unpacks data into a receive buffer, truncated to its size. 'offset' is where they begin in the
+ * message, whose parts come in order. */
+void request_unpack(struct mtl_request *request, uint64_t offset, const void *from,
+                    uint64_t length);
 
 /* Sets the status of a receive that has matched. */
 void request_matched(struct mtl_request *request, const struct match_key *key, uint64_t size);

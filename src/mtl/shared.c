@@ -4,6 +4,7 @@
 #include "mtl/log.h"
 #include "mtl/parameter_rows.h"
 #include "mtl/protocol.h"
+#include "mtl/ring_limit.h"
 #include "util/memory_file.h"
 
 #include <errno.h>
@@ -19,9 +20,13 @@
 #define CELLS      256
 #define CELL_SIZE  128
 #define DATA_BYTES (256u << 10)
+/* Of a message in pieces: what is left free at the end of the ring, its size, and the padding. */
+#define PIECES_EXTRA (RING_PIECE + 4 * CACHE_LINE)
 /* Behind a message that has just missed the end of the ring there must be room for the longest one,
  * even if the last quarter that is free has not been reported. */
-_Static_assert(2 * (MTL_SHARED_MEMORY_LIMIT_MAX + CACHE_LINE) + DATA_BYTES / 4 <= DATA_BYTES,
+#define UNREPORTED (DATA_BYTES / 4)
+_Static_assert(2 * (RING_WHOLE_MAX + CACHE_LINE) + UNREPORTED <= DATA_BYTES &&
+                   RING_QUEUED_MAX + PIECES_EXTRA + UNREPORTED <= DATA_BYTES,
                "a message may never find space");
 
 struct cell {
@@ -38,6 +43,7 @@ struct ring {
     cache_aligned uint64_t sender;           /* process name, written before the first message */
     cache_aligned _Atomic uint32_t consumed; /* cells, written by the owner of the inbox */
     _Atomic uint64_t freed;                  /* bytes of the data ring */
+    _Atomic bool crowded;                    /* the owner keeps much that nobody has asked for */
     cache_aligned coop_word coop;            /* the message of the sender that both copy */
     cache_aligned struct cell cells[CELLS];
     char data[DATA_BYTES];
@@ -79,6 +85,7 @@ struct shared_peer {
     int32_t pid;
     struct inbox_ring *in; /* the ring from that peer, after its first message */
     bool readable;         /* a read of its memory has succeeded */
+    struct ring_limit limit;
 };
 
 int shared_open(void)
@@ -161,6 +168,7 @@ struct shared_peer *shared_attach(const struct address *address)
     if (fd < 0 || !peer)
         goto free_peer;
     peer->pid = address->pid;
+    ring_limit_init(&peer->limit);
     head = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (head != MAP_FAILED) {
         peer->ring = map_ring(fd, head);
@@ -188,12 +196,12 @@ void shared_detach(struct shared_peer *peer)
     free(peer);
 }
 
-static bool has_cell(struct shared_peer *peer)
+static bool has_cells(struct shared_peer *peer, uint32_t count)
 {
-    if (peer->sent - peer->consumed < CELLS)
+    if (peer->sent - peer->consumed + count <= CELLS)
         return true;
     peer->consumed = load_acquire(&peer->ring->consumed);
-    return peer->sent - peer->consumed < CELLS;
+    return peer->sent - peer->consumed + count <= CELLS;
 }
 
 /* Finds contiguous space: a body that does not fit before the end of the ring goes to its start. */
@@ -207,6 +215,16 @@ static bool find_space(struct shared_peer *peer, uint32_t length, struct data_re
         return true;
     peer->freed = load_acquire(&peer->ring->freed);
     return ref->end - peer->freed <= DATA_BYTES;
+}
+
+bool shared_has_room(struct shared_peer *peer, uint64_t size)
+{
+    uint32_t cells = size / RING_PIECE + 1;
+    uint64_t end = peer->written + size + PIECES_EXTRA;
+
+    if (end - peer->freed > DATA_BYTES)
+        peer->freed = load_acquire(&peer->ring->freed);
+    return end - peer->freed <= DATA_BYTES && has_cells(peer, cells);
 }
 
 static uint32_t mark_of(uint32_t count)
@@ -233,6 +251,33 @@ static void wake(struct shared_peer *peer)
         return; /* the pipe is full: the peer has enough to wake up for */
 }
 
+bool shared_prefers_ring(struct shared_peer *peer, uint64_t size)
+{
+    if (size > RING_PIECE && load_relaxed(&peer->ring->crowded))
+        return false;
+    return ring_limit_allows(&peer->limit, size);
+}
+
+void shared_set_crowded(struct shared_peer *peer, bool crowded)
+{
+    if (peer->in && load_relaxed(&peer->in->ring->crowded) != crowded)
+        store_relaxed(&peer->in->ring->crowded, crowded);
+}
+
+/* In the first lap the kernel provides the pages. Packing tells nothing about the ring. */
+static void write_data(struct shared_peer *peer, struct message *message, uint64_t start,
+                       uint32_t length)
+{
+    bool packed = message->request && !message->request->buffer;
+    bool timed = !vtime.on && !packed && peer->written >= DATA_BYTES &&
+                 ring_limit_wants_time(&peer->limit, length);
+    uint64_t began = timed ? now_ns() : 0;
+
+    endpoint_write_message(peer->ring->data + start % DATA_BYTES, message);
+    if (timed)
+        ring_limit_learn(&peer->limit, length, now_ns() - began);
+}
+
 bool shared_send(struct shared_peer *peer, struct message *message)
 {
     uint32_t length = endpoint_message_length(message);
@@ -240,12 +285,12 @@ bool shared_send(struct shared_peer *peer, struct message *message)
     bool in_data_ring = length > sizeof(cell->body);
     struct data_ref ref;
 
-    if (!has_cell(peer) || (in_data_ring && !find_space(peer, length, &ref)))
+    if (!has_cells(peer, 1) || (in_data_ring && !find_space(peer, length, &ref)))
         return false;
     message->header.length = length;
     message->header.flags |= in_data_ring ? WIRE_IN_DATA_RING : 0;
     if (in_data_ring) {
-        endpoint_write_message(peer->ring->data + ref.start % DATA_BYTES, message);
+        write_data(peer, message, ref.start, length);
         memcpy(cell->body, &ref, sizeof(ref));
         peer->written = ref.end;
     } else {
@@ -284,7 +329,7 @@ static void return_credit(struct inbox_ring *in)
         in->consumed_reported = in->consumed;
         store_release(&in->ring->consumed, in->consumed);
     }
-    if (in->freed - in->freed_reported >= DATA_BYTES / 4) {
+    if (in->freed - in->freed_reported >= UNREPORTED) {
         in->freed_reported = in->freed;
         store_release(&in->ring->freed, in->freed);
     }

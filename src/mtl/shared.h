@@ -21,6 +21,16 @@ bool shared_has_more(const struct shared_peer *peer);
 struct shared_peer *shared_attach(const struct address *address);
 void shared_detach(struct shared_peer *peer);
 
+/* Whether a message of this size is faster through the ring than by a rendezvous, as far as its last
+ * messages tell. */
+bool shared_prefers_ring(struct shared_peer *peer, uint64_t size);
+
+/* Asks the peer to offer long messages by rendezvous, or no longer. */
+void shared_set_crowded(struct shared_peer *peer, bool crowded);
+
+/* Whether all pieces of a message can be sent now. */
+bool shared_has_room(struct shared_peer *peer, uint64_t size);
+
 /* False if the ring is full. */
 bool shared_send(struct shared_peer *peer, struct message *message);
 

@@ -15,6 +15,8 @@
 
 enum wire_type {
     WIRE_EAGER = 1,     /* a message and its data */
+    WIRE_FIRST_PIECE,   /* shared memory: a message begins: struct wire_pieces, then data */
+    WIRE_PIECE,         /* more data of that message */
     WIRE_RTS,           /* ready to send, the data stay with the sender: struct wire_rts */
     WIRE_CTS,           /* clear to send, write the data here: struct wire_cts */
     WIRE_FIN,           /* one stripe has been written: struct wire_fin */
@@ -33,7 +35,8 @@ enum wire_type {
 /* Whether data move only after the receiver of such a message has acted. */
 static inline bool wire_wants_answer(enum wire_type type)
 {
-    return type != WIRE_EAGER && type != WIRE_FIN && type != WIRE_DATA && type != WIRE_ACK;
+    return type != WIRE_EAGER && type != WIRE_FIRST_PIECE && type != WIRE_PIECE &&
+           type != WIRE_FIN && type != WIRE_DATA && type != WIRE_ACK;
 }
 
 /* Flags. The sender of an eager message wants a WIRE_ACK when it matches; its body begins with a
@@ -109,6 +112,12 @@ static inline void wire_store_header(struct wire_header *to, const struct wire_h
     words->word[2] = wire_pair(fields->source, fields->tag);
     words->word[3] = wire_pair(wire_kind(fields->type, fields->flags, fields->ack), mark);
 }
+
+/* Of the whole message. As long as a cache line, so that the data begin with one. */
+struct wire_pieces {
+    uint64_t size;
+    uint64_t unused[7];
+};
 
 struct wire_rts {
     uint64_t size;

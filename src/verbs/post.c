@@ -180,12 +180,25 @@ static inline bool send_fast(struct hca_qp *qp, const struct ibv_send_wr *wr)
     return true;
 }
 
+static inline bool is_full(const struct hca_qp *qp)
+{
+    return qp->sq_posted - load_relaxed(&qp->sq_freed) >= qp->cap.max_send_wr;
+}
+
+/* Without the lock: to take it waits until all that was written before has left the processor, and
+ * that goes to lines of peers. Engines without short writes have other uses for the lock. */
+static inline bool send_alone(struct hca_qp *qp, const struct ibv_send_wr *wr)
+{
+    return load_acquire(&qp->alone) && hca_engine->write_fast && !wr->next && !is_full(qp) &&
+           send_fast(qp, wr);
+}
+
 static inline int send_one(struct hca_qp *qp, struct ibv_send_wr *wr, const void *caller)
 {
     struct send_wqe w;
     int err;
 
-    if (unlikely(qp->sq_posted - load_relaxed(&qp->sq_freed) >= qp->cap.max_send_wr))
+    if (unlikely(is_full(qp)))
         return (err = check_send(qp, wr)) ? err : ENOMEM;
     if (likely(send_fast(qp, wr)))
         return 0;
@@ -229,6 +242,8 @@ int verbs_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_
             check_explain_post(qp, wr, EINVAL);
         return EINVAL;
     }
+    if (send_alone(qp, wr))
+        return 0;
     charge_sends(qp, wr);
     spin_lock(&qp->sq_lock);
     for (; wr && !(err = send_one(qp, wr, __builtin_return_address(0))); wr = wr->next)
@@ -248,7 +263,7 @@ static int send_one_checked(struct hca_qp *qp, struct ibv_send_wr *wr, uint8_t s
     struct send_wqe w = { 0 };
     int err = check_send(qp, wr);
 
-    if (!err && qp->sq_posted - load_relaxed(&qp->sq_freed) >= qp->cap.max_send_wr)
+    if (!err && is_full(qp))
         err = ENOMEM;
     if (err || (err = translate(qp, wr, &w)))
         return err;

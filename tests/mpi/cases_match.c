@@ -238,6 +238,76 @@ static void test_probe_leaves_error(void)
     MPI_Wait(&sent, MPI_STATUS_IGNORE);
 }
 
+/* How a long message is received. Within a node it comes in pieces, and some are here before. */
+enum asked { POSTED, LATE, PROBED, MATCHED, STRIDED, ASKED };
+
+static void send_long(const unsigned char *data, size_t size, enum asked asked)
+{
+    MPI_Request request;
+
+    if (asked != LATE) {
+        MPI_Send(data, size, MPI_BYTE, rank + 1, asked, MPI_COMM_WORLD);
+        return;
+    }
+    MPI_Isend(data, size, MPI_BYTE, rank + 1, asked, MPI_COMM_WORLD, &request);
+    MPI_Send(data, 1, MPI_BYTE, rank + 1, ASKED, MPI_COMM_WORLD);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+static void receive_long(unsigned char *in, size_t size, enum asked asked, MPI_Status *status)
+{
+    MPI_Message message;
+    MPI_Datatype type;
+
+    switch (asked) {
+    case LATE:
+        MPI_Recv(in, 1, MPI_BYTE, rank - 1, ASKED, MPI_COMM_WORLD, status);
+        break;
+    case PROBED:
+        MPI_Probe(rank - 1, PROBED, MPI_COMM_WORLD, status);
+        expect_status(status, rank - 1, PROBED, size);
+        break;
+    case MATCHED:
+        MPI_Mprobe(MPI_ANY_SOURCE, MATCHED, MPI_COMM_WORLD, &message, status);
+        expect_status(status, rank - 1, MATCHED, size);
+        MPI_Mrecv(in, size, MPI_BYTE, &message, status);
+        return;
+    case STRIDED:
+        MPI_Type_vector(size / 16, 16, 40, MPI_BYTE, &type);
+        MPI_Type_commit(&type);
+        MPI_Recv(in, 1, type, rank - 1, STRIDED, MPI_COMM_WORLD, status);
+        MPI_Type_free(&type);
+        for (size_t i = 0; i < size; i += 16)
+            memmove(in + i, in + i / 16 * 40, 16);
+        return;
+    default:
+        break;
+    }
+    MPI_Recv(in, size, MPI_BYTE, rank - 1, asked, MPI_COMM_WORLD, status);
+}
+
+static void test_long_one_way(void)
+{
+    static const size_t lengths[] = { 40000, 65536, 100000, 131072, 200000, 262144 };
+    unsigned char *buffer = allocate(3 * 262144);
+    MPI_Status status;
+
+    for (size_t i = 0; i < 4 * ASKED * sizeof(lengths) / sizeof(*lengths); i++) {
+        size_t size = lengths[i / ASKED % (sizeof(lengths) / sizeof(*lengths))];
+        enum asked asked = i % ASKED;
+
+        if (rank % 2 == 0 && rank + 1 < ranks) {
+            data_fill(buffer, size, data_seed(rank, rank + 1, i));
+            send_long(buffer, size, asked);
+        } else if (rank % 2) {
+            receive_long(buffer, size, asked, &status);
+            expect_status(&status, rank - 1, asked, size);
+            expect_data(buffer, size, data_seed(rank - 1, rank, i), "long");
+        }
+    }
+    free(buffer);
+}
+
 static void test_communicators_apart(void)
 {
     MPI_Comm copies[3];
@@ -307,6 +377,7 @@ const struct mpi_case match_cases[] = {
     { "probe", test_probe, 1 },
     { "matched-probe", test_matched_probe, 1 },
     { "probe-leaves-error", test_probe_leaves_error, 1 },
+    { "long-one-way", test_long_one_way, 2 },
     { "communicators-apart", test_communicators_apart, 1 },
     { "split", test_split, 1 },
     { "between-groups", test_between_groups, 2 },
