@@ -126,6 +126,9 @@ static int fit_all(struct session *session)
     if (status)
         return status;
     identify_keys(fit, &session->out->identify);
+    status = search_switched_off(fit);
+    if (status)
+        return status;
     if (keys_restore(fit->keys)) {
         fit_restrict(fit);
         status = fit_solve(fit, TRIALS_AGAIN);

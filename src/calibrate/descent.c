@@ -66,6 +66,7 @@ int descent_go(const struct descent *descent, struct solution *best)
     descent_solution_open(&next, surrogate);
     surrogate->anchor = best->x;
     surrogate->damping = descent->damping;
+    correct(descent, best);
     for (int step = 0; step < STEPS && surrogate->damping < DAMPING_MOST; step++) {
         double before = best->cost;
 

@@ -25,9 +25,9 @@ struct descent {
 /* Runs 'solution' at its x. Returns as run(). */
 int descent_judge(const struct descent *descent, struct solution *solution);
 
-/* Steps from a solution that was run, and with which the surrogate agrees, until they gain next to
- * nothing. One that real runs do not confirm is taken back, and the next is shorter. Returns as
- * run(). */
+/* Steps from a solution that was run until they gain next to nothing. The surrogate is made to
+ * agree with it. A step that real runs do not confirm is taken back, and the next is shorter.
+ * Returns as run(). */
 int descent_go(const struct descent *descent, struct solution *best);
 
 /* Whether the cost is so much lower that it is worth going on. */

@@ -98,8 +98,8 @@ static void choose_usual(struct keys *keys)
     }
 }
 
-/* 0 has no logarithm. A time of 0 starts small; others of 0 are without a limit, and start large.
- */
+/* 0 has no logarithm. A time of 0 starts small, a share in the middle; others of 0 are without a
+ * limit, and start large. */
 double keys_seed(const struct key *key)
 {
     static const double seeds[] = { [UNIT_TIME] = SEED_NS,
@@ -107,8 +107,9 @@ double keys_seed(const struct key *key)
                                     [UNIT_COUNT] = SEED_COUNT,
                                     [UNIT_BYTES] = SEED_BYTES,
                                     [UNIT_REAL] = 1 };
+    double seed = fmin(seeds[key->row->unit], key->row->maximum / 2);
 
-    return key->start > 0 ? key->start : keys_valid(key, seeds[key->row->unit]);
+    return key->start > 0 ? key->start : keys_valid(key, seed);
 }
 
 static void vary(struct key *key)
@@ -245,6 +246,8 @@ static void write_comment(const struct keys *keys, const struct key *key, const 
             fprintf(out, "fitted: %.0f to %.0f fit equally well", key->low, key->high);
         else if (key->variation == KEY_DISCRETE)
             fputs("fitted", out);
+        else if (!key->start && key->error > 1)
+            fputs("fitted: the data exclude the 0 of START, and tell little more", out);
         else
             fprintf(out, "fitted, +- %.2g%%", 100 * key->error);
         break;

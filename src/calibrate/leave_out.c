@@ -44,8 +44,9 @@ static struct descent descent_of(struct leave_out_fit *fit)
                              .context = fit };
 }
 
-/* Samples all numbers where 'best' is, which was run, and steps from there, again and again, until
- * that gains next to nothing or the cost is 'enough'. */
+/* Steps from 'best', which was run, until the cost is 'enough' or steps gain next to nothing.
+ * Slopes that were sampled elsewhere often lead there, too, and cost no runs; where they do not,
+ * all numbers are sampled again where the last steps have led. */
 static int descend(struct leave_out_fit *fit, double enough, struct solution *best)
 {
     const struct descent descent = descent_of(fit);
@@ -54,13 +55,14 @@ static int descend(struct leave_out_fit *fit, double enough, struct solution *be
     for (int sweep = 0; sweep < SWEEPS && best->cost > enough; sweep++) {
         double before = best->cost;
 
-        if (sweep || !fit->sampled_here) {
+        if (sweep) {
             paper_session_move(fit->session, best->x);
             status = paper_session_sample(fit->session, 1, fit->wanted, fit->surrogate);
+            fit->sampled_here = true;
         }
         if (!status)
             status = descent_go(&descent, best);
-        if (status || !descent_gains(before, best->cost))
+        if (status || (fit->sampled_here && !descent_gains(before, best->cost)))
             break;
     }
     return status;
@@ -103,7 +105,8 @@ bool leave_out_same_curve(const struct leave_out_row *one, const struct leave_ou
     const char *figure = paper_db_text(one->row->spec, "figure");
     const char *others = paper_db_text(other->row->spec, "figure");
 
-    return one == other || (figure && others && !strcmp(figure, others));
+    return one == other ||
+           (one->row->paper == other->row->paper && figure && others && !strcmp(figure, others));
 }
 
 /* What is left out with row k: it alone, or its curve. */
@@ -150,9 +153,9 @@ static int estimate_each(struct paper_session *session, const struct surrogate *
 
     surrogate_fit(surrogate, NULL, all);
     for (unsigned int k = 0; k < out->row_count; k++)
-        out->rows[k].unseen = NAN;
+        out->rows[k].unseen = out->rows[k].again = NAN;
     for (unsigned int k = 0; !status && k < out->row_count; k++) {
-        if (!isnan(out->rows[k].unseen))
+        if (out->rows[k].stays || !isnan(out->rows[k].unseen))
             continue;
         choose_left_out(session, k, left_out);
         session->stage = out->rows[k].row->fields[FIELD_ID];
@@ -229,11 +232,11 @@ static int refit_each(struct paper_session *session, const struct surrogate *sam
     for (unsigned int k = 0; !status && k < out->row_count; k++) {
         const char *id = out->rows[k].row->fields[FIELD_ID];
 
-        if (list && !data_is_listed(list, id))
+        if (out->rows[k].stays || (list && !data_is_listed(list, id)))
             continue;
         session->stage = id;
         choose_left_out(session, k, left_out);
-        one.cost = all.cost - surrogate_row_cost(all.residuals[k]);
+        one.cost = all.cost - surrogate_row_cost(sampled, k, all.residuals[k]);
         status = refit(session, sampled, left_out, one.residuals, &one.cost);
         out->rows[k].again = one.residuals[k];
     }
@@ -253,16 +256,31 @@ static int fit_without_each(struct paper_session *session, const struct surrogat
     return status;
 }
 
-static void take_rows(const struct paper_db *db, struct leave_out *out)
+/* Values that count; shapes hold a fit to all of them, and are not left out. */
+static bool is_taken(const struct leave_out *out, const struct paper_row *row)
+{
+    enum role role = role_of(row);
+
+    return row->selected && !paper_db_text(row->spec, "not_run") &&
+           (role == ROLE_PREDICTED || role == ROLE_FITTED || (out->all && role == ROLE_SHAPE));
+}
+
+static bool stays(const struct leave_out_spec *spec, const struct paper_row *row)
+{
+    return spec->paper && strcmp(spec->paper, row->paper->name);
+}
+
+static void take_rows(const struct paper_db *db, const struct leave_out_spec *spec,
+                      struct leave_out *out)
 {
     for (unsigned int i = 0; i < db->row_count; i++) {
-        enum role role = role_of(&db->rows[i]);
-
-        if (!db->rows[i].selected || paper_db_text(db->rows[i].spec, "not_run") ||
-            (role != ROLE_PREDICTED && role != ROLE_FITTED))
+        if (!is_taken(out, &db->rows[i]))
             continue;
         out->rows = allocate_one_more(out->rows, out->row_count, sizeof(*out->rows));
-        out->rows[out->row_count++] = (struct leave_out_row){ .row = &db->rows[i] };
+        out->rows[out->row_count++] =
+            (struct leave_out_row){ .row = &db->rows[i],
+                                    .is_shape = role_of(&db->rows[i]) == ROLE_SHAPE,
+                                    .stays = stays(spec, &db->rows[i]) };
     }
 }
 
@@ -277,7 +295,7 @@ static int check_refit(const struct leave_out *out, const char *list, char *erro
         for (unsigned int i = 0; i < out->row_count; i++) {
             const char *id = out->rows[i].row->fields[FIELD_ID];
 
-            found |= strlen(id) == length && !strncmp(id, word, length);
+            found |= !out->rows[i].stays && strlen(id) == length && !strncmp(id, word, length);
         }
         if (!found) {
             snprintf(error, size, "--refit: '%.*s' is none of the values that are left out",
@@ -297,7 +315,7 @@ int leave_out_run(const struct paper_db *db, const struct leave_out_spec *spec,
     int status = 0;
 
     *out = (struct leave_out){ .all = spec->all, .curves = spec->curves };
-    take_rows(db, out);
+    take_rows(db, spec, out);
     if (out->row_count < 2) {
         snprintf(error, size, "a fit needs at least two values that count");
         status = -1;
@@ -307,6 +325,8 @@ int leave_out_run(const struct paper_db *db, const struct leave_out_spec *spec,
     if (!status)
         status = paper_session_open(&session, out, spec, error, size);
     surrogate_open(&surrogate, out->row_count, out->parameter_count);
+    for (unsigned int k = 0; k < out->row_count; k++)
+        surrogate.is_bound[k] = out->rows[k].is_shape;
     /* A fit to all rows takes small steps. A fit without a curve stays where the other curves hold
      * it. */
     if (!status)

@@ -10,17 +10,24 @@
 
 struct leave_out_row {
     const struct paper_row *row;
-    /* Relative errors of times, as logarithms: */
+    bool is_shape; /* only that it matches counts, not by how much */
+    bool stays;    /* of another paper, which only holds the fit: never left out */
+    /* Relative errors of times, as logarithms; of a shape, by how much it exceeds its bound: */
     double now;    /* of the adapter files as they are */
     double seen;   /* fitted to all rows */
     double unseen; /* fitted to all others, or all other curves; NAN: none was left out */
     double again;  /* the same by real runs instead of the surrogate; NAN: not asked for */
 };
 
+#define FOLLOWERS_MAX 4
+
 /* A fitted number of an adapter file. */
 struct leave_out_parameter {
     const struct parameter_row *row;
     char file[PATH_MAX]; /* that sets it */
+    /* "fitted, as" this one in the same file: they always have its value. */
+    const struct parameter_row *followers[FOLLOWERS_MAX];
+    unsigned int follower_count;
     double start;         /* in the file */
     double value;         /* around which the surrogate is */
     double prior, spread; /* logs: what other adapters have, over the value */
@@ -28,10 +35,11 @@ struct leave_out_parameter {
 };
 
 struct leave_out_spec {
-    bool all; /* fit to all rows, beginning with the files as they are, and leave none out */
+    const char *paper; /* whose values are left out; NULL: of all papers */
+    bool all;    /* fit to all rows, beginning with the files as they are, and leave none out */
     bool curves; /* leave out all values of a figure at once, and run the solutions */
     const char *refit; /* ids of rows to fit by real runs, separated by commas, "none"; NULL: all */
-    const char *keep;     /* directory for the results of runs, or NULL */
+    const char *keep;  /* directory for the results of runs, or NULL */
     unsigned int at_once; /* runs in parallel; 0: one for each core */
 };
 

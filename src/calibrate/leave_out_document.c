@@ -3,6 +3,7 @@
 #include "calibrate/leave_out.h"
 
 #include "calibrate/keys.h"
+#include "reproduce/evaluate.h"
 #include "reproduce/left_out.h"
 #include "results/allocate.h"
 #include "sim/adapter/parameters.h"
@@ -49,7 +50,8 @@ static struct total total_of(const struct leave_out *result, const struct leave_
     for (unsigned int i = 0; i < result->row_count; i++) {
         const struct leave_out_row *row = &result->rows[i];
 
-        if ((!curve || leave_out_same_curve(curve, row)) && !isnan(residual_of(row)))
+        if (!row->is_shape && (!curve || leave_out_same_curve(curve, row)) &&
+            !isnan(residual_of(row)))
             errors[total.count++] = fabs(error_of(row, residual_of(row)));
     }
     sorted_make(errors, total.count);
@@ -66,10 +68,17 @@ static struct total total_of(const struct leave_out *result, const struct leave_
     return total;
 }
 
+static const char *verdict_of(double excess)
+{
+    return evaluate_verdict_name(excess < 0 ? VERDICT_MATCHES : VERDICT_MISSES);
+}
+
 static void print_error(const struct leave_out_row *row, double residual, FILE *out)
 {
     if (isnan(residual))
         fprintf(out, " %9s", "-");
+    else if (row->is_shape)
+        fprintf(out, " %9s", verdict_of(residual));
     else
         fprintf(out, " %+8.1f%%", 100 * error_of(row, residual));
 }
@@ -88,6 +97,9 @@ static void print_parameter(const struct leave_out_parameter *parameter, FILE *o
     else
         fprintf(out, "%s = %s  # fitted, +- %.2g%%; was %s\n", parameter->row->key, fitted,
                 100 * parameter->error, now);
+    for (unsigned int i = 0; i < parameter->follower_count; i++)
+        fprintf(out, "%s = %s  # fitted, as %s\n", parameter->followers[i]->key, fitted,
+                parameter->row->key);
 }
 
 static bool is_first_of_file(const struct leave_out *result, unsigned int index)
@@ -123,14 +135,17 @@ static void print_fit(const struct leave_out *result, FILE *out)
     for (unsigned int i = 0; i < result->row_count; i++) {
         const struct leave_out_row *row = &result->rows[i];
 
-        fprintf(out, "%-24s %10.6g %-6s", row->row->fields[FIELD_ID], row->row->value,
-                row->row->fields[FIELD_UNIT]);
+        fprintf(out, "%-24s ", row->row->fields[FIELD_ID]);
+        if (row->is_shape)
+            fprintf(out, "%10s %-6s", "shape", "");
+        else
+            fprintf(out, "%10.6g %-6s", row->row->value, row->row->fields[FIELD_UNIT]);
         print_error(row, row->now, out);
         print_error(row, row->again, out);
         fputc('\n', out);
     }
-    fprintf(out, "\nerrors, median and worst: now %.1f%%, %.1f%%, fitted %.1f%%, %.1f%%\n", 100 * now.median,
-            100 * now.worst, 100 * fitted.median, 100 * fitted.worst);
+    fprintf(out, "\nerrors, median and worst: now %.1f%%, %.1f%%, fitted %.1f%%, %.1f%%\n",
+            100 * now.median, 100 * now.worst, 100 * fitted.median, 100 * fitted.worst);
     print_fitted(result, out);
 }
 
@@ -152,8 +167,7 @@ static const char *name_of_curve(const struct leave_out_row *row)
 
 static void print_curves(const struct leave_out *result, FILE *out)
 {
-    fprintf(out, "\n%-24s %10s %18s %18s\n", "CURVE", "VALUES", "NOW median, worst",
-            "LEFT OUT");
+    fprintf(out, "\n%-24s %10s %18s %18s\n", "CURVE", "VALUES", "NOW median, worst", "LEFT OUT");
     for (unsigned int i = 0; i < result->row_count; i++) {
         struct total now, unseen;
 
@@ -180,6 +194,8 @@ void leave_out_print(const struct leave_out *result, FILE *out)
     for (unsigned int i = 0; i < result->row_count; i++) {
         const struct leave_out_row *row = &result->rows[i];
 
+        if (row->stays)
+            continue;
         fprintf(out, "%-24s %10.6g %-6s", row->row->fields[FIELD_ID], row->row->value,
                 row->row->fields[FIELD_UNIT]);
         print_error(row, row->now, out);
@@ -192,7 +208,7 @@ void leave_out_print(const struct leave_out *result, FILE *out)
         out,
         "\n%u values, %u fitted numbers, %u runs; left out of its fit, a value is off by %.1f%% "
         "(median), nine in ten by at most %.1f%%; %u are within %.0f%%, %u within %.0f%%\n",
-        result->row_count, result->parameter_count, result->run_count, 100 * total.median,
+        total.count, result->parameter_count, result->run_count, 100 * total.median,
         100 * total.nine_in_ten, total.near, 100 * NEAR, total.far, 100 * FAR);
     if (result->curves)
         print_curves(result, out);
@@ -203,21 +219,35 @@ static json_t *percent_json(const struct leave_out_row *row, double residual)
     return isnan(residual) ? json_null() : json_real(100 * error_of(row, residual));
 }
 
+static json_t *row_json(const struct leave_out_row *row)
+{
+    if (row->is_shape)
+        return json_pack("{ss ss ss}", "id", row->row->fields[FIELD_ID], "now",
+                         verdict_of(row->now), "refitted", verdict_of(row->again));
+    return json_pack("{ss sf ss so so so so}", "id", row->row->fields[FIELD_ID], "paper",
+                     row->row->value, "unit", row->row->fields[FIELD_UNIT], "now",
+                     percent_json(row, row->now), "seen", percent_json(row, row->seen), "unseen",
+                     percent_json(row, row->unseen), "refitted", percent_json(row, row->again));
+}
+
 static json_t *rows_json(const struct leave_out *result)
 {
     json_t *rows = json_array();
 
     for (unsigned int i = 0; i < result->row_count; i++) {
-        const struct leave_out_row *row = &result->rows[i];
-
-        json_array_append_new(
-            rows,
-            json_pack("{ss sf ss so so so so}", "id", row->row->fields[FIELD_ID], "paper",
-                      row->row->value, "unit", row->row->fields[FIELD_UNIT], "now",
-                      percent_json(row, row->now), "seen", percent_json(row, row->seen), "unseen",
-                      percent_json(row, row->unseen), "refitted", percent_json(row, row->again)));
+        if (!result->rows[i].stays)
+            json_array_append_new(rows, row_json(&result->rows[i]));
     }
     return rows;
+}
+
+static json_t *followers_json(const struct leave_out_parameter *parameter)
+{
+    json_t *followers = json_array();
+
+    for (unsigned int i = 0; i < parameter->follower_count; i++)
+        json_array_append_new(followers, json_string(parameter->followers[i]->key));
+    return followers;
 }
 
 static json_t *parameters_json(const struct leave_out *result)
@@ -230,10 +260,11 @@ static json_t *parameters_json(const struct leave_out *result)
 
         json_array_append_new(
             parameters,
-            json_pack("{ss ss sf sf sf so so}", "key", parameter->row->key, "file",
-                      slash ? slash + 1 : parameter->file, "value", parameter->start, "prior",
-                      parameter->start * exp(parameter->prior), "spread", exp(parameter->spread),
-                      "fitted", result->all ? json_real(parameter->fitted) : json_null(), "error",
+            json_pack("{ss ss so sf sf sf so so}", "key", parameter->row->key, "file",
+                      slash ? slash + 1 : parameter->file, "followers", followers_json(parameter),
+                      "value", parameter->start, "prior", parameter->start * exp(parameter->prior),
+                      "spread", exp(parameter->spread), "fitted",
+                      result->all ? json_real(parameter->fitted) : json_null(), "error",
                       result->all ? json_real(100 * parameter->error) : json_null()));
     }
     return parameters;
@@ -252,10 +283,10 @@ static json_t *curves_json(const struct leave_out *result)
         const struct leave_out_row *row = &result->rows[i];
 
         if (is_first_of_curve(result, i))
-            json_array_append_new(
-                curves, json_pack("{ss so so}", "curve", name_of_curve(row), "now",
-                                  total_json(total_of(result, row, now_of)), "unseen",
-                                  total_json(total_of(result, row, unseen_of))));
+            json_array_append_new(curves,
+                                  json_pack("{ss so so}", "curve", name_of_curve(row), "now",
+                                            total_json(total_of(result, row, now_of)), "unseen",
+                                            total_json(total_of(result, row, unseen_of))));
     }
     return curves;
 }
@@ -263,11 +294,11 @@ static json_t *curves_json(const struct leave_out *result)
 json_t *leave_out_json(const struct leave_out *result, const char *command)
 {
     struct total total = total_of(result, NULL, unseen_of);
-    json_t *document = json_pack("{ss ss si sf sf si si so so}", "schema", LEFT_OUT_SCHEMA, "command", command,
-                     "runs", (int)result->run_count, "median", 100 * total.median, "nine_in_ten",
-                     100 * total.nine_in_ten, "within_5", (int)total.near, "within_10",
-                     (int)total.far, "rows", rows_json(result), "parameters",
-                     parameters_json(result));
+    json_t *document =
+        json_pack("{ss ss si sf sf si si so so}", "schema", LEFT_OUT_SCHEMA, "command", command,
+                  "runs", (int)result->run_count, "median", 100 * total.median, "nine_in_ten",
+                  100 * total.nine_in_ten, "within_5", (int)total.near, "within_10", (int)total.far,
+                  "rows", rows_json(result), "parameters", parameters_json(result));
 
     if (result->curves)
         json_object_set_new(document, "curves", curves_json(result));

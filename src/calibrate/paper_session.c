@@ -43,19 +43,20 @@ static int add_adapter(const struct reference *reference, void *context)
 static bool fits_some_row(const struct leave_out *out, const char *origin)
 {
     for (unsigned int i = 0; i < out->row_count; i++) {
-        if (role_fits(origin, out->rows[i].row))
+        if (!out->rows[i].is_shape && role_fits(origin, out->rows[i].row))
             return true;
     }
     return false;
 }
 
-static bool has_parameter(const struct leave_out *out, const char *key, const char *file)
+static struct leave_out_parameter *find_parameter(const struct leave_out *out, const char *key,
+                                                  const char *file)
 {
     for (unsigned int i = 0; i < out->parameter_count; i++) {
         if (!strcmp(out->parameters[i].row->key, key) && !strcmp(out->parameters[i].file, file))
-            return true;
+            return &out->parameters[i];
     }
-    return false;
+    return NULL;
 }
 
 static bool is_smooth(const struct parameter_row *row)
@@ -87,13 +88,40 @@ static void add_parameters(struct paper_session *session, unsigned int adapter,
 
         if (!file || parameter_number(parameters, row->key, &value) || value <= 0 ||
             !varies(session, row, value) || !fits_some_row(out, origins_text(origins, row->key)) ||
-            has_parameter(out, row->key, file))
+            find_parameter(out, row->key, file))
             continue;
         out->parameters =
             allocate_one_more(out->parameters, out->parameter_count, sizeof(*out->parameters));
         parameter = &out->parameters[out->parameter_count++];
         *parameter = (struct leave_out_parameter){ .row = row, .start = value, .value = value };
         snprintf(parameter->file, sizeof(parameter->file), "%s", file);
+    }
+}
+
+static bool has_follower(const struct leave_out_parameter *parameter,
+                         const struct parameter_row *row)
+{
+    for (unsigned int i = 0; i < parameter->follower_count; i++) {
+        if (parameter->followers[i] == row)
+            return true;
+    }
+    return false;
+}
+
+/* An adapter may set a number itself that follows another one in the file that it is based on: only
+ * numbers of one file follow each other. */
+static void add_followers(struct paper_session *session, unsigned int adapter)
+{
+    const struct origins *origins = session->origins[adapter];
+
+    for (const struct parameter_row *row = parameter_rows; row->key; row++) {
+        const char *file = origins_file(origins, row->key);
+        const char *leader = file ? origins_leader(origins, row->key) : NULL;
+        struct leave_out_parameter *parameter =
+            leader ? find_parameter(session->out, leader, file) : NULL;
+
+        if (parameter && parameter->follower_count < FOLLOWERS_MAX && !has_follower(parameter, row))
+            parameter->followers[parameter->follower_count++] = row;
     }
 }
 
@@ -124,6 +152,7 @@ static int find_parameters(struct paper_session *session, char *error, size_t si
         if (read_adapter(session->adapters[i], &parameters, error, size))
             return -1;
         add_parameters(session, i, &parameters);
+        add_followers(session, i);
     }
     return 0;
 }
@@ -227,6 +256,18 @@ double paper_session_value(const struct leave_out_parameter *parameter, double x
     return parameter->value * exp(sign_of(parameter->row) * x);
 }
 
+static void put_setting(const struct origins *origins, const struct leave_out_parameter *parameter,
+                        const struct parameter_row *row, double value, FILE *text)
+{
+    const char *owner = origins_file(origins, row->key);
+    char number[64];
+
+    if (owner && !strcmp(owner, parameter->file))
+        fprintf(
+            text, "%s=%s;", row->key,
+            keys_text(row, fmin(fmax(value, row->minimum), row->maximum), number, sizeof(number)));
+}
+
 /* The settings of an adapter with the logs of times at x, or NULL. The caller frees them. */
 static char *settings_at(const struct paper_session *session, unsigned int adapter, const double *x)
 {
@@ -237,16 +278,13 @@ static char *settings_at(const struct paper_session *session, unsigned int adapt
 
     for (unsigned int i = 0; i < out->parameter_count; i++) {
         const struct leave_out_parameter *parameter = &out->parameters[i];
-        const char *owner = origins_file(session->origins[adapter], parameter->row->key);
         double value = paper_session_value(parameter, x[i]);
-        char number[64];
 
-        if ((x[i] || parameter->value != parameter->start) && owner &&
-            !strcmp(owner, parameter->file))
-            fprintf(text, "%s=%s;", parameter->row->key,
-                    keys_text(parameter->row,
-                              fmin(fmax(value, parameter->row->minimum), parameter->row->maximum),
-                              number, sizeof(number)));
+        if (!x[i] && parameter->value == parameter->start)
+            continue;
+        put_setting(session->origins[adapter], parameter, parameter->row, value, text);
+        for (unsigned int k = 0; k < parameter->follower_count; k++)
+            put_setting(session->origins[adapter], parameter, parameter->followers[k], value, text);
     }
     settings = data_take_lines(&file);
     if (*settings) {
@@ -313,7 +351,7 @@ static int take_residuals(struct paper_session *session, const struct evaluation
         if (wanted && !wanted[k])
             continue;
         evaluate_row(evaluation, row, &outcome);
-        if (isnan(outcome.error)) {
+        if (isnan(out->rows[k].is_shape ? outcome.excess : outcome.error)) {
             const char *set = evaluation->variation->settings[0].set;
 
             for (unsigned int i = 1; !set && i < session->adapter_count; i++)
@@ -322,7 +360,9 @@ static int take_residuals(struct paper_session *session, const struct evaluation
                      row->fields[FIELD_ID], set ? " with " : "", set ? set : "", outcome.text);
             return -1;
         }
-        residuals[k] = log1p(outcome.error / 100) * (leave_out_is_rate(row) ? -1 : 1);
+        residuals[k] = out->rows[k].is_shape
+                           ? outcome.excess
+                           : log1p(outcome.error / 100) * (leave_out_is_rate(row) ? -1 : 1);
     }
     return 0;
 }

@@ -388,6 +388,51 @@ static bool is_cache_size(const struct key *key)
     return length > end && !strcmp(key->row->key + length - end, "_entries");
 }
 
+/* A mechanism that START does not have, and of which the data only tell that it is there. */
+static bool may_be_off(const struct key *key)
+{
+    return key->variation == KEY_SMOOTH && key->origin == KEY_UNDETERMINED && !key->start;
+}
+
+int search_switched_off(struct fit *fit)
+{
+    size_t points = fit->data->point_count, keys = fit->keys->count;
+    struct runs_trial *trials = allocate_zeroed((keys + 1) * sizeof(*trials));
+    double *values = allocate_zeroed((keys + 1) * keys * sizeof(double) + 1);
+    double *outs = allocate_zeroed((keys + 1) * points * sizeof(double) + 1);
+    bool *chosen = allocate_zeroed(fit->data->experiment_count + 1);
+    unsigned int *key_of = allocate_zeroed((keys + 1) * sizeof(*key_of)), count = 1;
+    double most;
+    int status = 0;
+
+    fit_experiments(fit, chosen);
+    for (unsigned int i = 0; i < keys; i++) {
+        if (may_be_off(&fit->keys->list[i]))
+            key_of[count++] = i;
+    }
+    for (unsigned int i = 0; i < count; i++) {
+        fit_values(fit, values + i * keys);
+        if (i)
+            values[i * keys + key_of[i]] = 0;
+        trials[i] = (struct runs_trial){ .values = values + i * keys,
+                                         .experiments = chosen,
+                                         .out = outs + i * points };
+    }
+    if (count > 1)
+        status = runs_evaluate(fit->runs, trials, count, "what START has switched off");
+    most = fit_loss(fit, outs, chosen, false) + BETTER * fit->misfit * fit->misfit;
+    for (unsigned int i = 1; !status && i < count; i++) {
+        if (fit_loss(fit, outs + i * points, chosen, false) > most)
+            fit->keys->list[key_of[i]].origin = KEY_FITTED;
+    }
+    free(trials);
+    free(values);
+    free(outs);
+    free(chosen);
+    free(key_of);
+    return status;
+}
+
 static bool any_of(const bool *flags, unsigned int count)
 {
     return memchr(flags, true, count);

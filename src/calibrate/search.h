@@ -19,4 +19,8 @@ void search_close(struct search_map *map);
  * are such. Returns as runs_evaluate(). */
 int search_run(struct fit *fit, const struct search_map *map, bool shape, bool *changed, bool *any);
 
+/* A key that START has at 0, and that the data do not determine, stays where the fit has led if
+ * the data contradict the 0. Returns as runs_evaluate(). */
+int search_switched_off(struct fit *fit);
+
 #endif

@@ -25,6 +25,7 @@ void surrogate_open(struct surrogate *surrogate, unsigned int rows, unsigned int
     surrogate->near_x = allocate_zeroed((parameters + 1) * sizeof(double));
     surrogate->far_x = allocate_zeroed((parameters + 1) * sizeof(double));
     surrogate->residual = allocate_zeroed((rows + 1) * sizeof(double));
+    surrogate->is_bound = allocate_zeroed((rows + 1) * sizeof(bool));
     surrogate->prior = allocate_zeroed((parameters + 1) * sizeof(double));
     surrogate->spread = allocate_zeroed((parameters + 1) * sizeof(double));
 }
@@ -36,6 +37,7 @@ void surrogate_close(struct surrogate *surrogate)
     free(surrogate->near_x);
     free(surrogate->far_x);
     free(surrogate->residual);
+    free(surrogate->is_bound);
     free(surrogate->prior);
     free(surrogate->spread);
 }
@@ -55,6 +57,7 @@ void surrogate_copy(struct surrogate *to, const struct surrogate *from)
     copy(to->near_x, from->near_x, parameters);
     copy(to->far_x, from->far_x, parameters);
     copy(to->residual, from->residual, rows);
+    memcpy(to->is_bound, from->is_bound, rows * sizeof(*to->is_bound));
     copy(to->prior, from->prior, parameters);
     copy(to->spread, from->spread, parameters);
 }
@@ -89,6 +92,12 @@ double surrogate_residual(const struct surrogate *surrogate, unsigned int row, c
     return surrogate->residual[row] + log(fmax(time_of(surrogate, row, x), LEAST));
 }
 
+/* In standard errors. A bound should be kept by one, since small changes of anything move a row. */
+static double weigh(const struct surrogate *surrogate, unsigned int row, double residual)
+{
+    return surrogate->is_bound[row] ? fmax(residual / SIGMA + 1, 0) : residual / SIGMA;
+}
+
 /* Two for each parameter: by the prior, and by the damping. */
 static unsigned int residual_count(const struct surrogate *surrogate)
 {
@@ -106,7 +115,8 @@ static void put_residuals(const struct problem *problem, const double *x, double
     unsigned int rows = surrogate->row_count;
 
     for (unsigned int i = 0; i < rows; i++)
-        out[i] = is_left_out(problem, i) ? 0 : surrogate_residual(surrogate, i, x) / SIGMA;
+        out[i] =
+            is_left_out(problem, i) ? 0 : weigh(surrogate, i, surrogate_residual(surrogate, i, x));
     out += rows;
     for (unsigned int k = 0; k < surrogate->parameter_count; k++) {
         *out++ = (x[k] - surrogate->prior[k]) / surrogate->spread[k];
@@ -123,13 +133,14 @@ static void put_jacobian(const struct problem *problem, const double *x, double 
 
     for (unsigned int i = 0; i < rows; i++) {
         double time = time_of(surrogate, i, x);
+        bool counts = !is_left_out(problem, i) && time >= LEAST &&
+                      weigh(surrogate, i, surrogate_residual(surrogate, i, x)) != 0;
 
         for (unsigned int k = 0; k < columns; k++) {
             double slope;
 
             change_at(surrogate, i, k, exp(x[k]), &slope);
-            out[k * stride + i] =
-                is_left_out(problem, i) || time < LEAST ? 0 : slope * exp(x[k]) / time / SIGMA;
+            out[k * stride + i] = counts ? slope * exp(x[k]) / time / SIGMA : 0;
         }
     }
     for (unsigned int k = 0; k < columns; k++) {
@@ -169,9 +180,9 @@ void surrogate_fit(const struct surrogate *surrogate, const bool *left_out, doub
     free(work);
 }
 
-double surrogate_row_cost(double residual)
+double surrogate_row_cost(const struct surrogate *surrogate, unsigned int row, double residual)
 {
-    return pow(residual / SIGMA, 2);
+    return pow(weigh(surrogate, row, residual), 2);
 }
 
 double surrogate_cost(const struct surrogate *surrogate, const bool *left_out,
@@ -180,7 +191,7 @@ double surrogate_cost(const struct surrogate *surrogate, const bool *left_out,
     double cost = 0;
 
     for (unsigned int i = 0; i < surrogate->row_count; i++)
-        cost += left_out && left_out[i] ? 0 : surrogate_row_cost(residuals[i]);
+        cost += left_out && left_out[i] ? 0 : surrogate_row_cost(surrogate, i, residuals[i]);
     for (unsigned int k = 0; k < surrogate->parameter_count; k++)
         cost += pow((x[k] - surrogate->prior[k]) / surrogate->spread[k], 2);
     return cost;

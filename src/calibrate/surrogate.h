@@ -14,8 +14,9 @@ struct surrogate {
     double *near_x, *far_x; /* by parameter: where the samples are; both on the same side of 0 */
     double *near, *far;     /* by row and parameter: relative change of the row's time there */
     double *residual;       /* by row: log of the model's time over the paper's, at the point */
+    bool *is_bound;         /* by row: the paper says "at most", less costs nothing */
     double *prior; /* by parameter: log of the time it would have without the paper, over its own */
-    double *spread; /* by parameter: standard deviation of that */
+    double *spread;       /* by parameter: standard deviation of that */
     const double *anchor; /* where the solution is held, */
     double damping;       /* and how firmly, in units of 1 / spread; 0: not at all */
 };
@@ -38,7 +39,7 @@ double surrogate_cost(const struct surrogate *surrogate, const bool *left_out,
                       const double *residuals, const double *x);
 
 /* The part of one row in it. */
-double surrogate_row_cost(double residual);
+double surrogate_row_cost(const struct surrogate *surrogate, unsigned int row, double residual);
 
 /* Standard errors of the solution x, on the same scale. */
 void surrogate_errors(const struct surrogate *surrogate, const double *x, double *errors);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* verbena calibrate: an adapter file from measured results. */
 #include "calibrate/calibrate.h"
+#include "calibrate/data.h"
 #include "calibrate/leave_out.h"
 #include "commands.h"
 #include "papers.h"
@@ -117,18 +118,18 @@ static int make_directory(const char *path)
     return CLI_FAILED;
 }
 
-static int select_rows(struct paper_db *db, const char *paper, const char *rows, char *error,
+static int select_rows(struct paper_db *db, const char *papers, const char *rows, char *error,
                        size_t size)
 {
-    char *list = strdup(rows ? rows : paper), *rest = list, *name;
+    char *list = strdup(rows ? rows : papers), *rest = list, *name;
     int status = list ? 0 : -1;
 
     while (!status && (name = strsep(&rest, ",")))
         status = paper_db_select(db, name, error, size);
     for (unsigned int i = 0; !status && i < db->row_count; i++) {
-        if (db->rows[i].selected && strcmp(db->rows[i].paper->name, paper)) {
+        if (db->rows[i].selected && !data_is_listed(papers, db->rows[i].paper->name)) {
             snprintf(error, size, "%s is not a value of paper '%s'", db->rows[i].fields[FIELD_ID],
-                     paper);
+                     papers);
             status = -1;
         }
     }
@@ -153,9 +154,13 @@ static int write_json(const json_t *document, const char *path)
     return CLI_FAILED;
 }
 
-static int leave_out(const struct invocation *invocation, const struct paper_db *db)
+static int leave_out(const struct invocation *invocation, const struct paper_db *db,
+                     const char *papers)
 {
+    char *first = strndup(papers, strcspn(papers, ","));
     const struct leave_out_spec spec = { .all = !option_value(invocation, "leave-one-out"),
+                                         .paper = option_value(invocation, "leave-one-out") ? first
+                                                                                            : NULL,
                                          .curves = option_value(invocation, "by-curve"),
                                          .refit = option_value(invocation, "refit"),
                                          .keep = option_value(invocation, "keep-runs"),
@@ -166,6 +171,7 @@ static int leave_out(const struct invocation *invocation, const struct paper_db 
     json_t *document;
     int status = leave_out_run(db, &spec, &result, error, sizeof(error));
 
+    free(first);
     if (status > 0)
         return CLI_SIGNALLED + status;
     if (status) {
@@ -185,7 +191,7 @@ static int leave_out(const struct invocation *invocation, const struct paper_db 
     return status;
 }
 
-static int calibrate_paper(const struct invocation *invocation, const char *paper)
+static int calibrate_papers(const struct invocation *invocation, const char *papers)
 {
     static const char *const others[] = { "start", "hold-out", "fit", "page" };
     char error[512];
@@ -207,10 +213,10 @@ static int calibrate_paper(const struct invocation *invocation, const char *pape
     if (check_directory(option_value(invocation, "output")) ||
         make_directory(option_value(invocation, "keep-runs")) || papers_read(invocation, &db))
         return CLI_FAILED;
-    if (select_rows(&db, paper, option_value(invocation, "rows"), error, sizeof(error)))
+    if (select_rows(&db, papers, option_value(invocation, "rows"), error, sizeof(error)))
         status = cli_usage_error(invocation->command, "%s", error);
     else
-        status = leave_out(invocation, &db);
+        status = leave_out(invocation, &db, papers);
     paper_db_free(&db);
     return status;
 }
@@ -258,14 +264,14 @@ static int check(const struct invocation *invocation)
 
 int cli_calibrate(const struct invocation *invocation)
 {
-    const char *paper = option_value(invocation, "paper");
+    const char *papers = option_value(invocation, "paper");
     unsigned int count = 0;
     struct results **files;
     char error[512];
     int status;
 
-    if (paper)
-        return calibrate_paper(invocation, paper);
+    if (papers)
+        return calibrate_papers(invocation, papers);
     status = check(invocation);
     if (status)
         return status;

@@ -251,12 +251,13 @@ static const struct shape {
     bool (*matches)(double number, const struct values *of, const struct values *than);
     const char *condition; /* in words */
     double added;          /* to the number, for the ratio in those words */
+    bool least;            /* the number is the least ratio that matches, not the largest */
     double (*ratio)(const struct values *of, const struct values *than);
 } shapes[] = {
-    { "flat", false, is_flat, "the largest is at most %.4g times the smallest", 1, spread },
-    { "rises", false, rises, "each is at least %.4g times the one before", 1, least_rise },
-    { "below", true, is_below, "less than %.4g times", 0, largest_ratio },
-    { "above", true, is_above, "more than %.4g times", 0, smallest_ratio },
+    { "flat", false, is_flat, "the largest is at most %.4g times the smallest", 1, false, spread },
+    { "rises", false, rises, "each is at least %.4g times the one before", 1, true, least_rise },
+    { "below", true, is_below, "less than %.4g times", 0, false, largest_ratio },
+    { "above", true, is_above, "more than %.4g times", 0, true, smallest_ratio },
 };
 
 static const struct shape *shape_of(const json_t *check)
@@ -317,13 +318,20 @@ static void say_values(struct outcome *out, const struct values *values)
         say(out, "%s%.4g", i ? ", " : "", values->list[i]);
 }
 
+static double excess_of(const struct shape *shape, double number, double ratio)
+{
+    double excess = log(ratio / (number + shape->added));
+
+    return shape->least ? -excess : excess;
+}
+
 /* Appends the values of the check to out->text, or why there are none. */
 static int evaluate_check(const struct evaluation *evaluation, const struct paper_row *row,
                           const json_t *check, struct outcome *out)
 {
     const struct shape *shape = shape_of(check);
     struct values of, than = { 0 };
-    double number;
+    double number, ratio;
 
     if (!shape)
         return say(out, "unknown kind of check");
@@ -332,7 +340,9 @@ static int evaluate_check(const struct evaluation *evaluation, const struct pape
     if (gather(evaluation, row, json_object_get(check, "of"), &of, out) ||
         (shape->compares && gather(evaluation, row, json_object_get(check, "than"), &than, out)))
         return -1;
-    say_criterion(out, " (measured: %.4g)", shape->ratio(&of, &than));
+    ratio = shape->ratio(&of, &than);
+    say_criterion(out, " (measured: %.4g)", ratio);
+    out->excess = fmax(out->excess, excess_of(shape, number, ratio));
     if (!shape->matches(number, &of, &than)) {
         out->verdict = VERDICT_MISSES;
         say(out, "not %s: ", shape->name);
@@ -345,25 +355,30 @@ static int evaluate_check(const struct evaluation *evaluation, const struct pape
     return 0;
 }
 
-/* out->text gets the values of all checks, or only the text of the one that did not match. */
+/* out->text gets the values of all checks, or only the text of the first that did not match. */
 static int evaluate_shape(const struct evaluation *evaluation, const struct paper_row *row,
                           struct outcome *out)
 {
-    struct outcome matched = { 0 };
+    struct outcome said = { 0 };
     const json_t *check;
     size_t i;
 
     out->verdict = VERDICT_MATCHES;
     json_array_foreach(json_object_get(row->spec, "checks"), i, check)
     {
+        bool matched = out->verdict == VERDICT_MATCHES;
+
         out->text[0] = '\0';
-        if (evaluate_check(evaluation, row, check, out))
+        if (evaluate_check(evaluation, row, check, out)) {
+            out->excess = NAN;
             return -1;
-        if (out->verdict != VERDICT_MATCHES)
-            return 0;
-        say(&matched, "%s%s", i ? "; " : "", out->text);
+        }
+        if (matched && out->verdict != VERDICT_MATCHES)
+            said.text[0] = '\0';
+        if (matched)
+            say(&said, "%s%s", *said.text ? "; " : "", out->text);
     }
-    memcpy(out->text, matched.text, sizeof(out->text));
+    memcpy(out->text, said.text, sizeof(out->text));
     return 0;
 }
 
@@ -452,7 +467,9 @@ void evaluate_row(const struct evaluation *evaluation, const struct paper_row *r
 {
     const char *reason = paper_db_text(row->spec, "not_run");
 
-    *out = (struct outcome){ .verdict = VERDICT_NOT_RUN, .ours = NAN, .error = NAN, .points = NAN };
+    *out = (struct outcome){
+        .verdict = VERDICT_NOT_RUN, .ours = NAN, .error = NAN, .points = NAN, .excess = NAN
+    };
     if (reason) {
         say(out, "%s", reason);
         return;

@@ -38,10 +38,11 @@ struct evaluation {
 
 struct outcome {
     enum verdict verdict;
-    double ours;          /* NAN for a shape, which has no value */
-    double error;         /* %, NAN for a shape; of a saving, that of the ratio of times */
-    double points;        /* of a saving: ours less the paper's; NAN otherwise */
-    char text[512];       /* the values behind a shape, or why the row was not run */
+    double ours;    /* NAN for a shape, which has no value */
+    double error;   /* %, NAN for a shape; of a saving, that of the ratio of times */
+    double points;  /* of a saving: ours less the paper's; NAN otherwise */
+    double excess;  /* of a shape: log of its worst ratio over the bound; below 0: it matches */
+    char text[512]; /* the values behind a shape, or why the row was not run */
     char criterion[1024]; /* when the row matches, in words, and how near it is to that */
 };
 

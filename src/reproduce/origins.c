@@ -10,6 +10,7 @@
 #include <string.h>
 
 #define ORIGIN_MAX 256
+#define AS         "fitted, as "
 #define FILES_MAX  16 /* based on each other */
 
 struct origins {
@@ -83,6 +84,15 @@ void origins_free(struct origins *origins)
 const char *origins_text(const struct origins *origins, const char *key)
 {
     return origins->keys[parameter_find(key) - parameter_rows].text;
+}
+
+const char *origins_leader(const struct origins *origins, const char *key)
+{
+    const char *text = origins_text(origins, key);
+    const struct parameter_row *leader =
+        strncmp(text, AS, strlen(AS)) ? NULL : parameter_find(text + strlen(AS));
+
+    return leader ? leader->key : NULL;
 }
 
 const char *origins_file(const struct origins *origins, const char *key)

@@ -14,6 +14,9 @@ void origins_free(struct origins *origins);
 /* The comment behind a parameter, or "". */
 const char *origins_text(const struct origins *origins, const char *key);
 
+/* The parameter whose value this one has, "fitted, as KEY", or NULL. */
+const char *origins_leader(const struct origins *origins, const char *key);
+
 /* The file that sets a parameter, or NULL: its value is the default. */
 const char *origins_file(const struct origins *origins, const char *key);
 

@@ -14,6 +14,7 @@
 #include "sim/sched/vthread_notify.h"
 #include "sim/attach.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 /* ---- costs of calls ---- */
@@ -66,9 +67,10 @@ static double cost_of(enum hca_call call, uint64_t amount)
 }
 
 static __thread uint64_t call_began;
+static __thread uint64_t after_doorbell; /* what a call that posts sends still takes then */
 
-/* Others notice a QP when it receives, which is an event, and when it sends. If what a peer sends moves it to
- * error before it is in RTS, the process learns that when it sends. */
+/* Others notice a QP when it receives, which is an event, and when it sends. If what a peer sends
+ * moves it to error before it is in RTS, the process learns that when it sends. */
 static bool is_unnoticed(enum hca_call call)
 {
     return call == CALL_CREATE_QP || call == CALL_PREPARE_QP;
@@ -90,10 +92,16 @@ static enum hca_call call_of(const struct ibv_send_wr *wr, bool first)
     return first ? CALL_POST_SEND : CALL_POST_NEXT_SEND;
 }
 
+static double time_after_doorbell(const struct ibv_send_wr *first)
+{
+    return first ? model->parameters.host.post_return * cost_of(call_of(first, true), 1) : 0;
+}
+
 /* A driver holds the lock of the send queue while it writes the WQEs of a call. */
 static void sim_charge_sends(struct hca_qp *hqp, const struct ibv_send_wr *list)
 {
     struct sim_qp *qp = sim_qp_find(hqp->ibv.qp_num);
+    double tail = time_after_doorbell(list);
     uint64_t cost = 0;
 
     for (const struct ibv_send_wr *wr = list; wr; wr = wr->next)
@@ -104,8 +112,9 @@ static void sim_charge_sends(struct hca_qp *hqp, const struct ibv_send_wr *list)
         qp->locked_until = sched_now() + cost;
     for (const struct ibv_send_wr *wr = list; wr; wr = wr->next) {
         call_began = sched_now();
-        sched_charge_ahead(cost_of(call_of(wr, wr == list), wr->num_sge));
+        sched_charge_ahead(cost_of(call_of(wr, wr == list), wr->num_sge) - (wr == list ? tail : 0));
     }
+    after_doorbell = ns_of(tail);
 }
 
 /* A program that polls several CQs must poll each of them after a change before it may sleep. */
@@ -146,8 +155,8 @@ static bool may_sleep_polling(const struct vthread *me, uint32_t empty_polls, bo
 /* The thread will sleep in this poll, unless something changes before its turn. */
 static bool is_about_to_sleep(struct vthread *me, struct hca_cq *cq, bool *for_cqe)
 {
-    return !sched_is_first() && !cq->shared->has_channel && cq_is_empty(cq) &&
-           !sim_qp_has_cqes() && vthread_index_is_alone(me) &&
+    return !sched_is_first() && !cq->shared->has_channel && cq_is_empty(cq) && !sim_qp_has_cqes() &&
+           vthread_index_is_alone(me) &&
            may_sleep_polling(me, vthread_empty_polls(me) + 1, for_cqe);
 }
 
@@ -213,7 +222,11 @@ static void sim_send(struct hca_qp *hqp, struct send_wqe *swqe)
 
 static void sim_send_end(struct hca_qp *hqp)
 {
+    struct vthread *me = sched_self();
+
     sim_qp_ring(hqp);
+    if (me)
+        me->clock += after_doorbell;
 }
 
 static bool sim_send_fast(struct hca_qp *hqp, const struct ibv_sge *sge, unsigned int flags)

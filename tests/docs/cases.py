@@ -123,6 +123,8 @@ CASES = {
             skip(CALIBRATES),
         'verbena bench bw --adapter ./mine.adapter --set link.rate=25GB/s': skip(CALIBRATES),
         'verbena calibrate --paper miba': prints(r'bus\.\w+ = .*# fitted, ', r'FITTED'),
+        'verbena calibrate --paper pcie,mem,miba': Case(long='takes minutes', prints=(r'# mt25208.adapter', r'FITTED')),
+        'verbena calibrate --paper mem,pcie --leave-one-out --refit mem.f3b.scatter': Case(long='takes minutes', prints=(r'REFITTED',)),
         'verbena calibrate --paper clan --leave-one-out --rows clan.t1.sr-poll.p,clan.t1.wr-poll.p,clan.f2.bw.p3':
             Case(long='takes minutes', prints=(r'left out of its fit', r'REFITTED')),
     },

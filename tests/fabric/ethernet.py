@@ -23,7 +23,7 @@ REFUSED = [
     ('pfc.xoff=1KB;pfc.xon=0B;pfc.headroom=0B', 'pfc.xoff and pfc.headroom hold less than one packet'),
     ('ecn.kmax=4KB', 'ecn.kmax is below ecn.kmin'),
     ('ecn.kmax=0B', 'dcqcn.enabled = yes needs ecn.kmax'),
-    ('ecn.pmax=1.5', 'ecn.pmax exceeds 1'),
+    ('ecn.pmax=1.5', 'ecn.pmax must be from 0 to 1'),
     ('dcqcn.g=1', 'dcqcn.g is not between 0 and 1'),
     ('dcqcn.timer=0us', 'dcqcn.timer is below 1 ns'),
     (NO_DCQCN + ';' + LOSSY + ';fabric.output_buffer=1KB', 'fabric.output_buffer holds less than one packet'),

@@ -41,6 +41,8 @@
 #define REAL(field, default_, text) \
     { MEMBER(field, double), .unit = UNIT_REAL, .default_value = default_, \
       .maximum = LARGEST_COUNT, .help = text }
+#define SHARE(field, default_, text) \
+    { MEMBER(field, double), .unit = UNIT_REAL, .default_value = default_, .maximum = 1, .help = text }
 #define TEXT(field, default_, text) \
     { .key = #field, .unit = UNIT_TEXT, .offset = offsetof(struct parameters, field), \
       .size = sizeof(((struct parameters *)0)->field), .default_value = default_, .help = text }
@@ -53,6 +55,7 @@ const struct parameter_row parameter_rows[] = {
     TIME(host.post_send, REQUIRED, "posting a send WQE"),
     TIME(host.post_next_send, "0 ns",
          "each further send WQE of the same call, which rings one doorbell; 0: as host.post_send"),
+    SHARE(host.post_return, "0", "the share of host.post_send that passes after the doorbell"),
     TIME(host.post_recv, REQUIRED, "posting a receive WQE"),
     TIME(host.poll_hit, REQUIRED, "a poll that finds a completion"),
     TIME(host.poll_empty, REQUIRED, "a poll that finds none"),
@@ -202,7 +205,7 @@ const struct parameter_row parameter_rows[] = {
 
     BYTES(ecn.kmin, "5 KB", 0, "queue of a switch output, per VL, from which on packets are marked"),
     BYTES(ecn.kmax, "0 B", 0, "queue beyond which every packet is marked; 0: no marks"),
-    REAL(ecn.pmax, "0.01", "probability of a mark at ecn.kmax; it grows linearly from ecn.kmin on"),
+    SHARE(ecn.pmax, "0.01", "probability of a mark at ecn.kmax; it grows linearly from ecn.kmin on"),
 
     YES_NO(dcqcn.enabled, "no", "adapters send CNPs for marked packets, and QPs obey them"),
     TIME(dcqcn.cnp_interval, "50 us", "a QP sends at most one CNP in this time (N)"),

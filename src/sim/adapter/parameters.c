@@ -487,7 +487,6 @@ static int check_consistency(struct reading *reading)
         { out->pfc.xoff && out->pfc.xoff + out->pfc.headroom < packet, "pfc.xoff",
           "and pfc.headroom hold less than one packet of link.mtu and link.header" },
         { out->ecn.kmax && out->ecn.kmin > out->ecn.kmax, "ecn.kmax", "is below ecn.kmin" },
-        { out->ecn.pmax > 1, "ecn.pmax", "exceeds 1" },
         { !(out->dcqcn.g > 0) || out->dcqcn.g >= 1, "dcqcn.g", "is not between 0 and 1" },
         { out->dcqcn.timer < 1 || out->dcqcn.alpha_interval < 1,
           out->dcqcn.timer < 1 ? "dcqcn.timer" : "dcqcn.alpha_interval", "is below 1 ns" },

@@ -35,6 +35,7 @@ struct parameters {
     struct {
         double post_send, post_recv, poll_hit, poll_empty;
         double post_next_send; /* a further WQE of the same call; 0: as post_send */
+        double post_return;    /* the share of post_send after the doorbell */
         double sge_time; /* per SGE after the first of a posted WQE */
         double copy_rate;
         double copy_call;
