@@ -354,7 +354,8 @@ static void start(struct trial *trial)
     }
 }
 
-static bool introduce(struct trial *trial)
+/* Before the processes know of each other they have not begun to talk, so none has ended yet. */
+static bool introduce(struct trial *trial, struct damage *damage)
 {
     struct offer offer[2];
     char byte;
@@ -362,6 +363,8 @@ static bool introduce(struct trial *trial)
     for (int i = 0; i < 2; i++)
         if (recv(trial->fd[i], &offer[i], sizeof(offer[i]), 0) != sizeof(offer[i]))
             return false;
+    if (!map_segment(trial->fabric, damage))
+        return false;
     for (int i = 0; i < 2; i++)
         if (send(trial->fd[i], &offer[!i], sizeof(offer[0]), MSG_NOSIGNAL) < 0)
             return false;
@@ -413,7 +416,7 @@ static bool run_trial(uint64_t seed, int number, bool print)
     setenv("VERBENA_FABRIC", trial.fabric, 1);
     fflush(NULL);
     start(&trial);
-    if (!introduce(&trial) || !map_segment(trial.fabric, &damage)) {
+    if (!introduce(&trial, &damage)) {
         snprintf(trial.reason, sizeof(trial.reason), "the processes did not get to talk");
     } else {
         int words = 1 << next_dice(&damage) % 7;
