@@ -228,6 +228,8 @@ struct send_route {
     uint32_t slot_mask;
 };
 
+struct mapping;
+
 /* The same for short RDMA writes: the memory behind a key that this process has mapped. */
 struct write_route {
     struct shared_qp *peer;
@@ -242,7 +244,6 @@ struct write_route {
 
 enum stall_reason { NOT_STALLED, STALL_RNR, STALL_NO_RESPONSE, STALL_NO_ROOM };
 
-struct mapping;
 struct wr_builder;
 
 /* The fields of every send come first and fill two cache lines, which matters with many QPs. */
