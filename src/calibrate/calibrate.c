@@ -88,29 +88,41 @@ static int begin(struct session *session)
     return fail(session, reason);
 }
 
-/* Searches the counts; least squares; both again if values instead of shapes move a count. The
- * differences between whole and brief runs are renewed in between. */
+/* Searches counts, and fits the other keys to those that have changed. */
+static int search_then_fit(struct fit *fit, const struct search_map *map, enum search_pass pass)
+{
+    bool *changed = allocate_zeroed(fit->data->experiment_count + 1), any;
+    int status = search_run(fit, map, pass, changed, &any);
+
+    if (!status && any)
+        fit_forget(fit, changed);
+    if (!status && (any || pass != SEARCH_NEARBY)) {
+        status = fit_compare_runs(fit);
+        if (!status)
+            status = fit_solve(fit, TRIALS_AGAIN);
+    }
+    free(changed);
+    return status;
+}
+
+/* The differences between whole and brief runs are renewed between the steps. The first counts are
+ * found while other keys are still wrong, so counts are looked at again. */
 static int fit_alternately(struct fit *fit, const struct search_map *map)
 {
     bool *changed = allocate_zeroed(fit->data->experiment_count + 1), any;
-    int status = search_run(fit, map, true, changed, &any);
+    int status = search_run(fit, map, SEARCH_SHAPES, changed, &any);
 
+    free(changed);
     if (!status && any)
         status = fit_compare_runs(fit);
     if (!status)
         status = fit_screen(fit);
     if (!status)
         status = fit_solve(fit, TRIALS);
-    memset(changed, 0, fit->data->experiment_count);
     if (!status)
-        status = search_run(fit, map, false, changed, &any);
+        status = search_then_fit(fit, map, SEARCH_VALUES);
     if (!status)
-        status = fit_compare_runs(fit);
-    if (!status && any)
-        fit_forget(fit, changed);
-    if (!status)
-        status = fit_solve(fit, TRIALS_AGAIN);
-    free(changed);
+        status = search_then_fit(fit, map, SEARCH_NEARBY);
     return status;
 }
 
@@ -224,11 +236,10 @@ int calibrate_run(const struct calibrate_spec *spec, struct results **files, uns
         return -1;
     take_device(files[0], &out->keys);
     session.controlled = control_apply(&out->data, &out->keys);
-    session.runs =
-        (struct runs){ .data = &out->data,
-                       .keys = &out->keys,
-                       .at_once = spec->at_once,
-                       .known = { .data = &out->data, .key_count = out->keys.count } };
+    session.runs = (struct runs){ .data = &out->data,
+                                  .keys = &out->keys,
+                                  .at_once = spec->at_once,
+                                  .known = { .data = &out->data, .key_count = out->keys.count } };
     if (runs_open(&session.runs, error, size)) {
         calibrate_free(out);
         return -1;

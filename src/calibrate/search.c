@@ -8,10 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define REACH     16 /* a value is searched up to that of START times REACH */
-#define GRID      12 /* values of the first round, besides those of the axes */
-#define ROUNDS    6  /* of narrowing it down */
-#define TRIES_MAX 64
+#define REACH     16  /* a value is searched up to that of START times REACH */
+#define GRID      12  /* values of the first round, besides those of the axes */
+#define ROUNDS    6   /* of narrowing it down */
+#define NEAR      1.2 /* the ratio of two values between which the loss has no minimum of its own */
+#define TRIES_MAX 128
 #define SAME      0.01 /* relative difference of losses that do not differ */
 #define STILL     1e-4
 #define BETTER    6.0 /* least fall of the sum of squares that moves a value */
@@ -19,17 +20,19 @@
 /* In the order of their values. */
 struct tries {
     unsigned int count;
-    struct try {
+    struct
+    try {
         double value, loss;
         double *out; /* by point */
-    } list[TRIES_MAX];
+    }
+    list[TRIES_MAX];
 };
 
 struct search {
     struct fit *fit;
     unsigned int key;
     const bool *experiments; /* that the key moves */
-    bool shape;
+    enum search_pass pass;
     struct tries tries;
 };
 
@@ -58,6 +61,11 @@ static void add_try(struct tries *tries, struct try try)
             (tries->count - place) * sizeof(*tries->list));
     tries->list[place] = try;
     tries->count++;
+}
+
+static bool any_of(const bool *flags, unsigned int count)
+{
+    return memchr(flags, true, count);
 }
 
 static void take_moves(const struct fit *fit, const double *still, const double *moved, bool *moves)
@@ -122,7 +130,8 @@ static int run_values(struct search *search, const double *wanted, unsigned int 
     for (unsigned int i = 0; i < count; i++)
         copy_rest(search, wanted[i], chosen + i * all, found[i].out);
     for (unsigned int i = 0; i < count; i++) {
-        found[i].loss = fit_loss(fit, found[i].out, search->experiments, search->shape);
+        found[i].loss =
+            fit_loss(fit, found[i].out, search->experiments, search->pass == SEARCH_SHAPES);
         add_try(&search->tries, found[i]);
     }
     free(values);
@@ -239,6 +248,15 @@ void search_close(struct search_map *map)
     free(map->moves);
 }
 
+/* The size of a cache places a step in curves, wherever the curves lie. How high the step is, other
+ * counts and latencies decide together: counts wait until the latencies are right. */
+static bool is_cache_size(const struct key *key)
+{
+    size_t length = strlen(key->row->key), end = strlen("_entries");
+
+    return length > end && !strcmp(key->row->key + length - end, "_entries");
+}
+
 /* The counts at which the key's experiments were measured: between two of them lies a step. */
 static unsigned int add_axis_values(const struct search *search, double low, double high,
                                     double *values, unsigned int count)
@@ -298,6 +316,53 @@ static unsigned int add_middle(const struct tries *tries, unsigned int below, do
     if (high - low > 1)
         wanted[count++] = sqrt(fmax(1, low) * high);
     return count;
+}
+
+static double worst_loss(const struct tries *tries)
+{
+    double worst = 0;
+
+    for (unsigned int i = 0; i < tries->count; i++)
+        worst = fmax(worst, tries->list[i].loss);
+    return worst;
+}
+
+/* Whether curves differ between a try and the next one, and a minimum may lie there: neither the
+ * values nor the losses say that it cannot. */
+static bool may_hide_minimum(const struct search *search, unsigned int below)
+{
+    const struct tries *tries = &search->tries;
+    const struct try *low = &tries->list[below], *high = low + 1;
+    double half = (tries->list[best_of(tries)].loss + worst_loss(tries)) / 2;
+    bool *differ, any;
+
+    if (high->value <= low->value * NEAR || fmin(low->loss, high->loss) > half)
+        return false;
+    differ = allocate_zeroed(search->fit->data->experiment_count + 1);
+    choose_experiments(search, high->value, differ);
+    any = any_of(differ, search->fit->data->experiment_count);
+    free(differ);
+    return any;
+}
+
+/* Halves the gaps in which a minimum may hide. */
+static int look_between(struct search *search)
+{
+    const struct tries *tries = &search->tries;
+    double wanted[TRIES_MAX];
+    unsigned int count, before;
+    int status;
+
+    do {
+        before = tries->count;
+        count = 0;
+        for (unsigned int i = 0; i + 1 < before; i++) {
+            if (may_hide_minimum(search, i))
+                count = add_middle(tries, i, wanted, count);
+        }
+        status = try_values(search, wanted, count);
+    } while (!status && tries->count > before);
+    return status;
 }
 
 /* Halves the gaps on both sides of the plateau until they are small. */
@@ -360,32 +425,42 @@ static bool conclude(struct search *search)
     return key->value != before;
 }
 
-static int search_key(struct search *search, bool *changed)
+static unsigned int choose_everywhere(const struct search *search, double *values)
 {
-    struct key *key = &search->fit->keys->list[search->key];
-    double low = lowest(key), high = highest(key), wanted[TRIES_MAX];
+    const struct key *key = &search->fit->keys->list[search->key];
+    double low = lowest(key), high = highest(key);
     unsigned int count = 0;
-    int status;
 
     for (int i = 0; i <= GRID; i++)
-        wanted[count++] = low * pow(high / low, (double)i / GRID);
-    wanted[count++] = key->value;
-    count = add_axis_values(search, low, high, wanted, count);
-    status = try_values(search, wanted, count);
+        values[count++] = low * pow(high / low, (double)i / GRID);
+    values[count++] = key->value;
+    return is_cache_size(key) ? add_axis_values(search, low, high, values, count) : count;
+}
+
+static unsigned int choose_nearby(const struct search *search, double *values)
+{
+    const struct key *key = &search->fit->keys->list[search->key];
+    const double some[] = { lowest(key), key->low / NEAR,  key->low,    key->value,
+                            key->high,   key->high * NEAR, highest(key) };
+
+    memcpy(values, some, sizeof(some));
+    return sizeof(some) / sizeof(*some);
+}
+
+static int search_key(struct search *search, bool *changed)
+{
+    bool nearby = search->pass == SEARCH_NEARBY;
+    double wanted[TRIES_MAX];
+    unsigned int count = nearby ? choose_nearby(search, wanted) : choose_everywhere(search, wanted);
+    int status = try_values(search, wanted, count);
+
+    if (!status && search->pass == SEARCH_SHAPES)
+        status = look_between(search);
     if (!status)
         status = narrow(search);
     if (!status)
         *changed = conclude(search);
     return status;
-}
-
-/* The size of a cache places a step in curves, wherever the curves lie. How high the step is, other
- * counts and latencies decide together: counts wait until the latencies are right. */
-static bool is_cache_size(const struct key *key)
-{
-    size_t length = strlen(key->row->key), end = strlen("_entries");
-
-    return length > end && !strcmp(key->row->key + length - end, "_entries");
 }
 
 /* A mechanism that START does not have, and of which the data only tell that it is there. */
@@ -433,12 +508,14 @@ int search_switched_off(struct fit *fit)
     return status;
 }
 
-static bool any_of(const bool *flags, unsigned int count)
+static bool is_searched(const struct key *key, enum search_pass pass)
 {
-    return memchr(flags, true, count);
+    return key->variation == KEY_DISCRETE && (pass != SEARCH_SHAPES || is_cache_size(key)) &&
+           (pass != SEARCH_NEARBY || key->origin == KEY_FITTED);
 }
 
-int search_run(struct fit *fit, const struct search_map *map, bool shape, bool *changed, bool *any)
+int search_run(struct fit *fit, const struct search_map *map, enum search_pass pass, bool *changed,
+               bool *any)
 {
     unsigned int all = fit->data->experiment_count;
     int status = 0;
@@ -446,12 +523,11 @@ int search_run(struct fit *fit, const struct search_map *map, bool shape, bool *
     *any = false;
     for (unsigned int i = 0; !status && i < fit->keys->count; i++) {
         struct search search = {
-            .fit = fit, .key = i, .experiments = map->moves + (size_t)i * all, .shape = shape
+            .fit = fit, .key = i, .experiments = map->moves + (size_t)i * all, .pass = pass
         };
         bool moved = false;
 
-        if (fit->keys->list[i].variation != KEY_DISCRETE ||
-            (shape && !is_cache_size(&fit->keys->list[i])))
+        if (!is_searched(&fit->keys->list[i], pass))
             continue;
         if (any_of(search.experiments, all))
             status = search_key(&search, &moved);

@@ -14,10 +14,16 @@ struct search_map {
 int search_open(struct fit *fit, struct search_map *map);
 void search_close(struct search_map *map);
 
-/* Searches each discrete key in turn, by the shape of the curves alone (caches only) or by their
- * values. Adds the experiments that keys with new values move to 'changed', and sets *any if there
- * are such. Returns as runs_evaluate(). */
-int search_run(struct fit *fit, const struct search_map *map, bool shape, bool *changed, bool *any);
+enum search_pass {
+    SEARCH_SHAPES, /* all counts of caches, by the shape of the curves alone */
+    SEARCH_VALUES, /* all counts, by the values of the curves */
+    SEARCH_NEARBY, /* the same, but near the counts that have been found */
+};
+
+/* Searches each discrete key in turn. Adds the experiments that keys with new values move to
+ * 'changed', and sets *any if there are such. Returns as runs_evaluate(). */
+int search_run(struct fit *fit, const struct search_map *map, enum search_pass pass, bool *changed,
+               bool *any);
 
 /* A key that START has at 0, and that the data do not determine, stays where the fit has led if
  * the data contradict the 0. Returns as runs_evaluate(). */
