@@ -135,6 +135,8 @@ static int fit_all(struct session *session)
     if (!status)
         status = fit_alternately(fit, &map);
     search_close(&map);
+    if (!status)
+        status = fit_measure_slopes(fit);
     if (status)
         return status;
     identify_keys(fit, &session->out->identify);

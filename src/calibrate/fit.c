@@ -268,22 +268,21 @@ static void note_sensitivity(struct fit *fit, unsigned int key, const double *co
     }
 }
 
-static void take_column(struct fit *fit, unsigned int key, const double *residuals,
-                        const double *out)
+static void take_column(const struct fit *fit, const double *residuals, const double *out,
+                        double step, double *column)
 {
-    double *column = fit->jacobian + (size_t)key * fit->point_count;
-
     for (unsigned int i = 0; i < fit->point_count; i++) {
         unsigned int point = fit->points_of[i];
 
         /* What was not run, or failed, counts as unchanged. */
         column[i] =
-            isnan(out[point]) ? 0 : (residual_of(fit, point, out[point]) - residuals[i]) / STEP;
+            isnan(out[point]) ? 0 : (residual_of(fit, point, out[point]) - residuals[i]) / step;
     }
 }
 
 /* One run for each key, with the experiments that it moved the last time. */
-static int measure_jacobian(struct fit *fit, const double *x, const double *residuals)
+static int measure_columns(struct fit *fit, const double *x, const double *residuals, double step,
+                           double *jacobian)
 {
     unsigned int count = fit->key_count;
     struct runs_trial *trials = allocate_zeroed(count * sizeof(*trials) + 1);
@@ -293,7 +292,7 @@ static int measure_jacobian(struct fit *fit, const double *x, const double *resi
 
     for (unsigned int i = 0; i < count; i++) {
         memcpy(moved, x, count * sizeof(*x));
-        moved[i] += STEP;
+        moved[i] += step;
         trials[i] = (struct runs_trial){
             .values = values + (size_t)i * fit->keys->count,
             .experiments = fit->sensitive + (size_t)i * fit->data->experiment_count,
@@ -301,17 +300,24 @@ static int measure_jacobian(struct fit *fit, const double *x, const double *resi
         };
         values_at(fit, moved, values + (size_t)i * fit->keys->count);
     }
-    fit->measured_norm = norm_of(fit, residuals);
     fit->stopped = runs_evaluate(fit->runs, trials, count, "least squares");
-    for (unsigned int i = 0; !fit->stopped && i < count; i++) {
-        take_column(fit, i, residuals, trials[i].out);
-        note_sensitivity(fit, i, fit->jacobian + (size_t)i * fit->point_count);
-    }
+    for (unsigned int i = 0; !fit->stopped && i < count; i++)
+        take_column(fit, residuals, trials[i].out, step, jacobian + (size_t)i * fit->point_count);
     free(trials);
     free(values);
     free(outs);
     free(moved);
     return fit->stopped ? -1 : 0;
+}
+
+static int measure_jacobian(struct fit *fit, const double *x, const double *residuals)
+{
+    fit->measured_norm = norm_of(fit, residuals);
+    if (measure_columns(fit, x, residuals, STEP, fit->jacobian))
+        return -1;
+    for (unsigned int i = 0; i < fit->key_count; i++)
+        note_sensitivity(fit, i, fit->jacobian + (size_t)i * fit->point_count);
+    return 0;
 }
 
 /* Broyden: the smallest change of the Jacobian that explains the last step. */
@@ -350,6 +356,42 @@ static int renew_jacobian(struct fit *fit, const double *x, const double *residu
     memcpy(fit->before_x, x, fit->key_count * sizeof(*x));
     memcpy(fit->before_residuals, residuals, fit->point_count * sizeof(*residuals));
     return 0;
+}
+
+static void position_of(const struct fit *fit, double *x)
+{
+    for (unsigned int i = 0; i < fit->key_count; i++) {
+        const struct key *key = &fit->keys->list[fit->keys_of[i]];
+
+        x[i] = key->start > 0 ? log(key->value / key->start) : 0;
+    }
+}
+
+/* A step that takes a point over a cliff gives a slope that is much too steep. */
+static double gentler(double up, double down)
+{
+    if (up * down <= 0)
+        return 0;
+    return fabs(up) < fabs(down) ? up : down;
+}
+
+int fit_measure_slopes(struct fit *fit)
+{
+    size_t count = (size_t)fit->key_count * fit->point_count;
+    double *x = new_vector(fit->key_count), *down = new_vector(count);
+    double *residuals = new_vector(fit->point_count + fit->key_count);
+
+    position_of(fit, x);
+    if (fit->jacobian && !evaluate(fit, x, residuals) && !measure_jacobian(fit, x, residuals) &&
+        !measure_columns(fit, x, residuals, -STEP, down)) {
+        for (size_t i = 0; i < count; i++)
+            fit->jacobian[i] = gentler(fit->jacobian[i], down[i]);
+    }
+    fit->comparable = false;
+    free(x);
+    free(down);
+    free(residuals);
+    return fit->stopped;
 }
 
 /* Moves the keys from 'first' on, as many as are screened together. */
@@ -457,12 +499,9 @@ static void solver_open(const struct fit *fit, struct solver *solver)
                                .scale = new_vector(n),
                                .work = new_vector(4 * (size_t)n + m),
                                .pivots = allocate_zeroed((n + 1) * sizeof(int)) };
-    for (int i = 0; i < n; i++) {
-        const struct key *key = &fit->keys->list[fit->keys_of[i]];
-
-        solver->x[i] = key->start > 0 ? log(key->value / key->start) : 0;
+    position_of(fit, solver->x);
+    for (int i = 0; i < n; i++)
         solver->scale[i] = 1;
-    }
 }
 
 static void solver_close(struct solver *solver)
@@ -479,10 +518,10 @@ static void solver_close(struct solver *solver)
 static bool solve_once(struct fit *fit, struct solver *s, int trials)
 {
     int evaluations, jacobians;
-    int info = lmder(serve_lmder, fit, s->m, s->n, s->x, s->residuals, s->jacobian, s->m, CONVERGED,
-                     CONVERGED, 0, trials, s->scale, 2, 1, 0, &evaluations, &jacobians, s->pivots,
-                     s->work, s->work + s->n, s->work + 2 * s->n, s->work + 3 * s->n,
-                     s->work + 4 * s->n);
+    int info =
+        lmder(serve_lmder, fit, s->m, s->n, s->x, s->residuals, s->jacobian, s->m, CONVERGED,
+              CONVERGED, 0, trials, s->scale, 2, 1, 0, &evaluations, &jacobians, s->pivots, s->work,
+              s->work + s->n, s->work + 2 * s->n, s->work + 3 * s->n, s->work + 4 * s->n);
     double norm = norm_of(fit, s->residuals);
 
     return !fit->stopped && info == USED_UP && norm > FAR_AWAY * sqrt(fit->point_count) &&
