@@ -238,10 +238,11 @@ int calibrate_run(const struct calibrate_spec *spec, struct results **files, uns
         return -1;
     take_device(files[0], &out->keys);
     session.controlled = control_apply(&out->data, &out->keys);
-    session.runs = (struct runs){ .data = &out->data,
-                                  .keys = &out->keys,
-                                  .at_once = spec->at_once,
-                                  .known = { .data = &out->data, .key_count = out->keys.count } };
+    session.runs =
+        (struct runs){ .data = &out->data,
+                       .keys = &out->keys,
+                       .at_once = spec->at_once,
+                       .known = { .data = &out->data, .key_count = out->keys.count } };
     if (runs_open(&session.runs, error, size)) {
         calibrate_free(out);
         return -1;

@@ -518,10 +518,10 @@ static void solver_close(struct solver *solver)
 static bool solve_once(struct fit *fit, struct solver *s, int trials)
 {
     int evaluations, jacobians;
-    int info =
-        lmder(serve_lmder, fit, s->m, s->n, s->x, s->residuals, s->jacobian, s->m, CONVERGED,
-              CONVERGED, 0, trials, s->scale, 2, 1, 0, &evaluations, &jacobians, s->pivots, s->work,
-              s->work + s->n, s->work + 2 * s->n, s->work + 3 * s->n, s->work + 4 * s->n);
+    int info = lmder(serve_lmder, fit, s->m, s->n, s->x, s->residuals, s->jacobian, s->m, CONVERGED,
+                     CONVERGED, 0, trials, s->scale, 2, 1, 0, &evaluations, &jacobians, s->pivots,
+                     s->work, s->work + s->n, s->work + 2 * s->n, s->work + 3 * s->n,
+                     s->work + 4 * s->n);
     double norm = norm_of(fit, s->residuals);
 
     return !fit->stopped && info == USED_UP && norm > FAR_AWAY * sqrt(fit->point_count) &&

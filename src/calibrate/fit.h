@@ -6,9 +6,9 @@
 #include "calibrate/runs.h"
 
 /* The keys vary on a logarithmic scale. Residuals are relative errors in units of the standard
- * error of each point; those of outliers are smaller, so that their squares grow as the errors do.
- * A further residual for each key draws it weakly towards START, so that the data decide wherever
- * they can and START everywhere else. */
+ * error of each point; those of outliers are smaller, so that their squares grow as the errors do. A
+ * further residual for each key draws it weakly towards START, so that the
+ * data decide wherever they can and START everywhere else. */
 struct fit {
     struct runs *runs;
     struct data *data;
@@ -35,8 +35,8 @@ void fit_close(struct fit *fit);
  * two kinds of run differ. Returns as runs_evaluate(). */
 int fit_compare_runs(struct fit *fit);
 
-/* Fits the smooth keys, with at most this many trials besides the Jacobians, and as many again
- * while that brings them much nearer to the data. Returns as runs_evaluate(). */
+/* Fits the smooth keys, with at most this many trials besides the Jacobians, and as many again while
+ * that brings them much nearer to the data. Returns as runs_evaluate(). */
 int fit_solve(struct fit *fit, int trials);
 
 /* Measures the slopes of all points at the present values, upwards and downwards, and keeps the

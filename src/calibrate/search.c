@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define REACH     16  /* a value is searched up to that of START times REACH */
-#define GRID      12  /* values of the first round, besides those of the axes */
-#define ROUNDS    6   /* of narrowing it down */
-#define NEAR      1.2 /* the ratio of two values between which the loss has no minimum of its own */
+#define REACH     16 /* a value is searched up to that of START times REACH */
+#define GRID      12 /* values of the first round, besides those of the axes */
+#define ROUNDS    6  /* of narrowing it down */
+#define NEAR      1.2 /* no minimum is looked for between values in this ratio */
 #define TRIES_MAX 128
 #define SAME      0.01 /* relative difference of losses that do not differ */
 #define STILL     1e-4
@@ -20,12 +20,10 @@
 /* In the order of their values. */
 struct tries {
     unsigned int count;
-    struct
-    try {
+    struct try {
         double value, loss;
         double *out; /* by point */
-    }
-    list[TRIES_MAX];
+    } list[TRIES_MAX];
 };
 
 struct search {

@@ -15,9 +15,9 @@ int search_open(struct fit *fit, struct search_map *map);
 void search_close(struct search_map *map);
 
 enum search_pass {
-    SEARCH_SHAPES, /* all counts of caches, by the shape of the curves alone */
+    SEARCH_SHAPES, /* entries of caches, by the shape of the curves alone */
     SEARCH_VALUES, /* all counts, by the values of the curves */
-    SEARCH_NEARBY, /* the same, but near the counts that have been found */
+    SEARCH_NEARBY, /* the same, for counts that the data determine, near what was found */
 };
 
 /* Searches each discrete key in turn. Adds the experiments that keys with new values move to
