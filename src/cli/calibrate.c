@@ -42,11 +42,26 @@ static void print_json(const json_t *document)
     putchar('\n');
 }
 
+/* The modelled curves come from this command; that of their last run names temporary files. */
+static int write_page(const struct invocation *invocation, struct results *measured,
+                      struct results *modelled, const char *path)
+{
+    static const char *const labels[] = { "measured", "modelled" };
+    struct results *runs[] = { measured, modelled };
+    char *command = options_invocation_text(invocation, NULL);
+
+    if (!command) {
+        cli_error("out of memory");
+        return CLI_FAILED;
+    }
+    free(modelled->command);
+    modelled->command = command;
+    return report_runs(runs, labels, 2, path);
+}
+
 static int conclude(const struct invocation *invocation, struct results *measured,
                     const struct calibration *calibration)
 {
-    static const char *const labels[] = { "measured", "modelled" };
-    struct results *runs[] = { measured, calibration->modelled };
     const char *path = option_value(invocation, "output"), *page = option_value(invocation, "page");
     int status = path ? write_adapter(invocation, calibration, path) : CLI_OK;
 
@@ -59,7 +74,7 @@ static int conclude(const struct invocation *invocation, struct results *measure
         calibrate_print(calibration, stdout);
     }
     if (!status && page)
-        status = report_runs(runs, labels, 2, page);
+        status = write_page(invocation, measured, calibration->modelled, page);
     return status;
 }
 
