@@ -76,6 +76,10 @@ int verbena_spin(uint32_t changes, uint64_t until);
  * then sleeps until the queue has a completion, at no cost for completions of other threads. */
 void verbena_poll_only(struct ibv_cq *cq);
 
+/* While `on`, this thread does nothing after an empty poll but poll again: the fabric need not hand over to
+ * it for each. Times are the same. */
+void verbena_polls_on(int on);
+
 /* Milliseconds of real time for which this thread has waited while the modelled fabric was
  * deadlocked: the adapters were idle and every other thread was waiting too. The count advances
  * with the thread's own calls, so time without a processor does not count. */

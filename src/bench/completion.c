@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "bench/completion.h"
 #include "bench/interrupt.h"
+#include "util/vtime.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -137,7 +138,7 @@ static int arm_or_sleep(struct completions *completions, struct bench_idle *idle
     return 0;
 }
 
-int completions_wait(struct completions *completions, struct ibv_wc *wc, int max)
+static int wait_for(struct completions *completions, struct ibv_wc *wc, int max)
 {
     struct bench_idle idle = { 0 };
     uint64_t start = completions->mode == WAIT_SPIN_BLOCK ? clock_ticks() : 0;
@@ -155,4 +156,16 @@ int completions_wait(struct completions *completions, struct ibv_wc *wc, int max
                 return BENCH_FAILED;
         }
     }
+}
+
+int completions_wait(struct completions *completions, struct ibv_wc *wc, int max)
+{
+    int count;
+
+    if (!vtime.on || completions->channel)
+        return wait_for(completions, wc, max);
+    vtime.polls_on(true);
+    count = wait_for(completions, wc, max);
+    vtime.polls_on(false);
+    return count;
 }

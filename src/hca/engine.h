@@ -78,6 +78,8 @@ struct hca_engine {
     void (*charge)(enum hca_call call, uint64_t amount);
     /* The same for a call that posts a list of sends: threads that post to one QP take turns. */
     void (*charge_sends)(struct hca_qp *qp, const struct ibv_send_wr *list);
+    /* The same for receives, which are posted when it returns. */
+    void (*charge_receives)(struct hca_qp *qp, const struct ibv_recv_wr *list);
     /* Called around every poll, which found `count` completions. False: the poll is over, and has
      * found nothing. */
     bool (*poll_begin)(struct hca_cq *cq);

@@ -6,8 +6,10 @@
 #include "hca/addr.h"
 #include "hca/cq.h"
 #include "hca/proc.h"
+#include "hca/qp.h"
 #include "sim/sched/compute.h"
 #include "sim/model/hca.h"
+#include "sim/model/region.h"
 #include "sim/observe/observe.h"
 #include "sim/sched/sched.h"
 #include "sim/sched/vthread_index.h"
@@ -70,10 +72,12 @@ static __thread uint64_t call_began;
 static __thread uint64_t after_doorbell; /* what a call that posts sends still takes then */
 
 /* Others notice a QP when it receives, which is an event, and when it sends. If what a peer sends
- * moves it to error before it is in RTS, the process learns that when it sends. */
+ * moves it to error before it is in RTS, the process learns that when it sends. A region is noticed by
+ * whoever was told its key, and in the ICM, which is changed by an event. */
 static bool is_unnoticed(enum hca_call call)
 {
-    return call == CALL_CREATE_QP || call == CALL_PREPARE_QP;
+    return call == CALL_CREATE_QP || call == CALL_PREPARE_QP || call == CALL_REGISTER ||
+           call == CALL_DEREGISTER;
 }
 
 static void sim_charge(enum hca_call call, uint64_t amount)
@@ -117,6 +121,22 @@ static void sim_charge_sends(struct hca_qp *hqp, const struct ibv_send_wr *list)
     after_doorbell = ns_of(tail);
 }
 
+/* A process may be ahead of the time at which packets find its receives. */
+static void sim_charge_receives(struct hca_qp *hqp, const struct ibv_recv_wr *list)
+{
+    struct sim_qp *qp = sim_qp_find(hqp->ibv.qp_num);
+    uint32_t count = 0;
+
+    for (; list; list = list->next, count++) {
+        if (qp && qp_state(hqp) != IBV_QPS_ERR)
+            sched_charge_ahead(cost_of(CALL_POST_RECEIVE, list->num_sge));
+        else
+            sched_charge(cost_of(CALL_POST_RECEIVE, list->num_sge));
+    }
+    if (qp)
+        sim_qp_hide_receives(qp, count);
+}
+
 /* A program that polls several CQs must poll each of them after a change before it may sleep. */
 static uint32_t cq_count(bool *any_channel)
 {
@@ -152,12 +172,22 @@ static bool may_sleep_polling(const struct vthread *me, uint32_t empty_polls, bo
     return *for_cqe || empty_polls >= 2 * cqs + 2;
 }
 
-/* The thread will sleep in this poll, unless something changes before its turn. */
-static bool is_about_to_sleep(struct vthread *me, struct hca_cq *cq, bool *for_cqe)
+#define POLLS_MAX 16
+
+/* The thread will sleep in this poll, or in one of those that follow at once ('more' later), unless
+ * something changes before. */
+static bool is_about_to_sleep(struct vthread *me, struct hca_cq *cq, uint32_t *more, bool *for_cqe)
 {
-    return !sched_is_first() && !cq->shared->has_channel && cq_is_empty(cq) && !sim_qp_has_cqes() &&
-           vthread_index_is_alone(me) &&
-           may_sleep_polling(me, vthread_empty_polls(me) + 1, for_cqe);
+    uint32_t empty = vthread_empty_polls(me) + 1;
+
+    if (sched_is_first() || cq->shared->has_channel || !cq_is_empty(cq) || sim_qp_has_cqes() ||
+        !vthread_index_is_alone(me))
+        return false;
+    for (*more = 0; *more <= (me->polls_on ? POLLS_MAX : 0); ++*more) {
+        if (may_sleep_polling(me, empty + *more, for_cqe))
+            return true;
+    }
+    return false;
 }
 
 static void slept(struct vthread *me, bool woken)
@@ -172,10 +202,11 @@ static bool sim_poll_begin(struct hca_cq *cq)
 {
     struct vthread *me = sched_self();
     bool for_cqe, woken;
+    uint32_t more;
 
-    if (!me || !is_about_to_sleep(me, cq, &for_cqe)) {
+    if (!me || !is_about_to_sleep(me, cq, &more, &for_cqe)) {
         sched_sync();
-    } else if (sched_sync_or_poll_wait(model->parameters.host.poll_empty, for_cqe, &woken)) {
+    } else if (sched_sync_or_poll_wait(model->parameters.host.poll_empty, more, for_cqe, &woken)) {
         slept(me, woken);
         return false;
     }
@@ -259,43 +290,40 @@ static uint64_t sim_device_memory(void)
     return model->parameters.hca.memory;
 }
 
-static struct icm *icm_of(uint32_t device)
+static void change_region(enum region_change_kind kind, uint64_t address, uint64_t length)
 {
-    return &hca_port_by_lid(addr_lid(segment_config()->node, device, 1))->hca->icm;
+    region_change(&(struct region_change){ .kind = kind,
+                                           .node = segment_config()->node,
+                                           .proc = proc_self,
+                                           .address = address,
+                                           .length = length });
 }
 
-/* Every adapter of the node may be used with the region. */
 static void sim_attach_memory(struct shared_mr *mr)
 {
-    if (mr->length == UINT64_MAX) /* the whole address space */
-        return;
-    for (uint32_t device = 0; device < seg->devices; device++)
-        icm_add_region(icm_of(device), proc_self, mr->iova, mr->length);
+    if (mr->length != UINT64_MAX) /* the whole address space */
+        change_region(REGION_ADDED, mr->iova, mr->length);
 }
 
 static void sim_detach_memory(struct shared_mr *mr)
 {
-    if (mr->length == UINT64_MAX)
-        return;
-    for (uint32_t device = 0; device < seg->devices; device++)
-        icm_remove_region(icm_of(device), mr->iova, mr->length);
+    if (mr->length != UINT64_MAX)
+        change_region(REGION_REMOVED, mr->iova, mr->length);
 }
 
 uint64_t sim_icm_host_bytes(void)
 {
     bool any_channel;
 
-    return icm_host_bytes(icm_of(0), cq_count(&any_channel));
+    if (sched_is_ahead())
+        sched_sync();
+    return icm_host_bytes(&hca_port_by_lid(addr_lid(segment_config()->node, 0, 1))->hca->icm,
+                          cq_count(&any_channel));
 }
 
-/* Whatever is mapped at this address next has other translations, so that addresses chosen by
- * programs do not affect the model's times. */
 static void sim_deregistered(uint64_t address, uint64_t length)
 {
-    for (uint32_t i = 1; i < model->port_count; i++) {
-        if (model->ports[i].number == 1)
-            icm_invalidate_mtt(&model->ports[i].hca->icm, proc_self, address, length);
-    }
+    change_region(REGION_REMAPPED, address, length);
 }
 
 static void sim_port_traffic(uint16_t lid, struct traffic *sum)
@@ -321,6 +349,7 @@ const struct hca_engine sim_engine = {
     .port_traffic = sim_port_traffic,
     .charge = sim_charge,
     .charge_sends = sim_charge_sends,
+    .charge_receives = sim_charge_receives,
     .poll_begin = sim_poll_begin,
     .poll_end = sim_poll_end,
     .sleep = sim_sleep,

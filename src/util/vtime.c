@@ -20,6 +20,7 @@ void vtime_find(void)
         { "verbena_changes", (void **)&vtime.changes },
         { "verbena_spin", (void **)&vtime.spin },
         { "verbena_poll_only", (void **)&vtime.poll_only },
+        { "verbena_polls_on", (void **)&vtime.polls_on },
         { "verbena_stalled", (void **)&vtime.stalled },
         { "verbena_icm_memory", (void **)&vtime.icm_memory },
         { "verbena_memory_written", (void **)&vtime.memory_written },

@@ -17,6 +17,7 @@ struct vtime {
     uint32_t (*changes)(void);
     int (*spin)(uint32_t changes, uint64_t until);
     void (*poll_only)(struct ibv_cq *cq);
+    void (*polls_on)(int on);
     uint64_t (*stalled)(void);
     uint64_t (*icm_memory)(void);
     void (*memory_written)(int pid);

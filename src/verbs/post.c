@@ -223,7 +223,13 @@ static inline void end_sends(struct hca_qp *qp)
         hca_engine->send_end(qp);
 }
 
-static inline void charge_receives(const struct ibv_recv_wr *wr)
+static inline void charge_receives(struct hca_qp *qp, const struct ibv_recv_wr *list)
+{
+    if (unlikely(hca_engine->charge_receives != NULL))
+        hca_engine->charge_receives(qp, list);
+}
+
+static inline void charge_shared_receives(const struct ibv_recv_wr *wr)
 {
     if (likely(!hca_engine->charge))
         return;
@@ -402,7 +408,7 @@ int verbs_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_
             check_explain_post_receive(&qp->rq, wr, true, EINVAL);
         return EINVAL;
     }
-    charge_receives(wr);
+    charge_receives(qp, wr);
     spin_lock(&qp->rq.lock);
     for (; wr && !(err = rq_post(&qp->rq, qp->pd->id, wr)); wr = wr->next)
         ;
@@ -458,7 +464,7 @@ int verbs_post_srq_recv(struct ibv_srq *ibv, struct ibv_recv_wr *wr, struct ibv_
     struct hca_srq *srq = (struct hca_srq *)ibv;
     int err = 0;
 
-    charge_receives(wr);
+    charge_shared_receives(wr);
     spin_lock(&srq->rq.lock);
     for (; wr && !(err = rq_post(&srq->rq, srq->pd->id, wr)); wr = wr->next)
         ;

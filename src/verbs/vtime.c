@@ -61,6 +61,12 @@ EXPORT void verbena_poll_only(struct ibv_cq *cq)
         sched_poll_only(cq ? ((struct hca_cq *)cq)->shared : NULL);
 }
 
+EXPORT void verbena_polls_on(int on)
+{
+    if (in_virtual_time())
+        sched_polls_on(on);
+}
+
 EXPORT uint64_t verbena_stalled(void)
 {
     return in_virtual_time() ? sched_stalled_ms() : 0;

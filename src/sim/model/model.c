@@ -4,6 +4,7 @@
 #include "sim/model/hca.h"
 #include "sim/model/observer.h"
 #include "sim/model/payload.h"
+#include "sim/model/region.h"
 
 #include <errno.h>
 
@@ -103,6 +104,13 @@ void model_dispatch(const struct event *event)
     case EVENT_QP_READY:
         sim_qp_begin_to_receive(qp);
         sim_qp_put(qp);
+        break;
+    case EVENT_RECEIVES_POSTED:
+        qp->hidden_receives -= event->argument;
+        sim_qp_put(qp);
+        break;
+    case EVENT_REGION:
+        region_change_due(event->object);
         break;
     case EVENT_LINK_FAILS:
         switch_link_fails(event->argument);

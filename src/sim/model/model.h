@@ -35,6 +35,8 @@ enum event_kind {
     EVENT_PAUSE,            /* link: a pause frame takes effect; argument as ethernet.c makes it */
     EVENT_PACED,            /* sim_qp: its rate allows another packet */
     EVENT_QP_READY,         /* sim_qp: receives from now on */
+    EVENT_RECEIVES_POSTED,  /* sim_qp: argument is how many of its receives packets find now */
+    EVENT_REGION,           /* region_change */
     EVENT_LINK_FAILS,       /* NULL: argument is an index of fabric.failing */
     EVENT_KINDS,
 };

@@ -34,14 +34,15 @@ static uint32_t without_grh(uint32_t length)
 /* The caller is inside an epoch. */
 static bool peek(struct sim_qp *qp, uint32_t srqn, struct rq_view *view)
 {
-    uint32_t head, number, max_sge;
+    uint32_t head, number, found, max_sge;
     const struct recv_wqe *rwqe;
 
     if (!open_rq(qp, srqn, view))
         return false;
     head = load_relaxed(&view->rq->head);
     number = head + view->rq->claimed;
-    if ((int32_t)(load_acquire(&view->rq->posted) - number) <= 0)
+    found = load_acquire(&view->rq->posted) - qp->hidden_receives;
+    if ((int32_t)(found - number) <= 0)
         return false;
     rwqe = rq_wqe(view->rq, rq_slot(view, number), &max_sge);
     qp->recv_capacity = rq_recv_capacity(view->rq, rq_slot(view, number));

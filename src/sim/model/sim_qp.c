@@ -124,6 +124,15 @@ void sim_qp_ring(struct hca_qp *hqp)
         ring(qp);
 }
 
+void sim_qp_hide_receives(struct sim_qp *qp, uint32_t count)
+{
+    if (!sched_is_ahead())
+        return;
+    qp->hidden_receives += count;
+    qp->refcount++;
+    sched_event(sched_now(), EVENT_RECEIVES_POSTED, qp, count);
+}
+
 /* A process may be ahead of the time at which its QP receives, not of others' packets. */
 static void prepare_to_receive(struct hca_qp *hqp)
 {

@@ -128,6 +128,7 @@ struct sim_qp {
     uint32_t recv_num_sge;
     uint32_t srqn; /* of its SRQ, or 0 */
     uint32_t claimed_srqn;
+    uint32_t hidden_receives; /* posted by a process that is ahead; packets do not find them yet */
     struct sim_sge recv_sge[HCA_MAX_SGE];
     uint64_t atomic_done_at[RESPONDER_MAX_RESOURCES]; /* when the result of an atomic may be sent */
     struct responder_resource resources[RESPONDER_MAX_RESOURCES];
@@ -145,6 +146,10 @@ struct sim_qp *sim_qp_find(uint32_t qpn);
 void sim_qp_begin_to_receive(struct sim_qp *qp);
 /* Where the table of QPs has the one with this number. */
 struct sim_qp **sim_qp_slot(uint32_t qpn);
+
+/* So many receives are about to be posted, by a thread that may be ahead: packets find them from its
+ * present time on. */
+void sim_qp_hide_receives(struct sim_qp *qp, uint32_t count);
 
 /* The QP has changed its state to RTR or RTS. */
 void sim_qp_modified(struct hca_qp *hqp, enum ibv_qp_state from, enum ibv_qp_state to);

@@ -46,6 +46,13 @@ void ahead_create_all(struct vthread *vthread)
         create_first(vthread);
 }
 
+static void poll_in_vain(struct vthread *vthread)
+{
+    vthread->polls_before_sleep--;
+    vthread->empty_polls++;
+    vthread->clock += vthread->period;
+}
+
 static void begin_to_poll(struct vthread *vthread)
 {
     vthread->sleeps_if_unchanged = false;
@@ -60,10 +67,12 @@ bool ahead_act(struct vthread *vthread)
 {
     if (vthread->ahead_first)
         create_first(vthread);
-    else if (vthread->sleeps_if_unchanged && vthread->heard == sched->data_notifications)
-        begin_to_poll(vthread);
-    else
+    else if (!vthread->sleeps_if_unchanged || vthread->heard != sched->data_notifications)
         return false;
+    else if (vthread->polls_before_sleep)
+        poll_in_vain(vthread);
+    else
+        begin_to_poll(vthread);
     vthread_index_update(vthread);
     return true;
 }

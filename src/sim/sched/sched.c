@@ -486,6 +486,11 @@ void sched_charge_ahead(double ns)
     compute_begin();
 }
 
+bool sched_is_ahead(void)
+{
+    return self && self->is_ahead;
+}
+
 void sched_event(uint64_t time, uint32_t kind, void *object, uint32_t argument)
 {
     struct vthread *me = sched_self();
@@ -569,7 +574,15 @@ bool sched_poll_wait(double period)
     return me && wait_for_change(me, VTHREAD_POLLING, period, SCHED_NEVER, &polls);
 }
 
-bool sched_sync_or_poll_wait(double period, bool for_cqe, bool *woken)
+void sched_polls_on(bool on)
+{
+    struct vthread *me = sched_self();
+
+    if (me)
+        me->polls_on = on;
+}
+
+bool sched_sync_or_poll_wait(double period, uint32_t more, bool for_cqe, bool *woken)
 {
     struct vthread *me = sched_self();
 
@@ -585,6 +598,7 @@ bool sched_sync_or_poll_wait(double period, bool for_cqe, bool *woken)
         me->deadline = SCHED_NEVER;
         me->woken_by_change = false;
         me->sleeps_for_cqe = for_cqe;
+        me->polls_before_sleep = more;
         me->sleeps_if_unchanged = true;
         store_release(&me->state, VTHREAD_READY);
         vthread_index_update(me);

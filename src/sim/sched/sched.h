@@ -54,6 +54,8 @@ static inline uint64_t sched_poll_that_sees(uint64_t change, uint64_t idle_since
 void sched_charge_ahead(double ns);
 void sched_event(uint64_t time, uint32_t kind, void *object, uint32_t argument);
 
+bool sched_is_ahead(void);
+
 /* Nothing happens, and nobody else runs, before this thread's clock, or nobody knows: it does not run. */
 bool sched_is_first(void);
 
@@ -62,11 +64,14 @@ bool sched_is_first(void);
  * nothing can happen now. */
 bool sched_poll_wait(double period);
 
-/* For a poll that would find nothing yet, and would then sleep: waits until this thread runs, as
- * sched_sync(). If nothing of its process changes until then, it goes on to sleep as in
- * sched_poll_wait(), whose result is in 'woken': returns true. 'for_cqe': a change of memory does not
- * wake it. */
-bool sched_sync_or_poll_wait(double period, bool for_cqe, bool *woken);
+/* For a poll that would find nothing yet, and after 'more' further ones would sleep: waits until this
+ * thread runs, as sched_sync(). If nothing of its process changes until then, it polls on in vain, and goes
+ * to sleep as in sched_poll_wait(), whose result is in 'woken': returns true. 'for_cqe': a change of
+ * memory does not wake it. */
+bool sched_sync_or_poll_wait(double period, uint32_t more, bool for_cqe, bool *woken);
+
+/* Whether the program polls again after each empty poll of this thread, and does nothing else. */
+void sched_polls_on(bool on);
 
 /* For threads that also watch memory: read the change counter, look at memory, then sleep until the
  * counter moves past 'changes' or the clock reaches 'until'. */

@@ -54,6 +54,8 @@ struct vthread {
     struct ahead_event *ahead_first, *ahead_last;
     bool sleeps_if_unchanged; /* READY: begins to poll at its clock, if nothing changes until then */
     bool sleeps_for_cqe;      /* 'waits_for_cqe' while it does */
+    bool polls_on;            /* the program polls again after an empty poll, and does nothing else */
+    uint32_t polls_before_sleep; /* empty ones */
     bool has_slept;
 
     /* vthread_index.h */
