@@ -96,10 +96,12 @@ static int search_then_fit(struct fit *fit, const struct search_map *map, enum s
 
     if (!status && any)
         fit_forget(fit, changed);
-    if (!status && (any || pass != SEARCH_NEARBY)) {
+    if (!status && (any || pass == SEARCH_COUNTS)) {
         status = fit_compare_runs(fit);
         if (!status)
             status = fit_solve(fit, TRIALS_AGAIN);
+        if (!status && pass == SEARCH_NEARBY)
+            status = fit_measure_slopes(fit);
     }
     free(changed);
     return status;
@@ -120,7 +122,11 @@ static int fit_alternately(struct fit *fit, const struct search_map *map)
     if (!status)
         status = fit_solve(fit, TRIALS);
     if (!status)
-        status = search_then_fit(fit, map, SEARCH_VALUES);
+        status = search_then_fit(fit, map, SEARCH_CACHES);
+    if (!status)
+        status = search_then_fit(fit, map, SEARCH_COUNTS);
+    if (!status)
+        status = fit_measure_slopes(fit);
     if (!status)
         status = search_then_fit(fit, map, SEARCH_NEARBY);
     return status;
@@ -135,8 +141,6 @@ static int fit_all(struct session *session)
     if (!status)
         status = fit_alternately(fit, &map);
     search_close(&map);
-    if (!status)
-        status = fit_measure_slopes(fit);
     if (status)
         return status;
     identify_keys(fit, &session->out->identify);

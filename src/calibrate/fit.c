@@ -10,7 +10,6 @@
 #include <string.h>
 
 #define STEP        0.08 /* of a finite difference: 8% */
-#define PRIOR       1.0  /* how far START may be from the truth: a factor of e */
 #define FURTHEST    6.0  /* the same, at most */
 #define FAR         0.4  /* of a screening: a factor of 1.5 */
 #define TOGETHER    5    /* keys that are screened in one run */
@@ -166,7 +165,7 @@ static double sigma_of(const struct fit *fit, unsigned int point)
     return hypot(fit->data->points[point].sigma, BRIEF_ERROR * fit->offset[point]);
 }
 
-static double distance_of(const struct fit *fit, unsigned int point, double out)
+double fit_distance(const struct fit *fit, unsigned int point, double out)
 {
     double error =
         isnan(out) ? FAILED : out + fit->offset[point] - fit->data->points[point].measured;
@@ -174,9 +173,7 @@ static double distance_of(const struct fit *fit, unsigned int point, double out)
     return error / sigma_of(fit, point);
 }
 
-/* Huber: its square is that of the distance, or, far away, grows as the distance does. One point
- * that the model cannot follow, or that was measured badly, must not decide. */
-static double tame(double distance)
+double fit_tame(double distance)
 {
     double far = fabs(distance);
 
@@ -184,9 +181,14 @@ static double tame(double distance)
                           : copysign(sqrt(2 * OUTLIER * far - OUTLIER * OUTLIER), distance);
 }
 
+double fit_tame_slope(double distance)
+{
+    return fabs(distance) <= OUTLIER ? 1 : OUTLIER / fabs(fit_tame(distance));
+}
+
 static double residual_of(const struct fit *fit, unsigned int point, double out)
 {
-    return tame(distance_of(fit, point, out));
+    return fit_tame(fit_distance(fit, point, out));
 }
 
 static void residuals_of(const struct fit *fit, const double *x, const double *out,
@@ -195,7 +197,7 @@ static void residuals_of(const struct fit *fit, const double *x, const double *o
     for (unsigned int i = 0; i < fit->point_count; i++)
         residuals[i] = residual_of(fit, fit->points_of[i], out[fit->points_of[i]]);
     for (unsigned int i = 0; i < fit->key_count; i++)
-        residuals[fit->point_count + i] = x[i] / PRIOR;
+        residuals[fit->point_count + i] = x[i] / FIT_PRIOR;
 }
 
 double fit_loss(const struct fit *fit, const double *out, const bool *experiments, bool shape)
@@ -211,7 +213,7 @@ double fit_loss(const struct fit *fit, const double *out, const bool *experiment
 
             if (fit->data->points[point].series != first->series)
                 break;
-            distances[next - i] = distance_of(fit, point, out[point]);
+            distances[next - i] = fit_distance(fit, point, out[point]);
         }
         if (!experiments[first->experiment])
             continue;
@@ -220,7 +222,7 @@ double fit_loss(const struct fit *fit, const double *out, const bool *experiment
             middle = sorted_median(distances, next - i);
         }
         for (unsigned int k = 0; k < next - i; k++)
-            total += pow(tame(distances[k] - middle), 2);
+            total += pow(fit_tame(distances[k] - middle), 2);
     }
     free(distances);
     return total;
@@ -358,7 +360,7 @@ static int renew_jacobian(struct fit *fit, const double *x, const double *residu
     return 0;
 }
 
-static void position_of(const struct fit *fit, double *x)
+void fit_position(const struct fit *fit, double *x)
 {
     for (unsigned int i = 0; i < fit->key_count; i++) {
         const struct key *key = &fit->keys->list[fit->keys_of[i]];
@@ -381,7 +383,7 @@ int fit_measure_slopes(struct fit *fit)
     double *x = new_vector(fit->key_count), *down = new_vector(count);
     double *residuals = new_vector(fit->point_count + fit->key_count);
 
-    position_of(fit, x);
+    fit_position(fit, x);
     if (fit->jacobian && !evaluate(fit, x, residuals) && !measure_jacobian(fit, x, residuals) &&
         !measure_columns(fit, x, residuals, -STEP, down)) {
         for (size_t i = 0; i < count; i++)
@@ -467,7 +469,7 @@ static int serve_lmder(void *context, int rows, int columns, const double *x, do
 
             jacobian[k * stride + i] = point < fit->point_count
                                            ? fit->jacobian[(size_t)k * fit->point_count + point]
-                                       : point - fit->point_count == (unsigned int)k ? 1 / PRIOR
+                                       : point - fit->point_count == (unsigned int)k ? 1 / FIT_PRIOR
                                                                                      : 0;
         }
     }
@@ -499,7 +501,7 @@ static void solver_open(const struct fit *fit, struct solver *solver)
                                .scale = new_vector(n),
                                .work = new_vector(4 * (size_t)n + m),
                                .pivots = allocate_zeroed((n + 1) * sizeof(int)) };
-    position_of(fit, solver->x);
+    fit_position(fit, solver->x);
     for (int i = 0; i < n; i++)
         solver->scale[i] = 1;
 }

@@ -5,6 +5,8 @@
 
 #include "calibrate/runs.h"
 
+#define FIT_PRIOR 1.0 /* how far START may be from the truth: a factor of e */
+
 /* The keys vary on a logarithmic scale. Residuals are relative errors in units of the standard
  * error of each point; those of outliers are smaller, so that their squares grow as the errors do. A
  * further residual for each key draws it weakly towards START, so that the
@@ -55,6 +57,17 @@ void fit_restrict(struct fit *fit);
 /* The sum of squares of the residuals of some experiments, from the output of a brief run. By
  * shape, the median distance of each curve does not count. */
 double fit_loss(const struct fit *fit, const double *out, const bool *experiments, bool shape);
+
+/* How far a point is from what was measured, in standard errors, from the output of a brief run. */
+double fit_distance(const struct fit *fit, unsigned int point, double out);
+
+/* Huber: its square is that of the distance, or, far away, grows as the distance does. One point
+ * that the model cannot follow, or that was measured badly, must not decide. */
+double fit_tame(double distance);
+double fit_tame_slope(double distance);
+
+/* The smooth keys, as logarithms of their ratios to START. */
+void fit_position(const struct fit *fit, double *x);
 
 /* The experiments that are fitted. */
 void fit_experiments(const struct fit *fit, bool *experiments);

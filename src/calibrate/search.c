@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "calibrate/search.h"
 
+#include "calibrate/adjust.h"
 #include "results/allocate.h"
 #include "util/sorted.h"
 
@@ -13,9 +14,10 @@
 #define ROUNDS    6  /* of narrowing it down */
 #define NEAR      1.2 /* no minimum is looked for between values in this ratio */
 #define TRIES_MAX 128
+#define SETS      2 /* nearest sizes of a cache: which sets are larger by one decides, not how many */
 #define SAME      0.01 /* relative difference of losses that do not differ */
 #define STILL     1e-4
-#define BETTER    6.0 /* least fall of the sum of squares that moves a value */
+#define BETTER    6.0 /* of sums of squares: differ so little by chance, in 98 of 100 cases */
 
 /* In the order of their values. */
 struct tries {
@@ -31,6 +33,7 @@ struct search {
     unsigned int key;
     const bool *experiments; /* that the key moves */
     enum search_pass pass;
+    double *still; /* nearby: the output at the present values, of all experiments */
     struct tries tries;
 };
 
@@ -103,6 +106,23 @@ static void copy_rest(const struct search *search, double value, const bool *cho
     }
 }
 
+static void copy_other_experiments(const struct search *search, double *out)
+{
+    const struct data *data = search->fit->data;
+
+    for (unsigned int i = 0; i < data->point_count; i++) {
+        if (!search->experiments[data->points[i].experiment])
+            out[i] = search->still[i];
+    }
+}
+
+static double loss_of(const struct search *search, const double *out)
+{
+    if (search->pass == SEARCH_NEARBY)
+        return adjust_loss(search->fit, search->still, out);
+    return fit_loss(search->fit, out, search->experiments, search->pass == SEARCH_SHAPES);
+}
+
 /* Runs the key's experiments with each of these values, all of which are new. */
 static int run_values(struct search *search, const double *wanted, unsigned int count)
 {
@@ -128,8 +148,9 @@ static int run_values(struct search *search, const double *wanted, unsigned int 
     for (unsigned int i = 0; i < count; i++)
         copy_rest(search, wanted[i], chosen + i * all, found[i].out);
     for (unsigned int i = 0; i < count; i++) {
-        found[i].loss =
-            fit_loss(fit, found[i].out, search->experiments, search->pass == SEARCH_SHAPES);
+        if (search->still)
+            copy_other_experiments(search, found[i].out);
+        found[i].loss = loss_of(search, found[i].out);
         add_try(&search->tries, found[i]);
     }
     free(values);
@@ -291,18 +312,32 @@ static double noise_of(const struct search *search)
     return search->fit->misfit * search->fit->misfit;
 }
 
-/* The neighbours of the best value that fit as well. */
+/* The difference of losses that do not differ. The last pass looks for all values that may be the
+ * right one, the others for those that are as good as the best. */
+static double same(const struct search *search)
+{
+    if (search->pass == SEARCH_NEARBY)
+        return BETTER * noise_of(search);
+    return SAME * search->tries.list[best_of(&search->tries)].loss + noise_of(search);
+}
+
+/* The values that fit as well as the best one: its neighbours, and in the last pass any others. */
 static void plateau(const struct search *search, unsigned int *first, unsigned int *last)
 {
     const struct tries *tries = &search->tries;
     unsigned int best = best_of(tries);
-    double most = tries->list[best].loss * (1 + SAME) + noise_of(search);
+    double most = tries->list[best].loss + same(search);
+    bool gaps = search->pass == SEARCH_NEARBY;
 
     *first = *last = best;
-    while (*first && tries->list[*first - 1].loss <= most)
-        --*first;
-    while (*last + 1 < tries->count && tries->list[*last + 1].loss <= most)
-        ++*last;
+    for (unsigned int i = best; i-- && (gaps || *first == i + 1);) {
+        if (tries->list[i].loss <= most)
+            *first = i;
+    }
+    for (unsigned int i = best + 1; i < tries->count && (gaps || *last == i - 1); i++) {
+        if (tries->list[i].loss <= most)
+            *last = i;
+    }
 }
 
 /* The value in the middle of the gap above a try, if there is one. */
@@ -387,15 +422,23 @@ static int narrow(struct search *search)
 
 static double loss_at(const struct tries *tries, double value)
 {
-    for (unsigned int i = 0; i < tries->count; i++) {
-        if (tries->list[i].value == value)
-            return tries->list[i].loss;
-    }
-    return INFINITY;
+    unsigned int place = place_of(tries, value);
+
+    return is_tried(tries, value) ? tries->list[place].loss : INFINITY;
 }
 
-/* Takes the middle of the values that fit equally well; that of START or the present one if it is
- * among them. */
+static bool start_is_possible(const struct search *search)
+{
+    const struct key *key = &search->fit->keys->list[search->key];
+    const struct tries *tries = &search->tries;
+    double least = tries->list[best_of(tries)].loss;
+
+    return (key->start >= key->low && key->start <= key->high) ||
+           loss_at(tries, key->start) <= least + BETTER * noise_of(search);
+}
+
+/* Takes the middle of the values that fit equally well, or the present one if it is among them. START
+ * goes before both, unless it fits clearly worse; the last pass does not ask that again. */
 static bool conclude(struct search *search)
 {
     struct key *key = &search->fit->keys->list[search->key];
@@ -411,10 +454,9 @@ static bool conclude(struct search *search)
     key->origin = KEY_FITTED;
     key->value =
         keys_valid(key, open ? (first ? key->low : key->high) : sqrt(key->low * key->high));
-    if ((before >= key->low && before <= key->high) ||
-        loss_at(tries, before) - tries->list[best_of(tries)].loss < BETTER * noise_of(search))
+    if (before >= key->low && before <= key->high)
         key->value = before;
-    if (key->start >= key->low && key->start <= key->high)
+    if (search->pass != SEARCH_NEARBY && start_is_possible(search))
         key->value = key->start;
     key->low = fmin(key->low, key->value);
     key->high = fmax(key->high, key->value);
@@ -440,9 +482,14 @@ static unsigned int choose_nearby(const struct search *search, double *values)
     const struct key *key = &search->fit->keys->list[search->key];
     const double some[] = { lowest(key), key->low / NEAR,  key->low,    key->value,
                             key->high,   key->high * NEAR, highest(key) };
+    unsigned int count = sizeof(some) / sizeof(*some);
 
     memcpy(values, some, sizeof(some));
-    return sizeof(some) / sizeof(*some);
+    for (int i = 1; i <= SETS && is_cache_size(key); i++) {
+        values[count++] = fmax(key->low - i, lowest(key));
+        values[count++] = key->high + i;
+    }
+    return count;
 }
 
 static int search_key(struct search *search, bool *changed)
@@ -508,8 +555,30 @@ int search_switched_off(struct fit *fit)
 
 static bool is_searched(const struct key *key, enum search_pass pass)
 {
-    return key->variation == KEY_DISCRETE && (pass != SEARCH_SHAPES || is_cache_size(key)) &&
-           (pass != SEARCH_NEARBY || key->origin == KEY_FITTED);
+    if (key->variation != KEY_DISCRETE)
+        return false;
+    if (pass == SEARCH_NEARBY)
+        return key->origin == KEY_FITTED;
+    return is_cache_size(key) == (pass != SEARCH_COUNTS);
+}
+
+/* What the model gives at the present values; most of it is known. */
+static int run_present(struct search *search)
+{
+    struct fit *fit = search->fit;
+    double *values = allocate_zeroed((fit->keys->count + 1) * sizeof(*values));
+    bool *chosen = allocate_zeroed(fit->data->experiment_count + 1);
+    struct runs_trial trial = { .values = values, .experiments = chosen };
+    int status;
+
+    search->still = allocate_zeroed((fit->data->point_count + 1) * sizeof(double));
+    trial.out = search->still;
+    fit_experiments(fit, chosen);
+    fit_values(fit, values);
+    status = runs_evaluate(fit->runs, &trial, 1, fit->keys->list[search->key].row->key);
+    free(values);
+    free(chosen);
+    return status;
 }
 
 int search_run(struct fit *fit, const struct search_map *map, enum search_pass pass, bool *changed,
@@ -527,11 +596,14 @@ int search_run(struct fit *fit, const struct search_map *map, enum search_pass p
 
         if (!is_searched(&fit->keys->list[i], pass))
             continue;
-        if (any_of(search.experiments, all))
-            status = search_key(&search, &moved);
-        else
+        if (pass == SEARCH_NEARBY)
+            status = run_present(&search);
+        if (!any_of(search.experiments, all))
             fit->keys->list[i].origin = KEY_UNDETERMINED;
+        else if (!status)
+            status = search_key(&search, &moved);
         free_tries(&search.tries);
+        free(search.still);
         for (unsigned int k = 0; moved && k < all; k++)
             changed[k] |= search.experiments[k];
         *any |= moved;

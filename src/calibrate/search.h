@@ -16,8 +16,9 @@ void search_close(struct search_map *map);
 
 enum search_pass {
     SEARCH_SHAPES, /* entries of caches, by the shape of the curves alone */
-    SEARCH_VALUES, /* all counts, by the values of the curves */
-    SEARCH_NEARBY, /* the same, for counts that the data determine, near what was found */
+    SEARCH_CACHES, /* the same by their values */
+    SEARCH_COUNTS, /* all other counts, by the values of the curves */
+    SEARCH_NEARBY, /* counts that the data determine, near what was found */
 };
 
 /* Searches each discrete key in turn. Adds the experiments that keys with new values move to
