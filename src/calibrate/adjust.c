@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "calibrate/adjust.h"
 
+#include "calibrate/least_squares.h"
 #include "results/allocate.h"
 
-#include <cminpack.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -96,26 +96,18 @@ static int serve_lmder(void *context, int rows, int columns, const double *steps
 
 double adjust_loss(const struct fit *fit, const double *still, const double *out)
 {
-    int n = (int)fit->key_count, m = (int)fit->point_count + 2 * n, work_size = 5 * n + m;
-    double *steps = allocate_zeroed((n + 1) * sizeof(double)), loss = 0;
-    double *residuals = allocate_zeroed((m + 1) * sizeof(double));
-    double *jacobian = allocate_zeroed(((size_t)m * n + 1) * sizeof(double));
-    double *work = allocate_zeroed((work_size + 1) * sizeof(double));
-    int *pivots = allocate_zeroed((n + 1) * sizeof(int));
+    int keys = (int)fit->key_count, rows = (int)fit->point_count + 2 * keys;
+    double *steps = allocate_zeroed((keys + 1) * sizeof(double)), loss = 0;
+    double *residuals = allocate_zeroed((rows + 1) * sizeof(double));
     struct plane plane;
 
     plane_open(fit, still, out, &plane);
-    if (n)
-        lmder1(serve_lmder, &plane, m, n, steps, residuals, jacobian, m, CONVERGED, pivots, work,
-               work_size);
+    least_squares(serve_lmder, &plane, rows, keys, steps, CONVERGED);
     put_residuals(&plane, steps, residuals);
-    for (int i = 0; i < m; i++)
+    for (int i = 0; i < rows; i++)
         loss += residuals[i] * residuals[i];
     plane_close(&plane);
     free(steps);
     free(residuals);
-    free(jacobian);
-    free(work);
-    free(pivots);
     return loss;
 }

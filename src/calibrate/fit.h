@@ -8,9 +8,9 @@
 #define FIT_PRIOR 1.0 /* how far START may be from the truth: a factor of e */
 
 /* The keys vary on a logarithmic scale. Residuals are relative errors in units of the standard
- * error of each point; those of outliers are smaller, so that their squares grow as the errors do. A
- * further residual for each key draws it weakly towards START, so that the
- * data decide wherever they can and START everywhere else. */
+ * error of each point; those of outliers are smaller, so that their squares grow as the errors do.
+ * A further residual for each key draws it weakly towards START, so that the data decide wherever
+ * they can and START everywhere else. */
 struct fit {
     struct runs *runs;
     struct data *data;

@@ -14,7 +14,7 @@
 #define ROUNDS    6  /* of narrowing it down */
 #define NEAR      1.2 /* no minimum is looked for between values in this ratio */
 #define TRIES_MAX 128
-#define SETS      2 /* nearest sizes of a cache: which sets are larger by one decides, not how many */
+#define BESIDE    2 /* sizes of a cache on both sides: of neighbours, one may fit and the next not */
 #define SAME      0.01 /* relative difference of losses that do not differ */
 #define STILL     1e-4
 #define BETTER    6.0 /* of sums of squares: differ so little by chance, in 98 of 100 cases */
@@ -485,7 +485,7 @@ static unsigned int choose_nearby(const struct search *search, double *values)
     unsigned int count = sizeof(some) / sizeof(*some);
 
     memcpy(values, some, sizeof(some));
-    for (int i = 1; i <= SETS && is_cache_size(key); i++) {
+    for (int i = 1; i <= BESIDE && is_cache_size(key); i++) {
         values[count++] = fmax(key->low - i, lowest(key));
         values[count++] = key->high + i;
     }

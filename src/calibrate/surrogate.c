@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "calibrate/surrogate.h"
 
+#include "calibrate/least_squares.h"
 #include "results/allocate.h"
 
-#include <cminpack.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -165,19 +165,9 @@ static int serve_lmder(void *context, int rows, int columns, const double *x, do
 void surrogate_fit(const struct surrogate *surrogate, const bool *left_out, double *x)
 {
     struct problem problem = { surrogate, left_out };
-    int n = (int)surrogate->parameter_count, m = (int)residual_count(surrogate);
-    int *pivots = allocate_zeroed((n + 1) * sizeof(*pivots)), work_size = 5 * n + m;
-    double *residuals = allocate_zeroed((m + 1) * sizeof(double));
-    double *jacobian = allocate_zeroed(((size_t)m * n + 1) * sizeof(double));
-    double *work = allocate_zeroed((work_size + 1) * sizeof(double));
 
-    if (n)
-        lmder1(serve_lmder, &problem, m, n, x, residuals, jacobian, m, CONVERGED, pivots, work,
-               work_size);
-    free(pivots);
-    free(residuals);
-    free(jacobian);
-    free(work);
+    least_squares(serve_lmder, &problem, (int)residual_count(surrogate),
+                  (int)surrogate->parameter_count, x, CONVERGED);
 }
 
 double surrogate_row_cost(const struct surrogate *surrogate, unsigned int row, double residual)

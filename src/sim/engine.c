@@ -3,7 +3,6 @@
 #include "sim/engine.h"
 
 #include "dma/agent.h"
-#include "hca/addr.h"
 #include "hca/cq.h"
 #include "hca/proc.h"
 #include "hca/qp.h"
@@ -18,6 +17,8 @@
 
 #include <math.h>
 #include <stdlib.h>
+
+#define POLLS_MAX 16 /* looked ahead */
 
 /* ---- costs of calls ---- */
 
@@ -72,8 +73,9 @@ static __thread uint64_t call_began;
 static __thread uint64_t after_doorbell; /* what a call that posts sends still takes then */
 
 /* Others notice a QP when it receives, which is an event, and when it sends. If what a peer sends
- * moves it to error before it is in RTS, the process learns that when it sends. A region is noticed by
- * whoever was told its key, and in the ICM, which is changed by an event. */
+ * moves it to error before it is in RTS, the process learns that when it sends. A region changes the
+ * ICM, which is an event. Its key is valid from the call on and not from its time, and invalid so: peers
+ * of the suite use no key before they are told, or after they are done. */
 static bool is_unnoticed(enum hca_call call)
 {
     return call == CALL_CREATE_QP || call == CALL_PREPARE_QP || call == CALL_REGISTER ||
@@ -121,7 +123,8 @@ static void sim_charge_sends(struct hca_qp *hqp, const struct ibv_send_wr *list)
     after_doorbell = ns_of(tail);
 }
 
-/* A process may be ahead of the time at which packets find its receives. */
+/* A process may be ahead of the time at which packets find its receives. Of a QP in error, a receive
+ * completes at once: not before its time. */
 static void sim_charge_receives(struct hca_qp *hqp, const struct ibv_recv_wr *list)
 {
     struct sim_qp *qp = sim_qp_find(hqp->ibv.qp_num);
@@ -172,17 +175,16 @@ static bool may_sleep_polling(const struct vthread *me, uint32_t empty_polls, bo
     return *for_cqe || empty_polls >= 2 * cqs + 2;
 }
 
-#define POLLS_MAX 16
-
 /* The thread will sleep in this poll, or in one of those that follow at once ('more' later), unless
  * something changes before. */
 static bool is_about_to_sleep(struct vthread *me, struct hca_cq *cq, uint32_t *more, bool *for_cqe)
 {
-    uint32_t empty = vthread_empty_polls(me) + 1;
+    uint32_t empty;
 
     if (sched_is_first() || cq->shared->has_channel || !cq_is_empty(cq) || sim_qp_has_cqes() ||
         !vthread_index_is_alone(me))
         return false;
+    empty = vthread_empty_polls(me) + 1;
     for (*more = 0; *more <= (me->polls_on ? POLLS_MAX : 0); ++*more) {
         if (may_sleep_polling(me, empty + *more, for_cqe))
             return true;
@@ -317,8 +319,7 @@ uint64_t sim_icm_host_bytes(void)
 
     if (sched_is_ahead())
         sched_sync();
-    return icm_host_bytes(&hca_port_by_lid(addr_lid(segment_config()->node, 0, 1))->hca->icm,
-                          cq_count(&any_channel));
+    return icm_host_bytes(region_icm(segment_config()->node, 0), cq_count(&any_channel));
 }
 
 static void sim_deregistered(uint64_t address, uint64_t length)

@@ -6,7 +6,7 @@
 #include "sim/model/hca.h"
 #include "sim/sched/sched.h"
 
-static struct icm *icm_of(uint32_t node, uint32_t device)
+struct icm *region_icm(uint32_t node, uint32_t device)
 {
     return &hca_port_by_lid(addr_lid(node, device, 1))->hca->icm;
 }
@@ -28,7 +28,7 @@ static void apply(const struct region_change *change)
         return;
     }
     for (uint32_t device = 0; device < seg->devices; device++) {
-        struct icm *icm = icm_of(change->node, device);
+        struct icm *icm = region_icm(change->node, device);
 
         if (change->kind == REGION_ADDED)
             icm_add_region(icm, change->proc, change->address, change->length);

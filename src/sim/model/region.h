@@ -6,6 +6,10 @@
 
 #include <stdint.h>
 
+struct icm;
+
+struct icm *region_icm(uint32_t node, uint32_t device);
+
 enum region_change_kind {
     REGION_ADDED,    /* to every adapter of the node, which may be used with it */
     REGION_REMOVED,  /* from these */
