@@ -44,8 +44,10 @@ int wire_forward_open(void)
 
     if (fd < 0 || bind(fd, (struct sockaddr *)&name, length)) {
         int err = errno;
-        log_error("wire: cannot receive packets from other processes of this host: %s",
-                  strerror(err));
+        log_error("wire: cannot receive packets from other processes of this host: %s%s",
+                  strerror(err),
+                  err == EADDRINUSE ? ": processes on one network must share /dev/shm (or --shm-dir)"
+                                    : "");
         if (fd >= 0)
             close(fd);
         return err;
