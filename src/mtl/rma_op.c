@@ -251,15 +251,13 @@ static void post_stripe(struct rma_op *op, enum ibv_wr_opcode opcode, const stru
                         const struct rails_stripe *stripe, struct rma_plan *plan)
 {
     struct rma_rail *rail = &op->peer->rail[stripe->rail];
-    struct rma_copy part = *copy;
-    struct rma_work *work;
+    struct rma_work *work = work_new(op, opcode, copy);
 
-    part.local = (char *)copy->local + stripe->offset;
-    part.remote = copy->remote + stripe->offset;
-    part.length = stripe->length;
-    work = work_new(op, opcode, &part);
     if (!work)
         return;
+    work->copy.local = (char *)copy->local + stripe->offset;
+    work->copy.remote += stripe->offset;
+    work->copy.length = stripe->length;
     work->stripe = *stripe;
     work->plan = plan;
     if (plan)
@@ -301,19 +299,30 @@ static void post_by_policy(struct rma_op *op, enum ibv_wr_opcode opcode,
     }
 }
 
+static void transfer_part(struct rma_op *op, enum ibv_wr_opcode opcode, const struct rma_copy *copy,
+                          enum rma_route route)
+{
+    if (route == RMA_IN_ORDER)
+        post_in_order(op, work_new(op, opcode, copy));
+    else
+        post_by_policy(op, opcode, copy);
+}
+
 static void transfer(struct rma_op *op, enum ibv_wr_opcode opcode, const struct rma_copy *copy,
                      enum rma_route route)
 {
-    struct rma_copy part = *copy;
+    struct rma_copy part;
 
+    if (copy->length <= RAIL_COPY_MAX) {
+        transfer_part(op, opcode, copy, route);
+        return;
+    }
+    part = *copy;
     for (uint64_t done = 0; done < copy->length; done += part.length) {
         part.local = (char *)copy->local + done;
         part.remote = copy->remote + done;
         part.length = copy->length - done < RAIL_COPY_MAX ? copy->length - done : RAIL_COPY_MAX;
-        if (route == RMA_IN_ORDER)
-            post_in_order(op, work_new(op, opcode, &part));
-        else
-            post_by_policy(op, opcode, &part);
+        transfer_part(op, opcode, &part, route);
     }
 }
 

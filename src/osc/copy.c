@@ -199,6 +199,13 @@ struct transfer {
     enum osc_direction direction;
 };
 
+/* Its data go inline. */
+static bool is_short_put(const struct transfer *transfer)
+{
+    return transfer->direction == OSC_WRITE && transfer->origin.contiguous &&
+           transfer->origin.size <= (uint64_t)mtl.parameters.inline_limit;
+}
+
 /* The memory that RDMA works on, for the length of the operation. */
 static bool choose_memory(struct osc_async_op *op, const struct transfer *transfer,
                           struct rma_copy *copy)
@@ -206,7 +213,7 @@ static bool choose_memory(struct osc_async_op *op, const struct transfer *transf
     const struct osc_layout *origin = &transfer->origin;
     bool writes = transfer->direction == OSC_WRITE;
 
-    if (writes && origin->contiguous && origin->size <= (uint64_t)mtl.parameters.inline_limit) {
+    if (is_short_put(transfer)) {
         copy->local = origin->start;
         return true;
     }
@@ -234,6 +241,15 @@ static bool choose_memory(struct osc_async_op *op, const struct transfer *transf
     return true;
 }
 
+static void count(enum osc_direction direction)
+{
+    mtl_charge(mtl.costs.send);
+    if (direction == OSC_WRITE)
+        mtl.counters.puts++;
+    else
+        mtl.counters.gets++;
+}
+
 static int start(struct osc_window *window, struct osc_target *target,
                  const struct transfer *transfer, struct osc_request *request)
 {
@@ -245,16 +261,19 @@ static int start(struct osc_window *window, struct osc_target *target,
 
     if (status != OMPI_SUCCESS)
         return status;
+    copy.remote = place.address;
+    copy.keys = place.keys;
+    if (!request && is_short_put(transfer)) {
+        count(transfer->direction);
+        copy.local = transfer->origin.start;
+        osc_layout_transfer(&target->short_puts, &copy, transfer->target_count,
+                            transfer->target_type, OSC_WRITE, RMA_BY_POLICY);
+        return OMPI_SUCCESS;
+    }
     op = osc_async_begin(window, target, NULL);
     if (!op)
         return OMPI_ERR_OUT_OF_RESOURCE;
-    mtl_charge(mtl.costs.send);
-    if (transfer->direction == OSC_WRITE)
-        mtl.counters.puts++;
-    else
-        mtl.counters.gets++;
-    copy.remote = place.address;
-    copy.keys = place.keys;
+    count(transfer->direction);
     op->request = request;
     if (choose_memory(op, transfer, &copy))
         osc_layout_transfer(&op->rma, &copy, transfer->target_count, transfer->target_type,

@@ -41,14 +41,29 @@ int osc_may_access(struct osc_window *window, struct osc_target *target)
     }
 }
 
+static bool drain_short_puts(struct rma_op *puts)
+{
+    bool failed;
+
+    while (puts->left > 1)
+        rma_wait();
+    failed = puts->failed;
+    puts->failed = false;
+    return failed;
+}
+
 int osc_drain(struct osc_window *window, struct osc_target *target)
 {
     const uint32_t *pending = target ? &target->pending : &window->pending;
-    bool failed;
+    struct osc_target *first = target ? target : window->target;
+    struct osc_target *end = target ? target + 1 : window->target + window->ranks;
+    bool failed = false;
 
+    for (struct osc_target *each = first; each < end; each++)
+        failed |= drain_short_puts(&each->short_puts);
     while (*pending)
         rma_wait();
-    failed = window->failed;
+    failed |= window->failed;
     window->failed = false;
     return failed ? mtl_unreachable() : OMPI_SUCCESS;
 }

@@ -74,19 +74,14 @@ static void move(struct rma_op *op, const struct rma_copy *copy, enum osc_direct
         rma_read(op, copy, route);
 }
 
-void osc_layout_transfer(struct rma_op *op, const struct rma_copy *copy, int count,
-                         ompi_datatype_t *type, enum osc_direction direction, enum rma_route route)
+static void move_parts(struct rma_op *op, const struct rma_copy *copy, int count,
+                       ompi_datatype_t *type, enum osc_direction direction, enum rma_route route)
 {
     struct rma_copy part = *copy;
     uint64_t left = copy->length;
     opal_convertor_t convertor;
     bool last = false;
 
-    if (ompi_datatype_is_contiguous_memory_layout(type, count)) {
-        part.remote += type->super.true_lb;
-        move(op, &part, direction, route);
-        return;
-    }
     OBJ_CONSTRUCT(&convertor, opal_convertor_t);
     opal_convertor_copy_and_prepare_for_recv(ompi_mpi_local_convertor, &type->super, count,
                                              (void *)(uintptr_t)copy->remote, 0, &convertor);
@@ -105,4 +100,15 @@ void osc_layout_transfer(struct rma_op *op, const struct rma_copy *copy, int cou
         }
     }
     OBJ_DESTRUCT(&convertor);
+}
+
+void osc_layout_transfer(struct rma_op *op, struct rma_copy *copy, int count, ompi_datatype_t *type,
+                         enum osc_direction direction, enum rma_route route)
+{
+    if (!ompi_datatype_is_contiguous_memory_layout(type, count)) {
+        move_parts(op, copy, count, type, direction, route);
+        return;
+    }
+    copy->remote += type->super.true_lb;
+    move(op, copy, direction, route);
 }

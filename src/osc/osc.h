@@ -53,7 +53,8 @@ enum osc_lock { OSC_UNLOCKED, OSC_SHARED, OSC_EXCLUSIVE, OSC_NOCHECK };
 struct osc_target {
     struct rma_peer *peer;
     struct osc_info info;
-    uint32_t pending;                    /* operations that are not complete */
+    struct rma_op short_puts;            /* all of them, as one operation that never ends */
+    uint32_t pending;                    /* other operations that are not complete */
     enum osc_lock lock;                  /* that this process holds */
     bool locking;                        /* a thread is taking the lock */
     bool accumulating;                   /* a thread is taking or holds the lock for accumulates */
@@ -128,10 +129,10 @@ void osc_layout_unpack(const struct osc_layout *layout, const void *from);
 void osc_layout_span(int count, ompi_datatype_t *type, int64_t *first, int64_t *end);
 
 /* One RDMA for each contiguous part of the target's layout. copy->local has the data, packed;
- * copy->remote is where the target's layout begins. */
+ * copy->remote is where the target's layout begins, and changes. */
 enum osc_direction { OSC_WRITE, OSC_READ };
-void osc_layout_transfer(struct rma_op *op, const struct rma_copy *copy, int count,
-                         ompi_datatype_t *type, enum osc_direction direction, enum rma_route route);
+void osc_layout_transfer(struct rma_op *op, struct rma_copy *copy, int count, ompi_datatype_t *type,
+                         enum osc_direction direction, enum rma_route route);
 
 /* ---- copy.c: puts and gets ---- */
 

@@ -97,6 +97,7 @@ static bool open_peers(struct osc_window *window, struct rma_hello *hellos)
         if (!peer)
             return false;
         window->target[i].peer = peer;
+        rma_begin(&window->target[i].short_puts, peer, NULL);
         rma_say_hello(peer, &hellos[i]);
     }
     return true;

@@ -44,10 +44,10 @@ int wire_forward_open(void)
 
     if (fd < 0 || bind(fd, (struct sockaddr *)&name, length)) {
         int err = errno;
-        log_error("wire: cannot receive packets from other processes of this host: %s%s",
-                  strerror(err),
-                  err == EADDRINUSE ? ": processes on one network must share /dev/shm (or --shm-dir)"
-                                    : "");
+        log_error(
+            "wire: cannot receive packets from other processes of this host: %s%s", strerror(err),
+            err == EADDRINUSE ? ": processes on one network must share /dev/shm (or --shm-dir)"
+                              : "");
         if (fd >= 0)
             close(fd);
         return err;
@@ -59,16 +59,16 @@ int wire_forward_open(void)
 
 /* The socket takes only ten messages (net.unix.max_dgram_qlen): let the owner run. To wait for it
  * without a limit might be to wait for each other, and among programs that spin, one call of
- * sched_yield() can take several milliseconds. A packet that is lost here is repeated by its sender, if
- * the service is reliable. */
+ * sched_yield() can take several milliseconds. A packet that is lost here is repeated by its
+ * sender, if the service is reliable. */
 void wire_forward_send(unsigned proc, unsigned gid, const struct roce_flow *flow,
                        const uint8_t *bytes, size_t length, size_t segment)
 {
     uint64_t started = now_ns();
     struct sockaddr_un name;
-    struct forwarded head = {
-        .token = segment_random(SEED_WIRE_TOKEN), .flow = *flow, .segment = segment
-    };
+    struct forwarded head = { .token = segment_random(SEED_WIRE_TOKEN),
+                              .flow = *flow,
+                              .segment = segment };
     struct iovec iov[] = { { &head, sizeof(head) }, { (void *)bytes, length } };
     struct msghdr message = {
         .msg_name = &name, .msg_namelen = name_of(proc, &name), .msg_iov = iov, .msg_iovlen = 2
