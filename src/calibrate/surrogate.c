@@ -133,8 +133,9 @@ static void put_jacobian(const struct problem *problem, const double *x, double 
 
     for (unsigned int i = 0; i < rows; i++) {
         double time = time_of(surrogate, i, x);
-        bool counts = !is_left_out(problem, i) && time >= LEAST &&
-                      weigh(surrogate, i, surrogate_residual(surrogate, i, x)) != 0;
+        double residual = surrogate_residual(surrogate, i, x);
+        bool kept = surrogate->is_bound[i] && !weigh(surrogate, i, residual);
+        bool counts = !is_left_out(problem, i) && time >= LEAST && !kept;
 
         for (unsigned int k = 0; k < columns; k++) {
             double slope;

@@ -189,6 +189,18 @@ static void test_surrogate(void **state)
     surrogate_errors(&surrogate, x, errors);
     assert_true(errors[0] > 0.01 && errors[0] < 0.03 && errors[1] > 0.01 && errors[1] < 0.03);
 
+    memset(surrogate.residual, 0, 3 * sizeof(double)); /* a value that is met determines its time, */
+    x[0] = x[1] = 0;
+    surrogate_errors(&surrogate, x, errors);
+    assert_true(errors[0] > 0.01 && errors[0] < 0.03 && errors[1] > 0.01 && errors[1] < 0.03);
+    surrogate.is_bound[0] = surrogate.is_bound[1] = true; /* a bound that is kept does not */
+    surrogate.residual[0] = surrogate.residual[1] = -1;
+    surrogate_errors(&surrogate, x, errors);
+    assert_true(errors[0] > 9 && errors[1] > 0.01 && errors[1] < 0.03);
+    surrogate.is_bound[0] = surrogate.is_bound[1] = false;
+
+    surrogate.residual[0] = log(2);
+    surrogate.residual[1] = log(4.0 / 3);
     x[0] = x[1] = 0;
     surrogate_fit(&surrogate, first, x); /* rows 1 and 2 determine a as well */
     assert_true(fabs(surrogate_residual(&surrogate, 0, x)) < 0.02);
