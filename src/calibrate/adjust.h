@@ -3,6 +3,9 @@
 #ifndef CALIBRATE_ADJUST_H
 #define CALIBRATE_ADJUST_H
 
+/* Sums of squares that differ by less differ by chance in two of 100 cases. */
+#define ADJUST_BETTER 6.0
+
 #include "calibrate/fit.h"
 
 /* The sum of squares of all residuals where the smooth keys make it least, if the points change

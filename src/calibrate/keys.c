@@ -191,6 +191,9 @@ const char *keys_text(const struct parameter_row *row, double value, char *text,
     char number[64];
 
     switch (row->unit) {
+    case UNIT_YES_NO:
+        snprintf(text, size, "%s", value ? "yes" : "no");
+        return text;
     case UNIT_TIME:
         unit = value < 1e4 ? " ns" : value < 1e7 ? " us" : " ms";
         value /= value < 1e4 ? 1 : value < 1e7 ? 1e3 : 1e6;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "calibrate/leave_out.h"
 
+#include "calibrate/choices.h"
 #include "calibrate/data.h"
 #include "calibrate/descent.h"
 #include "calibrate/paper_session.h"
@@ -12,6 +13,7 @@
 
 #define SWEEPS  4   /* of finite differences in a fit */
 #define DAMPING 5.0 /* of the first step */
+#define ROUNDS  8   /* in which other counts, sizes and switches may be taken */
 #define NONE    "none"
 
 bool leave_out_is_rate(const struct paper_row *row)
@@ -70,6 +72,22 @@ static int descend(struct leave_out_fit *fit, double enough, struct solution *be
 
 /* ---- to all rows ---- */
 
+/* Judges the numbers that slopes tell nothing of. After another value was taken, the others follow.
+ */
+static int choose(struct leave_out_fit *fit, struct solution *best)
+{
+    bool taken = true;
+    int status = 0;
+
+    for (int round = 0; !status && taken && round < ROUNDS; round++) {
+        status = choices_judge(fit->session, fit->surrogate, best, &taken);
+        fit->sampled_here = !taken;
+        if (!status && taken)
+            status = descend(fit, 0, best);
+    }
+    return status;
+}
+
 /* Begins with the files as they are, where the surrogate was sampled. */
 static int fit_to_all(struct paper_session *session, struct surrogate *surrogate)
 {
@@ -84,6 +102,8 @@ static int fit_to_all(struct paper_session *session, struct surrogate *surrogate
     best.cost = surrogate_cost(surrogate, NULL, best.residuals, best.x);
     session->stage = "fit";
     status = descend(&fit, 0, &best);
+    if (!status && out->choice_count)
+        status = choose(&fit, &best);
     surrogate_errors(surrogate, best.x, errors);
     for (unsigned int i = 0; i < out->parameter_count; i++) {
         out->parameters[i].fitted = paper_session_value(&out->parameters[i], best.x[i]);
@@ -348,5 +368,6 @@ void leave_out_free(struct leave_out *result)
 {
     free(result->rows);
     free(result->parameters);
+    free(result->choices);
     *result = (struct leave_out){ 0 };
 }

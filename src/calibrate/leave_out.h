@@ -34,6 +34,20 @@ struct leave_out_parameter {
     double fitted, error; /* to all rows: its value, and the relative standard error */
 };
 
+#define TRIES_MAX 2
+
+/* A count or size, a switch (0: no, 1: yes), or a time or rate of 0, that the files call fitted. */
+struct leave_out_choice {
+    struct leave_out_parameter number; /* its value is the one that was taken last */
+    double gain; /* by how much the sum of squares fell when another value was taken; 0: none was */
+    unsigned int try_count;
+    struct leave_out_try {
+        double value;
+        double worse; /* the sum of squares by so much; infinite: rows cannot be run */
+        bool moves;   /* any row */
+    } tries[TRIES_MAX];
+};
+
 struct leave_out_spec {
     const char *paper; /* whose values are left out; NULL: of all papers */
     bool all;    /* fit to all rows, beginning with the files as they are, and leave none out */
@@ -50,6 +64,8 @@ struct leave_out {
     struct leave_out_row *rows;
     unsigned int parameter_count;
     struct leave_out_parameter *parameters;
+    unsigned int choice_count; /* only fits to all rows judge them */
+    struct leave_out_choice *choices;
     unsigned int run_count;
 };
 

@@ -2,6 +2,7 @@
 /* Writes how far left-out values are, as text and JSON. */
 #include "calibrate/leave_out.h"
 
+#include "calibrate/choices.h"
 #include "calibrate/keys.h"
 #include "reproduce/evaluate.h"
 #include "reproduce/left_out.h"
@@ -83,6 +84,14 @@ static void print_error(const struct leave_out_row *row, double residual, FILE *
         fprintf(out, " %+8.1f%%", 100 * error_of(row, residual));
 }
 
+static void print_followers(const struct leave_out_parameter *parameter, const char *value,
+                            FILE *out)
+{
+    for (unsigned int i = 0; i < parameter->follower_count; i++)
+        fprintf(out, "%s = %s  # fitted, as %s\n", parameter->followers[i]->key, value,
+                parameter->row->key);
+}
+
 static void print_parameter(const struct leave_out_parameter *parameter, FILE *out)
 {
     char now[64], fitted[64];
@@ -97,15 +106,34 @@ static void print_parameter(const struct leave_out_parameter *parameter, FILE *o
     else
         fprintf(out, "%s = %s  # fitted, +- %.2g%%; was %s\n", parameter->row->key, fitted,
                 100 * parameter->error, now);
-    for (unsigned int i = 0; i < parameter->follower_count; i++)
-        fprintf(out, "%s = %s  # fitted, as %s\n", parameter->followers[i]->key, fitted,
-                parameter->row->key);
+    print_followers(parameter, fitted, out);
+}
+
+static void print_choice(const struct leave_out_choice *choice, FILE *out)
+{
+    char value[64], before[64], found[256];
+
+    keys_text(choice->number.row, choice->number.value, value, sizeof(value));
+    keys_text(choice->number.row, choice->number.start, before, sizeof(before));
+    choices_describe(choice, found, sizeof(found));
+    fprintf(out, "%s = %s  # %s", choice->number.row->key, value, found);
+    if (choice->gain)
+        fprintf(out, "; was %s, clearly worse (by %.0f)", before, choice->gain);
+    fputc('\n', out);
+    print_followers(&choice->number, value, out);
+}
+
+static const char *file_of(const struct leave_out *result, unsigned int index)
+{
+    return index < result->parameter_count
+               ? result->parameters[index].file
+               : result->choices[index - result->parameter_count].number.file;
 }
 
 static bool is_first_of_file(const struct leave_out *result, unsigned int index)
 {
     for (unsigned int i = 0; i < index; i++) {
-        if (!strcmp(result->parameters[i].file, result->parameters[index].file))
+        if (!strcmp(file_of(result, i), file_of(result, index)))
             return false;
     }
     return true;
@@ -114,15 +142,21 @@ static bool is_first_of_file(const struct leave_out *result, unsigned int index)
 /* Lines for the adapter files. */
 static void print_fitted(const struct leave_out *result, FILE *out)
 {
-    for (unsigned int i = 0; i < result->parameter_count; i++) {
-        const char *file = result->parameters[i].file, *slash = strrchr(file, '/');
+    unsigned int count = result->parameter_count + result->choice_count;
+
+    for (unsigned int i = 0; i < count; i++) {
+        const char *file = file_of(result, i), *slash = strrchr(file, '/');
 
         if (!is_first_of_file(result, i))
             continue;
         fprintf(out, "\n# %s\n", slash ? slash + 1 : file);
-        for (unsigned int k = i; k < result->parameter_count; k++) {
-            if (!strcmp(result->parameters[k].file, file))
+        for (unsigned int k = i; k < count; k++) {
+            if (strcmp(file_of(result, k), file))
+                continue;
+            if (k < result->parameter_count)
                 print_parameter(&result->parameters[k], out);
+            else
+                print_choice(&result->choices[k - result->parameter_count], out);
         }
     }
 }
@@ -270,6 +304,42 @@ static json_t *parameters_json(const struct leave_out *result)
     return parameters;
 }
 
+/* What cannot be run is null. */
+static json_t *tries_json(const struct leave_out_choice *choice)
+{
+    json_t *tries = json_array();
+
+    for (unsigned int i = 0; i < choice->try_count; i++) {
+        const struct leave_out_try *try = &choice->tries[i];
+
+        json_array_append_new(tries,
+                              json_pack("{sf so sb}", "value", try->value, "worse",
+                                        isfinite(try->worse) ? json_real(try->worse) : json_null(),
+                                        "moves", try->moves));
+    }
+    return tries;
+}
+
+static json_t *choices_json(const struct leave_out *result)
+{
+    json_t *choices = json_array();
+
+    for (unsigned int i = 0; i < result->choice_count; i++) {
+        const struct leave_out_choice *choice = &result->choices[i];
+        const char *slash = strrchr(choice->number.file, '/');
+        char found[256];
+
+        choices_describe(choice, found, sizeof(found));
+        json_array_append_new(
+            choices, json_pack("{ss ss so sf sf sf so ss}", "key", choice->number.row->key, "file",
+                               slash ? slash + 1 : choice->number.file, "followers",
+                               followers_json(&choice->number), "value", choice->number.start,
+                               "fitted", choice->number.value, "gain", choice->gain, "tried",
+                               tries_json(choice), "found", found));
+    }
+    return choices;
+}
+
 static json_t *total_json(struct total total)
 {
     return json_pack("{sf sf}", "median", 100 * total.median, "worst", 100 * total.worst);
@@ -300,6 +370,8 @@ json_t *leave_out_json(const struct leave_out *result, const char *command)
                   100 * total.nine_in_ten, "within_5", (int)total.near, "within_10", (int)total.far,
                   "rows", rows_json(result), "parameters", parameters_json(result));
 
+    if (result->all)
+        json_object_set_new(document, "choices", choices_json(result));
     if (result->curves)
         json_object_set_new(document, "curves", curves_json(result));
     return document;

@@ -40,10 +40,10 @@ static int add_adapter(const struct reference *reference, void *context)
     return session->origins[session->adapter_count++] ? 0 : -1;
 }
 
-static bool fits_some_row(const struct leave_out *out, const char *origin)
+static bool fits_some_row(const struct leave_out *out, const char *origin, bool or_shape)
 {
     for (unsigned int i = 0; i < out->row_count; i++) {
-        if (!out->rows[i].is_shape && role_fits(origin, out->rows[i].row))
+        if ((or_shape || !out->rows[i].is_shape) && role_fits(origin, out->rows[i].row))
             return true;
     }
     return false;
@@ -55,6 +55,11 @@ static struct leave_out_parameter *find_parameter(const struct leave_out *out, c
     for (unsigned int i = 0; i < out->parameter_count; i++) {
         if (!strcmp(out->parameters[i].row->key, key) && !strcmp(out->parameters[i].file, file))
             return &out->parameters[i];
+    }
+    for (unsigned int i = 0; i < out->choice_count; i++) {
+        if (!strcmp(out->choices[i].number.row->key, key) &&
+            !strcmp(out->choices[i].number.file, file))
+            return &out->choices[i].number;
     }
     return NULL;
 }
@@ -74,7 +79,34 @@ static bool varies(const struct paper_session *session, const struct parameter_r
                               !strcmp(row->key + length - strlen(ENTRIES), ENTRIES));
 }
 
-/* Counts, sizes and switches are structure, and so is a 0: they stay. */
+static struct leave_out_parameter *new_parameter(struct leave_out *out)
+{
+    out->parameters =
+        allocate_one_more(out->parameters, out->parameter_count, sizeof(*out->parameters));
+    return &out->parameters[out->parameter_count++];
+}
+
+static struct leave_out_parameter *new_choice(struct leave_out *out)
+{
+    struct leave_out_choice *choice;
+
+    out->choices = allocate_one_more(out->choices, out->choice_count, sizeof(*out->choices));
+    choice = &out->choices[out->choice_count++];
+    *choice = (struct leave_out_choice){ 0 };
+    return &choice->number;
+}
+
+static int read_number(const struct parameters *parameters, const struct parameter_row *row,
+                       double *value)
+{
+    if (row->unit != UNIT_YES_NO)
+        return parameter_number(parameters, row->key, value);
+    *value = *(const bool *)((const char *)parameters + row->offset);
+    return 0;
+}
+
+/* Counts, sizes and switches are structure, and so is a 0: they stay, or are chosen among a few.
+ * Shapes may be all that tells about them. */
 static void add_parameters(struct paper_session *session, unsigned int adapter,
                            const struct parameters *parameters)
 {
@@ -85,14 +117,14 @@ static void add_parameters(struct paper_session *session, unsigned int adapter,
         const char *file = origins_file(origins, row->key);
         struct leave_out_parameter *parameter;
         double value;
+        bool chosen;
 
-        if (!file || parameter_number(parameters, row->key, &value) || value <= 0 ||
-            !varies(session, row, value) || !fits_some_row(out, origins_text(origins, row->key)) ||
-            find_parameter(out, row->key, file))
+        if (!file || read_number(parameters, row, &value) || find_parameter(out, row->key, file))
             continue;
-        out->parameters =
-            allocate_one_more(out->parameters, out->parameter_count, sizeof(*out->parameters));
-        parameter = &out->parameters[out->parameter_count++];
+        chosen = value <= 0 || !varies(session, row, value);
+        if ((chosen && !out->all) || !fits_some_row(out, origins_text(origins, row->key), chosen))
+            continue;
+        parameter = chosen ? new_choice(out) : new_parameter(out);
         *parameter = (struct leave_out_parameter){ .row = row, .start = value, .value = value };
         snprintf(parameter->file, sizeof(parameter->file), "%s", file);
     }
@@ -262,29 +294,41 @@ static void put_setting(const struct origins *origins, const struct leave_out_pa
     const char *owner = origins_file(origins, row->key);
     char number[64];
 
+    if (row->unit != UNIT_YES_NO)
+        value = fmin(fmax(value, row->minimum), row->maximum);
     if (owner && !strcmp(owner, parameter->file))
-        fprintf(
-            text, "%s=%s;", row->key,
-            keys_text(row, fmin(fmax(value, row->minimum), row->maximum), number, sizeof(number)));
+        fprintf(text, "%s=%s;", row->key, keys_text(row, value, number, sizeof(number)));
 }
 
-/* The settings of an adapter with the logs of times at x, or NULL. The caller frees them. */
-static char *settings_at(const struct paper_session *session, unsigned int adapter, const double *x)
+static void put_settings(const struct origins *origins, const struct leave_out_parameter *parameter,
+                         double value, FILE *text)
+{
+    if (value == parameter->start)
+        return;
+    put_setting(origins, parameter, parameter->row, value, text);
+    for (unsigned int k = 0; k < parameter->follower_count; k++)
+        put_setting(origins, parameter, parameter->followers[k], value, text);
+}
+
+/* The settings of an adapter in a trial, or NULL. The caller frees them. */
+static char *settings_of(const struct paper_session *session, unsigned int adapter,
+                         const struct paper_trial *trial)
 {
     const struct leave_out *out = session->out;
+    const struct origins *origins = session->origins[adapter];
     struct file_text file;
     FILE *text = data_begin_lines(&file);
     char *settings;
 
     for (unsigned int i = 0; i < out->parameter_count; i++) {
         const struct leave_out_parameter *parameter = &out->parameters[i];
-        double value = paper_session_value(parameter, x[i]);
 
-        if (!x[i] && parameter->value == parameter->start)
-            continue;
-        put_setting(session->origins[adapter], parameter, parameter->row, value, text);
-        for (unsigned int k = 0; k < parameter->follower_count; k++)
-            put_setting(session->origins[adapter], parameter, parameter->followers[k], value, text);
+        put_settings(origins, parameter, paper_session_value(parameter, trial->x[i]), text);
+    }
+    for (unsigned int i = 0; i < out->choice_count; i++) {
+        const struct leave_out_parameter *number = &out->choices[i].number;
+
+        put_settings(origins, number, trial->number == number ? trial->value : number->value, text);
     }
     settings = data_take_lines(&file);
     if (*settings) {
@@ -295,18 +339,19 @@ static char *settings_at(const struct paper_session *session, unsigned int adapt
     return NULL;
 }
 
-/* One set of values for all parameters, and what rows come to with it. */
+/* The adapters of a trial. */
 struct trial {
     struct variation variation;
     struct variation_setting settings[PAPER_ADAPTERS_MAX];
 };
 
-static void trial_open(const struct paper_session *session, const double *x, struct trial *trial)
+static void trial_open(const struct paper_session *session, const struct paper_trial *values,
+                       struct trial *trial)
 {
     *trial = (struct trial){ .variation = { .setting_count = session->adapter_count } };
     for (unsigned int i = 0; i < session->adapter_count; i++) {
         trial->settings[i].adapter = session->adapters[i];
-        trial->settings[i].set = settings_at(session, i, x);
+        trial->settings[i].set = settings_of(session, i, values);
     }
 }
 
@@ -338,11 +383,23 @@ static void show_progress(unsigned int done, unsigned int all, double seconds,
         fputs("\r\033[K", stderr);
 }
 
-/* A row that a trial does not have is no row that does not move: its trial fails. */
+static void explain(struct paper_session *session, const struct evaluation *evaluation,
+                    const struct paper_row *row, const struct outcome *outcome)
+{
+    const char *set = evaluation->variation->settings[0].set;
+
+    for (unsigned int i = 1; !set && i < session->adapter_count; i++)
+        set = evaluation->variation->settings[i].set;
+    snprintf(session->error, session->size, "%s cannot be run%s%s: %s", row->fields[FIELD_ID],
+             set ? " with " : "", set ? set : "", outcome->text);
+}
+
+/* Returns -1 if the trial does not have all rows. */
 static int take_residuals(struct paper_session *session, const struct evaluation *evaluation,
                           const bool *wanted, double *residuals)
 {
     const struct leave_out *out = session->out;
+    int status = 0;
 
     for (unsigned int k = 0; k < out->row_count; k++) {
         const struct paper_row *row = out->rows[k].row;
@@ -351,24 +408,20 @@ static int take_residuals(struct paper_session *session, const struct evaluation
         if (wanted && !wanted[k])
             continue;
         evaluate_row(evaluation, row, &outcome);
-        if (isnan(out->rows[k].is_shape ? outcome.excess : outcome.error)) {
-            const char *set = evaluation->variation->settings[0].set;
-
-            for (unsigned int i = 1; !set && i < session->adapter_count; i++)
-                set = evaluation->variation->settings[i].set;
-            snprintf(session->error, session->size, "%s cannot be run%s%s: %s",
-                     row->fields[FIELD_ID], set ? " with " : "", set ? set : "", outcome.text);
-            return -1;
+        if (!status && isnan(out->rows[k].is_shape ? outcome.excess : outcome.error)) {
+            explain(session, evaluation, row, &outcome);
+            status = -1;
         }
         residuals[k] = out->rows[k].is_shape
                            ? outcome.excess
                            : log1p(outcome.error / 100) * (leave_out_is_rate(row) ? -1 : 1);
     }
-    return 0;
+    return status;
 }
 
-int paper_session_run(struct paper_session *session, const double *x, unsigned int count,
-                      const bool *wanted, double *residuals)
+/* A row that a trial does not have is no row that does not move. */
+static int run_trials(struct paper_session *session, const struct paper_trial *values,
+                      unsigned int count, const bool *wanted, bool all_must_run, double *residuals)
 {
     struct leave_out *out = session->out;
     struct trial *trials = allocate_zeroed(count * sizeof(*trials));
@@ -382,7 +435,7 @@ int paper_session_run(struct paper_session *session, const double *x, unsigned i
 
     evaluation.jobs = &jobs;
     for (unsigned int i = 0; i < count; i++) {
-        trial_open(session, x + (size_t)i * out->parameter_count, &trials[i]);
+        trial_open(session, &values[i], &trials[i]);
         trials[i].variation.settings = trials[i].settings;
         evaluation.variation = &trials[i].variation;
         for (unsigned int k = 0; k < out->row_count; k++) {
@@ -398,6 +451,7 @@ int paper_session_run(struct paper_session *session, const double *x, unsigned i
         evaluation.variation = &trials[i].variation;
         status =
             take_residuals(session, &evaluation, wanted, residuals + (size_t)i * out->row_count);
+        status = all_must_run ? status : 0;
     }
     out->run_count += jobs.count;
     for (unsigned int i = 0; i < count; i++)
@@ -405,6 +459,25 @@ int paper_session_run(struct paper_session *session, const double *x, unsigned i
     free(trials);
     jobs_free(&jobs);
     return status;
+}
+
+int paper_session_run(struct paper_session *session, const double *x, unsigned int count,
+                      const bool *wanted, double *residuals)
+{
+    struct paper_trial *trials = allocate_zeroed(count * sizeof(*trials));
+    int status;
+
+    for (unsigned int i = 0; i < count; i++)
+        trials[i].x = x + (size_t)i * session->out->parameter_count;
+    status = run_trials(session, trials, count, wanted, true, residuals);
+    free(trials);
+    return status;
+}
+
+int paper_session_try(struct paper_session *session, const struct paper_trial *trials,
+                      unsigned int count, double *residuals)
+{
+    return run_trials(session, trials, count, NULL, false, residuals);
 }
 
 /* Where to sample a parameter: a small step, and as far as the prior, both on that side. */

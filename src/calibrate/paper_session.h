@@ -35,6 +35,17 @@ void paper_session_close(struct paper_session *session);
 int paper_session_run(struct paper_session *session, const double *x, unsigned int count,
                       const bool *wanted, double *residuals);
 
+/* One number with another value. */
+struct paper_trial {
+    const double *x;
+    struct leave_out_parameter *number;
+    double value;
+};
+
+/* Runs trials with all rows. The residual of a row that cannot be run is NAN. */
+int paper_session_try(struct paper_session *session, const struct paper_trial *trials,
+                      unsigned int count, double *residuals);
+
 /* Makes a surrogate around the present values, with one or two samples of each parameter. */
 int paper_session_sample(struct paper_session *session, unsigned int samples, const bool *wanted,
                          struct surrogate *surrogate);

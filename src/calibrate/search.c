@@ -17,7 +17,6 @@
 #define BESIDE    2 /* sizes of a cache on both sides: of neighbours, one may fit and the next not */
 #define SAME      0.01 /* relative difference of losses that do not differ */
 #define STILL     1e-4
-#define BETTER    6.0 /* of sums of squares: differ so little by chance, in 98 of 100 cases */
 
 /* In the order of their values. */
 struct tries {
@@ -317,7 +316,7 @@ static double noise_of(const struct search *search)
 static double same(const struct search *search)
 {
     if (search->pass == SEARCH_NEARBY)
-        return BETTER * noise_of(search);
+        return ADJUST_BETTER * noise_of(search);
     return SAME * search->tries.list[best_of(&search->tries)].loss + noise_of(search);
 }
 
@@ -434,7 +433,7 @@ static bool start_is_possible(const struct search *search)
     double least = tries->list[best_of(tries)].loss;
 
     return (key->start >= key->low && key->start <= key->high) ||
-           loss_at(tries, key->start) <= least + BETTER * noise_of(search);
+           loss_at(tries, key->start) <= least + ADJUST_BETTER * noise_of(search);
 }
 
 /* Takes the middle of the values that fit equally well, or the present one if it is among them. START
@@ -540,7 +539,7 @@ int search_switched_off(struct fit *fit)
     }
     if (count > 1)
         status = runs_evaluate(fit->runs, trials, count, "what START has switched off");
-    most = fit_loss(fit, outs, chosen, false) + BETTER * fit->misfit * fit->misfit;
+    most = fit_loss(fit, outs, chosen, false) + ADJUST_BETTER * fit->misfit * fit->misfit;
     for (unsigned int i = 1; !status && i < count; i++) {
         if (fit_loss(fit, outs + i * points, chosen, false) > most)
             fit->keys->list[key_of[i]].origin = KEY_FITTED;

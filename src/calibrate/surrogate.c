@@ -11,6 +11,7 @@
 #define SIGMA     0.02 /* of a paper's value: the last digit, and the reader of a figure */
 #define LEAST     0.05 /* share of a time that is left when parts of it vanish */
 #define CONVERGED 1e-8
+#define FIRM      5.0 /* of steps that follow: 1 / FIRM of a spread away slopes hardly hold */
 
 struct problem {
     const struct surrogate *surrogate;
@@ -185,6 +186,33 @@ double surrogate_cost(const struct surrogate *surrogate, const bool *left_out,
         cost += left_out && left_out[i] ? 0 : surrogate_row_cost(surrogate, i, residuals[i]);
     for (unsigned int k = 0; k < surrogate->parameter_count; k++)
         cost += pow((x[k] - surrogate->prior[k]) / surrogate->spread[k], 2);
+    return cost;
+}
+
+double surrogate_follow(const struct surrogate *surrogate, const double *residuals, double *x)
+{
+    size_t rows = surrogate->row_count, parameters = surrogate->parameter_count;
+    double *after = allocate_zeroed((rows + 1) * sizeof(double)), cost = 0;
+    double *anchor = allocate_zeroed((parameters + 1) * sizeof(double));
+    struct surrogate there;
+
+    surrogate_copy(&there, surrogate);
+    copy(anchor, x, parameters);
+    there.anchor = anchor;
+    there.damping = FIRM;
+    for (unsigned int i = 0; i < rows; i++) {
+        there.residual[i] += residuals[i] - surrogate_residual(surrogate, i, x);
+        cost += isnan(residuals[i]) ? INFINITY : 0;
+    }
+    if (!cost) {
+        surrogate_fit(&there, NULL, x);
+        for (unsigned int i = 0; i < rows; i++)
+            after[i] = surrogate_residual(&there, i, x);
+        cost = surrogate_cost(&there, NULL, after, x);
+    }
+    surrogate_close(&there);
+    free(anchor);
+    free(after);
     return cost;
 }
 

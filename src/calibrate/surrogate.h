@@ -41,6 +41,11 @@ double surrogate_cost(const struct surrogate *surrogate, const bool *left_out,
 /* The part of one row in it. */
 double surrogate_row_cost(const struct surrogate *surrogate, unsigned int row, double residual);
 
+/* If real runs at x came to these residuals because of something that is no parameter: moves x to
+ * where the parameters have followed, not far, and returns what surrogate_cost() is there. Infinite
+ * if a residual is unknown. */
+double surrogate_follow(const struct surrogate *surrogate, const double *residuals, double *x);
+
 /* Standard errors of the solution x, on the same scale. */
 void surrogate_errors(const struct surrogate *surrogate, const double *x, double *errors);
 

@@ -264,7 +264,7 @@ static const struct option_row calibrate_options[] = {
     { .name = "page", .argument = "FILE", .kind = OPTION_PATH, .writes = true,
       .help = "write a page with the measured and the modelled curves" },
     { .name = "paper", .argument = "LIST", .kind = OPTION_TEXT,
-      .help = "instead of result files: fit the fitted numbers of a paper's adapters to its values, and so that its shapes match; several papers, separated by commas, may share adapters" },
+      .help = "instead of result files: fit the fitted numbers of a paper's adapters to its values, and so that its shapes match, and judge counts, sizes and switches by their neighbours; several papers, separated by commas, may share adapters" },
     { .name = "leave-one-out", .kind = OPTION_FLAG,
       .help = "leave each value of the first paper out of a fit to all others, and print how far it is then; takes up to hours" },
     { .name = "by-curve", .kind = OPTION_FLAG,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Calibration without runs: costs of calls, what a Jacobian determines, lines of sweeps, values. */
+#include "calibrate/choices.h"
 #include "calibrate/control.h"
 #include "calibrate/descent.h"
 #include "calibrate/identify.h"
@@ -231,6 +232,78 @@ static void test_damping(void **state)
     surrogate_close(&surrogate);
 }
 
+/* What a neighbour costs is what is left once the parameters have followed: a, which row 0 alone knows, makes up for
+ * what moves row 0, and rows 1 and 2 together leave nothing to follow. A row that cannot be run is worse than any. */
+static void test_follow(void **state)
+{
+    struct surrogate surrogate;
+    const double met[3] = { 0 }, one[3] = { 0.1 }, two[3] = { 0, 0.1, 0 }, none[3] = { 0, NAN, 0 };
+    double x[2] = { 0 };
+
+    make_surrogate(&surrogate);
+    surrogate.spread[0] = surrogate.spread[1] = 1;
+    surrogate.prior[0] = surrogate.prior[1] = 0;
+    memset(surrogate.near + 2, 0, sizeof(double)); /* a does not move row 1 */
+    memset(surrogate.far + 2, 0, sizeof(double));
+    assert_true(surrogate_follow(&surrogate, met, x) < 0.01 && fabs(x[0]) < 0.001);
+    assert_true(surrogate_follow(&surrogate, one, x) < 1 && fabs(x[0] + 0.1) < 0.02);
+    x[0] = 0;
+    assert_true(surrogate_follow(&surrogate, two, x) > 6 && fabs(x[0]) < 0.001);
+    assert_true(isinf(surrogate_follow(&surrogate, none, x)));
+    assert_null(surrogate.anchor);
+    surrogate_close(&surrogate);
+}
+
+static void check_tries(const char *key, double value, double first, double second)
+{
+    struct leave_out_choice choice = { .number = { .row = parameter_find(key), .value = value } };
+
+    choices_find_tries(&choice);
+    assert_int_equal(choice.try_count, first < 0 ? 0 : second < 0 ? 1 : 2);
+    for (unsigned int i = 0; i < choice.try_count; i++)
+        assert_true(choice.tries[i].value == (i ? second : first) && !choice.tries[i].moves);
+}
+
+static void check_words(const char *key, double value, struct leave_out_try first,
+                        struct leave_out_try second, const char *expected)
+{
+    struct leave_out_choice choice = { .number = { .row = parameter_find(key), .value = value },
+                                       .try_count = second.value < 0 ? 1 : 2,
+                                       .tries = { first, second } };
+    char text[256];
+
+    choices_describe(&choice, text, sizeof(text));
+    assert_string_equal(text, expected);
+}
+
+/* Counts are compared with half and double of them within the limits of the row, switches with the other state. */
+static void test_choices(void **state)
+{
+    const struct leave_out_try none = { .value = -1 };
+
+    check_tries("hca.engine_depth", 16, 8, 32);
+    check_tries("hca.engine_depth", 1, 2, -1);
+    check_tries("hca.engines", ENGINES_MAX, ENGINES_MAX / 2, -1);
+    check_tries("icm.qpc_entries", 7, 3, 14);
+    check_tries("link.mtu", 256, 512, -1);
+    check_tries("hca.drain", 1, 0, -1);
+    check_tries("hca.drain", 0, 1, -1);
+    check_tries("hca.packet_time", 0, 100, -1);
+
+    check_words("hca.engine_depth", 4, (struct leave_out_try){ 2, 12.2, true },
+                (struct leave_out_try){ 8, 7.9, true }, "2 and 8 fit clearly worse (by 12, 8)");
+    check_words("hca.engine_depth", 16, (struct leave_out_try){ 8, 1, true },
+                (struct leave_out_try){ 32, 0, false }, "8 to 32 fit equally well");
+    check_words("bus.read_burst", 64, (struct leave_out_try){ 32, INFINITY, true },
+                (struct leave_out_try){ 128, 3, true },
+                "64 B to 128 B fit equally well, 32 B fits clearly worse (cannot be run)");
+    check_words("hca.drain", 1, (struct leave_out_try){ 0, 72, true }, none,
+                "no fits clearly worse (by 72)");
+    check_words("hca.drain", 1, (struct leave_out_try){ 0, 2, true }, none,
+                "no and yes fit equally well");
+    check_words("hca.drain", 1, (struct leave_out_try){ 0, 0, false }, none, "no value tells");
+}
+
 #define CLIFF -0.4 /* of the time a, as a logarithm: below it everything is slow */
 
 struct model {
@@ -312,6 +385,8 @@ int main(void)
         cmocka_unit_test(test_values),
         cmocka_unit_test(test_surrogate),
         cmocka_unit_test(test_damping),
+        cmocka_unit_test(test_follow),
+        cmocka_unit_test(test_choices),
         cmocka_unit_test(test_descent),
         cmocka_unit_test(test_known),
     };
