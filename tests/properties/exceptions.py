@@ -13,8 +13,7 @@ END = 'the end of a run, which both directions share, counts where a message tak
 
 # (adapter, property, figure): by how much at most, and why
 BROKEN = {
-    ('clan-pentium', RIGHT, 'bibw write reply 8'): (0.02, POLLS),
-    ('clan-pentium', RIGHT, 'bw write reply 8'): (0.02, POLLS),
+    ('clan-pentium3', RIGHT, 'bw write reply 8'): (0.01, POLLS),
     ('connect-ib', 'both ways at most twice one way', 'bibw write refill 8'): (0.01, ALONE),
     ('connect-ib', SMALL, 'bibw write refill 2048'): (0.06, RHYTHM),
     ('connect-ib', RIGHT, 'bibw write refill 2048'): (0.06, RHYTHM),
