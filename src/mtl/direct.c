@@ -2,9 +2,9 @@
 /* Messages of contiguous data bypass pml/cm, whose requests have convertors and take longer to
  * prepare than a short message to arrive. A short message that can be sent at once needs no request:
  * MPI_Isend returns Open MPI's empty one, whose status tells all that the status of a send can tell.
- * Nor does MPI_Recv, if a short message is here already. Other receives have small requests of their
- * own. Everything else takes the way through the PML, and so do all messages in virtual time, where
- * that has a price, and those that are recorded. */
+ * Nor does MPI_Recv, if a short message is here already or comes soon. Other receives have small
+ * requests of their own. Everything else takes the way through the PML, and so do all messages in
+ * virtual time, where that has a price, and those that are recorded. */
 #include "mtl/direct.h"
 
 #include "mtl/openmpi.h"
@@ -17,6 +17,7 @@
 
 #define RECEIVES_AT_ONCE 64 /* allocated */
 #define POLLS_OF_OTHERS  16 /* our polls for one of all progress functions of Open MPI */
+#define AWAITED_POLLS    512 /* before a receive takes a request */
 
 static mca_pml_base_module_isend_fn_t pml_isend;
 static mca_pml_base_module_send_fn_t pml_send;
@@ -170,16 +171,39 @@ static bool receive_now(void *buffer, size_t count, const ompi_datatype_t *datat
 }
 
 /* A call of opal_progress() takes half as long again as our part of it. */
+static void poll_once(uint32_t polls)
+{
+    if (polls % POLLS_OF_OTHERS)
+        module_progress();
+    else
+        opal_progress();
+}
+
 static void wait_for(const direct_receive *receive)
 {
     if (mtl.multiple || opal_progress_yield_when_idle)
         return;
-    for (uint32_t polls = 1; !REQUEST_COMPLETE(&receive->super); polls++) {
-        if (polls % POLLS_OF_OTHERS)
-            module_progress();
-        else
-            opal_progress();
-    }
+    for (uint32_t polls = 1; !REQUEST_COMPLETE(&receive->super); polls++)
+        poll_once(polls);
+}
+
+/* Receives a message that comes soon without a request. Only a request learns that the sender is dead,
+ * so one takes over after some polls. */
+static bool receive_soon(void *buffer, size_t count, const ompi_datatype_t *datatype, int source,
+                         int tag, struct ompi_communicator_t *comm, ompi_status_public_t *status)
+{
+    struct awaited receive = { .key = openmpi_key(comm, source, tag),
+                               .buffer = (char *)buffer + datatype->super.true_lb,
+                               .size = count * datatype->super.size,
+                               .status = status };
+
+    if (mtl.threads || opal_progress_yield_when_idle || !is_direct(datatype, count) ||
+        !protocol_await(&receive))
+        return false;
+    for (uint32_t polls = 1; polls < AWAITED_POLLS && protocol_awaits(&receive); polls++)
+        poll_once(polls);
+    protocol_await_end();
+    return receive.over;
 }
 
 static int direct_recv(void *buffer, size_t count, ompi_datatype_t *datatype, int source, int tag,
@@ -188,7 +212,8 @@ static int direct_recv(void *buffer, size_t count, ompi_datatype_t *datatype, in
     direct_receive *receive;
     int error;
 
-    if (receive_now(buffer, count, datatype, source, tag, comm, status))
+    if (receive_now(buffer, count, datatype, source, tag, comm, status) ||
+        receive_soon(buffer, count, datatype, source, tag, comm, status))
         return OMPI_SUCCESS;
     receive = receive_start(buffer, count, datatype, source, tag, comm, true);
     if (!receive)

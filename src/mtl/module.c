@@ -264,7 +264,7 @@ static int module_iprobe(mca_mtl_base_module_t *module, struct ompi_communicator
 
     *flag = found != NULL;
     if (found)
-        protocol_fill_status(status, found);
+        protocol_fill_status(status, &found->match.key, found->size);
     return OMPI_SUCCESS;
 }
 
@@ -279,7 +279,7 @@ static int module_improbe(mca_mtl_base_module_t *module, struct ompi_communicato
         *message = MPI_MESSAGE_NULL;
         return OMPI_SUCCESS;
     }
-    protocol_fill_status(status, found);
+    protocol_fill_status(status, &found->match.key, found->size);
     *message = ompi_message_alloc();
     if (!*message)
         return OMPI_ERR_OUT_OF_RESOURCE;

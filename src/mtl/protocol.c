@@ -411,14 +411,62 @@ void protocol_receive_matched(struct mtl_request *request, struct unexpected *me
     free_unexpected(message);
 }
 
-void protocol_fill_status(struct ompi_status_public_t *status, const struct unexpected *message)
+void protocol_fill_status(struct ompi_status_public_t *status, const struct match_key *key,
+                          uint64_t size)
 {
     if (status == MPI_STATUS_IGNORE)
         return;
-    status->MPI_SOURCE = message->match.key.source;
-    status->MPI_TAG = message->match.key.tag;
-    status->_ucount = message->size;
+    status->MPI_SOURCE = key->source;
+    status->MPI_TAG = key->tag;
+    status->_ucount = size;
     status->_cancelled = 0;
+}
+
+/* Longer messages may come in pieces or by rendezvous, which need a request. */
+#define AWAITED_MAX 1024
+
+static struct awaited *awaited;
+
+bool protocol_await(struct awaited *receive)
+{
+    if (awaited || receive->size > AWAITED_MAX || mtl.matching.unexpected ||
+        match_any_posted(&mtl.matching))
+        return false;
+    receive->over = false;
+    awaited = receive;
+    return true;
+}
+
+bool protocol_awaits(const struct awaited *receive)
+{
+    return !receive->over && !mtl.matching.unexpected;
+}
+
+void protocol_await_end(void)
+{
+    awaited = NULL;
+}
+
+static bool is_awaited(const struct match_key *key)
+{
+    const struct match_key *wanted = &awaited->key;
+
+    return wanted->context == key->context &&
+           (wanted->source == key->source || wanted->source == MATCH_ANY) &&
+           (wanted->tag == key->tag || (wanted->tag == MATCH_ANY && key->tag >= 0));
+}
+
+static bool take_awaited(const struct match_key *key, const struct wire_header *header,
+                         const char *data)
+{
+    if (!awaited || !is_awaited(key) || header->flags & WIRE_SYNCHRONOUS ||
+        header->length > awaited->size || mtl.matching.unexpected) /* maybe an earlier one for it */
+        return false;
+    copy_short(awaited->buffer, data, header->length);
+    protocol_fill_status(awaited->status, key, header->length);
+    awaited->over = true;
+    awaited = NULL;
+    return true;
 }
 
 bool protocol_receive_now(const struct match_key *key, void *buffer, uint64_t size,
@@ -431,7 +479,7 @@ bool protocol_receive_now(const struct match_key *key, void *buffer, uint64_t si
         message->size > size || pieces_missing(message))
         return false;
     match_take(&mtl.matching, found);
-    protocol_fill_status(status, message);
+    protocol_fill_status(status, &message->match.key, message->size);
     if (message->room == REUSABLE_DATA)
         copy_short(buffer, message->data, message->size);
     else
@@ -458,10 +506,13 @@ static void eager_arrived(struct endpoint *endpoint, const struct wire_header *h
                           const char *data)
 {
     struct match_key key = { header->context, header->source, header->tag };
-    struct match_receive *receive = match_arrived(&mtl.matching, &key);
     bool synchronous = header->flags & WIRE_SYNCHRONOUS;
     uint64_t send_id = 0, size = header->length;
+    struct match_receive *receive;
 
+    if (take_awaited(&key, header, data))
+        return;
+    receive = match_arrived(&mtl.matching, &key);
     if (synchronous) {
         send_id = ((const struct wire_ack *)data)->send_id;
         data += sizeof(struct wire_ack);

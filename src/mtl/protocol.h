@@ -41,7 +41,25 @@ bool protocol_receive_now(const struct match_key *key, void *buffer, uint64_t si
                           struct ompi_status_public_t *status);
 
 /* MPI_ERROR belongs to the caller: MPI sets it only in calls with several statuses. */
-void protocol_fill_status(struct ompi_status_public_t *status, const struct unexpected *message);
+void protocol_fill_status(struct ompi_status_public_t *status, const struct match_key *key,
+                          uint64_t size);
+
+/* A receive of contiguous data that the program waits for at once. A short message needs no request,
+ * unless other receives are posted, or other messages unexpected, when the wait begins. */
+struct awaited {
+    struct match_key key;
+    void *buffer;
+    uint64_t size;
+    struct ompi_status_public_t *status;
+    bool over;
+};
+
+/* Returns false if a request has to receive. Otherwise the caller polls while protocol_awaits(), and
+ * then calls protocol_await_end(); if it is not 'over' by then, a request receives. */
+bool protocol_await(struct awaited *receive);
+/* False once the message has come, or one that only a request, or a later receive, can take. */
+bool protocol_awaits(const struct awaited *receive);
+void protocol_await_end(void);
 
 /* Receives a message that MPI_Mprobe has taken out of the unexpected queue. */
 void protocol_receive_matched(struct mtl_request *request, struct unexpected *message);

@@ -308,6 +308,77 @@ static void test_long_one_way(void)
     free(buffer);
 }
 
+/* The message arrives while its receiver waits in MPI_Recv. */
+enum waiting { SHORT, EMPTY, ANY, SYNCHRONOUS, FOLLOWED, OVERTAKEN, LONGER, CUT, WAITINGS };
+
+static void answer(int peer, enum waiting waiting, unsigned char *data, size_t size)
+{
+    MPI_Request sent;
+    int in;
+
+    MPI_Recv(&in, 1, MPI_INT, peer, 8, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    for (double until = MPI_Wtime() + 1e-6 * (in % 50); MPI_Wtime() < until;)
+        ;
+    if (waiting == OVERTAKEN)
+        MPI_Send(&in, 1, MPI_INT, peer, 9, MPI_COMM_WORLD);
+    if (waiting == SYNCHRONOUS || waiting == FOLLOWED)
+        MPI_Issend(data, size, MPI_BYTE, peer, 7, MPI_COMM_WORLD, &sent);
+    else
+        MPI_Isend(data, size, MPI_BYTE, peer, 7, MPI_COMM_WORLD, &sent);
+    if (waiting == FOLLOWED)
+        MPI_Send(&in, 1, MPI_INT, peer, 7, MPI_COMM_WORLD);
+    MPI_Wait(&sent, MPI_STATUS_IGNORE);
+}
+
+static void ask(int peer, enum waiting waiting, int number, size_t size)
+{
+    bool any = waiting == ANY;
+    size_t room = waiting == CUT ? size / 2 : size;
+    unsigned char in[4096];
+    MPI_Status status;
+    int error, class, other;
+
+    memset(in, 0, sizeof(in));
+    MPI_Send(&number, 1, MPI_INT, peer, 8, MPI_COMM_WORLD);
+    error = MPI_Recv(in, room, MPI_BYTE, any ? MPI_ANY_SOURCE : peer, any ? MPI_ANY_TAG : 7,
+                     MPI_COMM_WORLD, &status);
+    if (waiting == CUT) {
+        MPI_Error_class(error, &class);
+        expect(class == MPI_ERR_TRUNCATE, "half the room: error class %d", class);
+    } else {
+        expect_status(&status, peer, 7, size);
+        expect_data(in, size, data_seed(peer, rank, number), "awaited");
+    }
+    if (waiting != OVERTAKEN && waiting != FOLLOWED)
+        return;
+    MPI_Recv(&other, 1, MPI_INT, peer, waiting == OVERTAKEN ? 9 : 7, MPI_COMM_WORLD,
+             MPI_STATUS_IGNORE);
+    expect(other == number, "the other message brought %d, not %d", other, number);
+}
+
+static void test_awaited(void)
+{
+    static const size_t lengths[WAITINGS] = { 40, 0, 600, 8, 4, 1024, 4000, 100 };
+    unsigned char data[4096];
+    int peer = rank ^ 1;
+
+    if (peer >= ranks)
+        return;
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    for (int i = 0; i < 100 * WAITINGS; i++) {
+        enum waiting waiting = i % WAITINGS;
+        size_t size = lengths[waiting];
+
+        if (rank % 2) {
+            ask(peer, waiting, i, size);
+        } else {
+            data_fill(data, size, data_seed(rank, peer, i));
+            answer(peer, waiting, data, size);
+        }
+    }
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+}
+
 static void test_communicators_apart(void)
 {
     MPI_Comm copies[3];
@@ -378,6 +449,7 @@ const struct mpi_case match_cases[] = {
     { "matched-probe", test_matched_probe, 1 },
     { "probe-leaves-error", test_probe_leaves_error, 1 },
     { "long-one-way", test_long_one_way, 2 },
+    { "awaited", test_awaited, 2 },
     { "communicators-apart", test_communicators_apart, 1 },
     { "split", test_split, 1 },
     { "between-groups", test_between_groups, 2 },
