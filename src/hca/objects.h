@@ -281,7 +281,8 @@ struct hca_qp {
     struct ibv_qp_attr attr; /* as last set, for queries */
     struct ibv_qp_init_attr init;
     bool flushed;
-    bool was_ready; /* has been in RTS */
+    bool was_ready;        /* has been in RTS */
+    bool in_thread_domain; /* one thread at a time posts */
     _Atomic uint32_t own_state, own_dest_qpn; /* as published, where no other process can write */
     uint8_t odd_looks; /* of qp_look_for_damage(), in a row, with the same counts */
     uint64_t odd_counts;

@@ -378,7 +378,6 @@ struct hca_qp *qp_create(struct hca_context *context, struct hca_pd *pd,
     memset(qp, 0, sizeof(*qp));
     qp->every_send_flags = init->sq_sig_all ? IBV_SEND_SIGNALED : 0;
     qp->pd = pd;
-    qp->alone = pd && pd->td;
     qp->xrcd = xrcd;
     qp->init = *init;
     qp->cap = init->cap;

@@ -168,7 +168,7 @@ static void pop(struct hca_qp *qp)
         unlist_stalled(qp);
     }
     qp->stall = NOT_STALLED;
-    store_release(&qp->alone, !qp->pending && qp->pd && qp->pd->td);
+    store_release(&qp->alone, qp->in_thread_domain && !qp->pending);
     free(w);
 }
 

@@ -74,6 +74,7 @@ static struct hca_qp *create(struct ibv_context *context, struct ibv_pd *pd,
         return NULL;
     qp->ibv.qp_context = attr->qp_context;
     qp->ibv.pd = pd;
+    qp->alone = qp->in_thread_domain = pd && ((struct hca_pd *)pd)->td;
     qp->ibv.handle = qp->ibv.qp_num;
     qp->mcast_loopback = true;
     pthread_mutex_init(&qp->ibv.mutex, NULL);

@@ -542,6 +542,30 @@ static void who_takes_an_object_away_waits_for_senders(void **state)
     connect_pair(NULL);
 }
 
+/* While sends are pending, other threads resume them: then the lock is needed. */
+static void posting_in_a_thread_domain_needs_no_lock(void **state)
+{
+    struct ibv_td_init_attr none = { 0 };
+    struct ibv_td *td = ibv_alloc_td(context, &none);
+    struct ibv_parent_domain_init_attr attr = { .pd = pd, .td = td };
+    struct ibv_pd *domain = ibv_alloc_parent_domain(context, &attr);
+    struct ibv_qp *c = fabric_rc_qp(domain, near, 16), *d = fabric_rc_qp(pd, far, 16);
+    struct ibv_sge sge = { (uintptr_t)memory, 8, mr->lkey };
+    struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND };
+
+    fabric_connect(c, d);
+    assert_true(((struct hca_qp *)c)->alone);
+    assert_false(((struct hca_qp *)d)->alone);
+    post(c, &wr); /* finds no receive */
+    assert_false(((struct hca_qp *)c)->alone);
+    post_recv(d, 1, remote, 8);
+    assert_int_equal(poll_one(near).status, IBV_WC_SUCCESS);
+    assert_int_equal(poll_one(far).status, IBV_WC_SUCCESS);
+    assert_true(((struct hca_qp *)c)->alone);
+    assert_int_equal(ibv_destroy_qp(c) | ibv_destroy_qp(d), 0);
+    assert_int_equal(ibv_dealloc_pd(domain) | ibv_dealloc_td(td), 0);
+}
+
 #define WITH_PAIR(test) cmocka_unit_test_setup_teardown(test, connect_pair, destroy_pair)
 
 int main(void)
@@ -564,6 +588,7 @@ int main(void)
         WITH_PAIR(a_datagram_has_4096_bytes_at_most),
         WITH_PAIR(a_group_gets_each_message_once),
         WITH_PAIR(who_takes_an_object_away_waits_for_senders),
+        cmocka_unit_test(posting_in_a_thread_domain_needs_no_lock),
     };
 
     return cmocka_run_group_tests_name("live", tests, join_fabric, leave_fabric);
