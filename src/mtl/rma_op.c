@@ -269,14 +269,34 @@ static void post_stripe(struct rma_op *op, enum ibv_wr_opcode opcode, const stru
     post_when_room(rail, work);
 }
 
+/* The only rail of a peer, if a copy can go at once that the policy would not measure: there is
+ * nothing to choose. */
+static struct rma_rail *only_rail(struct rma_peer *peer, const struct rma_copy *copy)
+{
+    struct rma_rail *rail = peer->rail;
+
+    return peer->rail_count == 1 && copy->length < peer->set.traffic->limits.stripe_threshold &&
+                   rail->up && has_room(rail)
+               ? rail
+               : NULL;
+}
+
 /* Short copies have one stripe, and the policy does not measure them. */
 static void post_by_policy(struct rma_op *op, enum ibv_wr_opcode opcode,
                            const struct rma_copy *copy)
 {
     struct rails_message message = { .class = RAILS_NONBLOCKING, .size = copy->length };
+    struct rma_rail *rail = only_rail(op->peer, copy);
     struct rails_plan rails;
     struct rma_plan *plan = NULL;
 
+    if (rail) {
+        struct rma_work *work = work_new(op, opcode, copy);
+
+        if (work)
+            post(rail, work);
+        return;
+    }
     if (!rails_plan(&op->peer->set, &message, &rails)) {
         op->failed = true;
         return;
