@@ -34,12 +34,15 @@ static struct match_queue **bucket_of(const struct match_table *table, uint32_t 
     return &table->buckets[hash & (table->bucket_count - 1)];
 }
 
-static struct match_queue *find_queue(const struct match_table *table, const struct match_key *key)
+static struct match_queue *find_queue(struct match_table *table, const struct match_key *key)
 {
-    struct match_queue *queue = *bucket_of(table, hash(key));
+    struct match_queue *queue = table->recent;
 
-    while (queue && !same(&queue->key, key))
+    if (queue && same(&queue->key, key))
+        return queue;
+    for (queue = *bucket_of(table, hash(key)); queue && !same(&queue->key, key);)
         queue = queue->next;
+    table->recent = queue;
     return queue;
 }
 
@@ -48,6 +51,7 @@ static int table_init(struct match_table *table, uint32_t bucket_count)
     table->buckets = calloc(bucket_count, sizeof(struct match_queue *));
     table->bucket_count = bucket_count;
     table->queue_count = 0;
+    table->recent = NULL;
     return table->buckets ? 0 : ENOMEM;
 }
 
@@ -103,6 +107,7 @@ static struct match_queue *new_queue(struct matching *matching, struct match_tab
     queue->next = *bucket;
     *bucket = queue;
     table->queue_count++;
+    table->recent = queue;
     return queue;
 }
 
@@ -145,6 +150,7 @@ static void detach(struct matching *matching, struct match_table *table, struct 
     for (at = bucket_of(table, queue->hash); *at != queue;)
         at = &(*at)->next;
     *at = queue->next;
+    table->recent = NULL;
     table->queue_count--;
     queue->next = matching->spare;
     matching->spare = queue;

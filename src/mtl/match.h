@@ -44,6 +44,7 @@ struct match_table {
     struct match_queue **buckets;
     uint32_t bucket_count;
     uint32_t queue_count;
+    struct match_queue *recent; /* that was looked for last; NULL if there is none, or it is gone */
 };
 
 struct matching {
