@@ -140,7 +140,7 @@ uint64_t protocol_longest_eager(const struct endpoint *endpoint)
 
     if (endpoint && endpoint->transport == TRANSPORT_RAILS)
         return mtl.parameters.eager_limit;
-    return limit < RING_WHOLE_MAX ? limit : RING_WHOLE_MAX;
+    return limit < RING_QUEUED_MAX ? limit : RING_QUEUED_MAX;
 }
 
 /* A limit that the user has set, and that of virtual time, do not depend on the machine. If this
