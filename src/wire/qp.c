@@ -566,26 +566,34 @@ static bool comes_from_peer(const struct wire_qp *qp, const struct wire_arrival 
            !memcmp(arrival->flow.source, qp->peer_gid, sizeof(qp->peer_gid));
 }
 
+void wire_qp_receive_begin(struct hca_qp *hca)
+{
+    spin_lock(&hca->sq_lock);
+}
+
 void wire_qp_receive(struct hca_qp *hca, const struct wire_arrival *arrival)
 {
-    struct wire_peer *peer = NULL;
-    struct wire_qp *qp;
-    uint64_t now = arrival->time;
+    struct wire_qp *qp = hca->engine_qp;
 
-    spin_lock(&hca->sq_lock);
-    qp = hca->engine_qp;
-    if (qp && responder_is_ready(hca->shared) && comes_from_peer(qp, arrival)) {
-        qp->arrival = arrival;
-        traffic_add(&hca->shared->requests.rcv_packets, 1);
-        traffic_add(&hca->shared->requests.rcv_bytes, frame_bytes(&arrival->packet));
-        transport_receive(&qp->transport, now, &arrival->packet);
-        qp->arrival = NULL;
-        if (wire_peer_has_waiting(qp->peer)) {
-            note_in_flight(qp, now);
-            peer = qp->peer;
-        }
-        if (unlikely(qp->transport.in_error))
-            pump(qp); /* the NAK, before another thread flushes the QP */
+    if (!qp || !responder_is_ready(hca->shared) || !comes_from_peer(qp, arrival))
+        return;
+    qp->arrival = arrival;
+    traffic_add(&hca->shared->requests.rcv_packets, 1);
+    traffic_add(&hca->shared->requests.rcv_bytes, frame_bytes(&arrival->packet));
+    transport_receive(&qp->transport, arrival->time, &arrival->packet);
+    qp->arrival = NULL;
+    if (unlikely(qp->transport.in_error))
+        pump(qp); /* the NAK, before another thread flushes the QP */
+}
+
+void wire_qp_receive_end(struct hca_qp *hca, uint64_t now)
+{
+    struct wire_qp *qp = hca->engine_qp;
+    struct wire_peer *peer = NULL;
+
+    if (qp && wire_peer_has_waiting(qp->peer)) {
+        note_in_flight(qp, now);
+        peer = qp->peer;
     }
     spin_unlock(&hca->sq_lock);
     wire_peer_wake(peer);

@@ -75,14 +75,33 @@ void wire_receive_touch(uint32_t qpn)
     store_relaxed(&touched_count, count + 1);
 }
 
+/* The QP that takes packets. Those of a datagram are mostly for one. */
+static struct hca_qp *receiver;
+
+static void end_receiver(const struct wire_arrival *arrival)
+{
+    struct hca_qp *qp = receiver;
+
+    if (!qp)
+        return;
+    receiver = NULL;
+    wire_qp_receive_end(qp, arrival->time);
+    wire_receive_touch(qp->ibv.qp_num);
+}
+
 static void to_own_qp(struct wire_arrival *arrival)
 {
     struct hca_qp *qp = qp_by_number(arrival->packet.destination_qpn);
 
-    if (!qp)
-        return;
-    wire_qp_receive(qp, arrival);
-    wire_receive_touch(arrival->packet.destination_qpn);
+    if (qp != receiver) {
+        end_receiver(arrival);
+        if (!qp)
+            return;
+        wire_qp_receive_begin(qp);
+        receiver = qp;
+    }
+    if (qp)
+        wire_qp_receive(qp, arrival);
 }
 
 /* Packets for one other process that lie behind each other in a datagram: its socket takes few
@@ -134,16 +153,19 @@ static void deliver(struct wire_arrival *arrival, const uint8_t *bytes, size_t l
     }
     arrival->identification = identification - index;
     if (unlikely(arrival->packet.destination_qpn == WIRE_QP1)) {
+        end_receiver(arrival);
         wire_mad_receive(arrival, bytes, length);
         return;
     }
     qp = shared_qp_find(arrival->packet.destination_qpn);
     if (!qp || qp->proc >= MAX_PROCS)
         return;
-    if (qp->proc == proc_self)
+    if (qp->proc == proc_self) {
         to_own_qp(arrival);
-    else
-        to_other_process(qp->proc, arrival, bytes, length);
+        return;
+    }
+    end_receiver(arrival);
+    to_other_process(qp->proc, arrival, bytes, length);
 }
 
 /* ---- datagrams ---- */
@@ -243,6 +265,7 @@ static unsigned take_datagram(const struct source *source, struct msghdr *messag
     arrival.identification = known->last + known->step;
     take_packets(&arrival, bytes, length, segment, true);
     count = take_packets(&arrival, bytes, length, segment, false);
+    end_receiver(&arrival);
     note_identification(known, arrival.identification);
     pass_on(&arrival);
     return count;
@@ -337,10 +360,12 @@ static void take_forwarded_packet(struct wire_arrival *arrival, const uint8_t *f
     if (length < BTH_BYTES + ICRC_BYTES ||
         packet_decode(&arrival->packet, frame, length - ICRC_BYTES))
         return;
-    if (arrival->packet.destination_qpn == WIRE_QP1)
-        wire_mad_receive_forwarded(arrival);
-    else
+    if (arrival->packet.destination_qpn != WIRE_QP1) {
         to_own_qp(arrival);
+        return;
+    }
+    end_receiver(arrival);
+    wire_mad_receive_forwarded(arrival);
 }
 
 /* Other processes of this host have checked these. */
@@ -359,6 +384,7 @@ static unsigned take_forwarded(void)
         for (size_t at = 0; at < length; at += segment, count++)
             take_forwarded_packet(&arrival, frames + at,
                                   length - at < segment ? length - at : segment);
+        end_receiver(&arrival);
     }
     return count;
 }
@@ -366,6 +392,7 @@ static unsigned take_forwarded(void)
 void wire_receive_forget(void)
 {
     receive_lock = (struct spinlock){ 0 };
+    receiver = NULL;
     store_relaxed(&touched_count, 0);
     foreign.length = 0;
 }

@@ -243,8 +243,10 @@ void wire_qp_post(struct hca_qp *qp, struct send_wqe *wqe);
 void wire_qp_modified(struct hca_qp *qp, enum ibv_qp_state from, enum ibv_qp_state to);
 void wire_qp_flush(struct hca_qp *qp);
 
-/* Passes a packet to its QP, inside an epoch. */
+/* Passes packets to their QP, inside an epoch, with its send queue locked in between. */
+void wire_qp_receive_begin(struct hca_qp *qp);
 void wire_qp_receive(struct hca_qp *qp, const struct wire_arrival *arrival);
+void wire_qp_receive_end(struct hca_qp *qp, uint64_t now);
 /* Sends what the QP has to send, inside an epoch. False: another thread uses the QP, and this one
  * does not wait. */
 bool wire_qp_kick(struct hca_qp *qp, bool wait);
