@@ -16,6 +16,9 @@ uint32_t crc_invariant(uint32_t crc, const uint8_t *bytes, size_t length);
 #define CRC_HEAD_BYTES 64
 uint32_t crc_copy(uint32_t crc, const uint8_t *head, size_t head_bytes, uint8_t *to,
                   const uint8_t *from, size_t length);
+/* Of CRC_SHORT_BYTES at most. The byte at `ones_at`, a multiple of four, counts as ones. */
+#define CRC_SHORT_BYTES 64
+uint32_t crc_short(uint32_t crc, const uint8_t *bytes, size_t length, size_t ones_at);
 uint32_t crc_variant(uint32_t crc, const uint8_t *bytes, size_t length);
 
 /* Least significant byte first: the bits of a CRC are sent in the order of its coefficients. */

@@ -5,11 +5,6 @@
 
 #include <string.h>
 
-bool roce_gid_is_ipv4(const uint8_t gid[16])
-{
-    return !memcmp(gid, ROCE_IPV4_PREFIX, 12);
-}
-
 static size_t pad(uint8_t *frame, size_t length)
 {
     size_t pad_bytes = -length & 3; /* headers are multiples of four */

@@ -7,6 +7,8 @@
 
 #include "transport/packet.h"
 
+#include <string.h>
+
 #define ROCE_UDP_PORT     4791
 #define ROCE_MAX_DATAGRAM (PACKET_MAX_HEADER_BYTES + PACKET_MAX_PAYLOAD_BYTES + ICRC_BYTES)
 #define ROCE_IPV4_PREFIX  "\0\0\0\0\0\0\0\0\0\0\xff\xff"
@@ -19,7 +21,10 @@ struct roce_flow {
     uint16_t source_port;
 };
 
-bool roce_gid_is_ipv4(const uint8_t gid[16]);
+static inline bool roce_gid_is_ipv4(const uint8_t gid[16])
+{
+    return !memcmp(gid, ROCE_IPV4_PREFIX, 12);
+}
 
 static inline bool roce_flow_is_ipv4(const struct roce_flow *flow)
 {

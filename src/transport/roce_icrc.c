@@ -19,7 +19,6 @@
 #define ONE           0x80000000u /* the polynomial 1: the lowest coefficient is the highest bit */
 #define POWERS        16
 #define KEPT          8
-#define SHORT_BYTES   64
 
 /* ---- the headers, with ones where routers may change them ---- */
 
@@ -120,23 +119,13 @@ static uint32_t add_bth(uint32_t crc, const uint8_t *bth)
     return crc_invariant(crc, masked, BTH_BYTES);
 }
 
-/* Of a few bytes, a copy and one CRC take less time than a CRC for each part. */
-static uint32_t add_short(uint32_t crc, const uint8_t *bytes, size_t length)
-{
-    uint8_t masked[SHORT_BYTES];
-
-    memcpy(masked, bytes, length);
-    masked[BTH_FLAGS_AT] = 0xff;
-    return crc_invariant(crc, masked, length);
-}
-
 static uint32_t crc_of(const struct roce_flow *flow, const uint8_t *bytes, size_t length,
                        uint16_t identification, uint16_t fragment)
 {
     uint32_t crc = heads(flow, length, identification, fragment);
 
-    if (length <= SHORT_BYTES)
-        return ~add_short(crc, bytes, length);
+    if (length <= CRC_SHORT_BYTES)
+        return ~crc_short(crc, bytes, length, BTH_FLAGS_AT);
     crc = add_bth(crc, bytes);
     return ~crc_invariant(crc, bytes + BTH_BYTES, length - BTH_BYTES);
 }
