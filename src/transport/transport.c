@@ -32,6 +32,12 @@ bool transport_has_response(const struct transport_qp *qp)
     return qp->responder.pending || qp->responder.acknowledge;
 }
 
+void transport_sent(struct transport_qp *qp, uint64_t now)
+{
+    if (qp->requester.timer == TIMER_ACK && !qp->requester.probing)
+        qp->requester.deadline = now + transport_timeout_ns(qp->attributes.timeout);
+}
+
 /* IBA volume 1, 10.9.3: two limited members may not communicate. */
 static bool same_partition(uint16_t ours, uint16_t theirs)
 {

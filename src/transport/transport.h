@@ -152,6 +152,8 @@ void transport_init(struct transport_qp *qp, const struct transport_ops *ops,
 bool transport_pull_request(struct transport_qp *qp, uint64_t now, struct packet *packet);
 bool transport_pull_response(struct transport_qp *qp, struct packet *packet);
 bool transport_has_response(const struct transport_qp *qp);
+/* For a driver that pulls requests without knowing the time: they have left now. */
+void transport_sent(struct transport_qp *qp, uint64_t now);
 
 /* A packet has arrived for this QP. */
 void transport_receive(struct transport_qp *qp, uint64_t now, const struct packet *packet);

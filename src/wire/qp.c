@@ -505,16 +505,18 @@ static void wait_for_room(struct wire_qp *qp)
         wire_peer_wait(qp);
 }
 
-/* With the send queue's lock held, inside an epoch. */
+/* With the send queue's lock held, inside an epoch. The clock is read after the packets have left,
+ * while they are on their way. */
 static void pump(struct wire_qp *qp)
 {
     struct wire_batch batch;
     struct packet packet;
-    uint64_t now = now_ns();
-    bool may_send = limit_requests(qp);
+    bool may_send = limit_requests(qp), sends = false;
+    uint64_t now;
 
     wire_batch_begin(&batch);
-    while (may_send && transport_pull_request(&qp->transport, now, &packet)) {
+    while (may_send && transport_pull_request(&qp->transport, 0, &packet)) {
+        sends = true;
         add_frame(&batch, qp, &packet, (struct wire_wqe *)(uintptr_t)packet.route);
         if (qp->sent)
             wire_qp_complete(qp, qp->sent,
@@ -526,6 +528,9 @@ static void pump(struct wire_qp *qp)
     }
     add_responses(&batch, qp);
     wire_batch_end(&batch);
+    now = now_ns();
+    if (sends)
+        transport_sent(&qp->transport, now);
     note_in_flight(qp, now);
     wait_for_room(qp);
     set_deadline(qp, now);

@@ -346,6 +346,9 @@ static void progress_starts_the_clock_again(void **state)
         pair_post(&pair->ends[0], TRANSPORT_SEND, 10);
         assert_true(transport_pull_request(qp, 0, &packets[i]));
     }
+    transport_sent(qp, 5);
+    assert_int_equal(transport_deadline(qp), timeout + 5);
+    transport_sent(qp, 0);
     assert_int_equal(transport_deadline(qp), timeout);
     pair->now = timeout - 1;
     struct packet ack = acknowledgement(&packets[0], ACK_NO_CREDITS);
@@ -392,6 +395,8 @@ static void asked_to_wait_twice_it_waits_once(void **state)
     struct packet wait = acknowledgement(&packet, SYNDROME_RNR | 1);
     give(pair, 0, &wait);
     give(pair, 0, &wait);
+    assert_int_equal(transport_deadline(qp), transport_rnr_ns(1));
+    transport_sent(qp, 5);
     assert_int_equal(transport_deadline(qp), transport_rnr_ns(1));
     assert_false(transport_pull_request(qp, 0, &packet));
     transport_timeout(qp, transport_rnr_ns(1) - 1);
