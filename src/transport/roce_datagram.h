@@ -45,4 +45,11 @@ size_t roce_datagram_seal(const struct roce_flow *flow, uint8_t *frame, size_t h
 const char *roce_datagram_decode(const struct roce_flow *flow, const uint8_t *bytes, size_t length,
                                  uint16_t *identification, struct packet *packet);
 
+/* Datagrams may have been joined: all but the last have the same length, the last one is not
+ * longer, and their identifications count up. Checks all ICRCs, and returns the length that they
+ * fit, or 0. `identification` is that of the first datagram, a guess and then what the ICRCs say.
+ * A wrong guess takes much longer. */
+size_t roce_datagram_segment(const struct roce_flow *flow, const uint8_t *bytes, size_t length,
+                             uint16_t *identification);
+
 #endif

@@ -69,6 +69,8 @@ struct wire_path {
     union netif_address to;
     int fd;
     bool may_hold_others;    /* packets from elsewhere, from before it was connected */
+    unsigned short_ones;     /* datagrams in a row; these three are guarded by the receive lock */
+    bool found_one;          /* when it was looked into last */
     struct spinlock lock;    /* innermost; guards the rest */
     atomic_bool known;       /* the identification is right */
     uint16_t identification; /* of the next datagram, over IPv4 */
@@ -129,6 +131,7 @@ struct wire_arrival {
     const struct wire_gid *to;
     struct roce_flow flow;
     uint16_t identification; /* of the first packet of its datagram: a guess, until one is decoded */
+    bool checked;            /* the ICRCs of its datagram */
     struct packet packet;
 };
 

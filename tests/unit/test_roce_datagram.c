@@ -219,6 +219,74 @@ static void a_frame_has_consistent_headers(void **state)
     }
 }
 
+/* `count` packets with `payload` bytes each, but the last with `last`. */
+static size_t join(const struct roce_flow *flow, uint8_t *bytes, unsigned count, uint32_t payload,
+                   uint32_t last, uint16_t identification)
+{
+    size_t length = 0;
+
+    for (unsigned i = 0; i < count; i++)
+        length += make(flow, bytes + length, i + 1 < count ? payload : last, identification + i);
+    return length;
+}
+
+static void lengths_of_joined_packets_are_found(void **state)
+{
+    static uint8_t bytes[65536];
+    uint8_t frame[ROCE_MAX_DATAGRAM];
+
+    for (int i = 0; i < 300; i++) {
+        const struct roce_flow *flow = i % 3 ? &ipv4 : &ipv6;
+        uint32_t payload = random_bits(32) % 200, last = random_bits(32) % (payload + 1);
+        uint16_t identification = random_bits(16), found = i & 1 ? identification : random_bits(16);
+        size_t length = join(flow, bytes, 1 + i % 4, payload, last, identification);
+
+        if (i % 4 == 0)
+            payload = last;
+        assert_int_equal(roce_datagram_segment(flow, bytes, length, &found),
+                         make(flow, frame, payload, 0));
+        if (flow == &ipv4)
+            assert_int_equal(found, identification);
+        bytes[random_bits(32) % (length / 4) * 4 + 1] ^= 1; /* not the one that may change */
+        found = identification;
+        assert_int_equal(roce_datagram_segment(flow, bytes, length, &found), 0);
+        assert_int_equal(roce_datagram_segment(flow, bytes, length - 1, &found), 0);
+    }
+}
+
+static void long_packets_are_found_by_their_mtu(void **state)
+{
+    static uint8_t bytes[65536];
+
+    for (uint32_t mtu = 256; mtu <= 4096; mtu *= 2) {
+        size_t segment = mtu + BTH_BYTES + ICRC_BYTES, length = 0;
+        struct packet packet = { .opcode = OPCODE_SEND_MIDDLE, .payload.length = mtu };
+        uint16_t found = 77;
+
+        for (int i = 0; i < 15; i++, length += segment) {
+            packet_encode(&packet, bytes + length);
+            assert_int_equal(
+                roce_datagram_seal(&ipv4, bytes + length, BTH_BYTES, mtu, 77 + i), segment);
+        }
+        assert_int_equal(roce_datagram_segment(&ipv4, bytes, length, &found), segment);
+    }
+}
+
+/* What a program sends may look like two packets. */
+static void payload_is_not_taken_for_packets(void **state)
+{
+    uint8_t frame[ROCE_MAX_DATAGRAM], inner[ROCE_MAX_DATAGRAM];
+    size_t headers = opcode_info(OPCODE_SEND_ONLY)->header_bytes;
+    size_t first = make(&ipv4, frame, 40, 7), second = make(&ipv4, inner, 4, 8);
+    uint16_t found = 7;
+
+    memcpy(frame + first, inner, second);
+    size_t length =
+        roce_datagram_seal(&ipv4, frame, headers, first + second - headers - ICRC_BYTES, 7);
+    assert_int_equal(length, first + second);
+    assert_int_equal(roce_datagram_segment(&ipv4, frame, length, &found), length);
+}
+
 static void anything_may_arrive(void **state)
 {
     struct packet packet;
@@ -230,6 +298,7 @@ static void anything_may_arrive(void **state)
         for (size_t k = 0; k < length; k++)
             bytes[k] = random_bits(8);
         roce_datagram_decode(i & 1 ? &ipv4 : &ipv6, bytes, length, &(uint16_t){ 0 }, &packet);
+        roce_datagram_segment(i & 1 ? &ipv4 : &ipv6, bytes, length, &(uint16_t){ 0 });
         free(bytes);
     }
 }
@@ -244,6 +313,9 @@ int main(void)
         cmocka_unit_test(addresses_and_ports_belong_to_the_icrc),
         cmocka_unit_test(every_flipped_bit_of_a_frame_is_noticed),
         cmocka_unit_test(a_frame_has_consistent_headers),
+        cmocka_unit_test(lengths_of_joined_packets_are_found),
+        cmocka_unit_test(long_packets_are_found_by_their_mtu),
+        cmocka_unit_test(payload_is_not_taken_for_packets),
         cmocka_unit_test(anything_may_arrive),
     };
 
