@@ -8,6 +8,7 @@ from results import ROOT, document
 
 SMOOTH = ('a time', 'a rate', 'a number')
 LEADER = 'fitted, as '
+AS_MANY = {'ibm12x'}  # numbers as values, where there should be fewer
 FITTED_TO = re.compile(r'fitted to paper \d+')
 
 
